@@ -1,0 +1,41 @@
+"""The contract of asking a host what it can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts.envelope import Isolation
+
+
+@dataclass(frozen=True)
+class DoctorRequest:
+    """Ask a host what it can do; ``quick`` leaves the GPU's bandwidth unmeasured."""
+
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class IsolationProof:
+    """One thing that a child tried and was, or was not, kept from."""
+
+    attempt: str  # such as "connect to 127.0.0.1", "read the parent's environment", "write outside the scratch folder"
+    prevented: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a host is and which isolation holds on it, proved by trying."""
+
+    python: str
+    torch: str | None
+    triton: str | None
+    gpu: str | None
+    architecture: str  # sm_90 and the like, or "interpreter"
+    driver: str | None
+    memory_bytes: int | None
+    bandwidth_gbps: float | None
+    levels: tuple[Isolation, ...]
+    proofs: tuple[IsolationProof, ...]
+    tools: tuple[tuple[str, str], ...]  # ncu, compute-sanitizer, bwrap, unshare: name -> version or path
+    problems: tuple[str, ...]  # sentences with the cure

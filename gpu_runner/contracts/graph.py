@@ -1,0 +1,94 @@
+"""The captured graph of a problem as data: joint forward and backward, small operator set, shapes in named dimensions.
+
+Operators are written in a canonical vocabulary; whatever is outside of it keeps its full torch name (``aten.sort.stable``),
+so that an author can name it in a refusal. Arguments in order:
+
+- pointwise, one operand: ``neg abs exp exp2 log log2 log1p expm1 sqrt rsqrt reciprocal sigmoid tanh erf sin cos relu sign floor
+  ceil round trunc logical_not isnan``
+- pointwise, two operands (node or scalar, broadcast as torch does): ``add sub mul div pow maximum minimum eq ne lt le gt ge
+  logical_and logical_or atan2 fmod``; three: ``where(condition, a, b)``
+- ``cast(x)``: the dtype is the node's own
+- ``full(value)``, ``arange(end)``: shape and dtype are the node's own
+- shape: ``reshape(x)`` and ``expand(x)`` to the node's own shape, ``permute(x, dims)``, ``slice(x, dim, start, end, step)``,
+  ``cat(tensors, dim)``
+- reductions: ``sum(x, dims, keepdim)``, ``amax(x, dims, keepdim)``, ``amin(x, dims, keepdim)``, ``argmax(x, dim, keepdim)``
+- index: ``gather(x, dim, index)``, ``index_select(x, dim, index)``
+- matrix: ``matmul(a, b)``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A number that depends on the workload: Python arithmetic (``+ - * / //``, integers, floats) over dimension and scalar names."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class NodeRef:
+    """An argument that is the value of another node."""
+
+    name: str
+
+
+Dim = int | Expr
+Atom = NodeRef | Expr | int | float | bool | str | None
+Arg = Atom | tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """What is known of a node's value: ``shape`` outermost first, ``dtype`` by torch's short name such as ``bfloat16``."""
+
+    shape: tuple[Dim, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation; ``op`` is ``input``, ``upstream`` (the gradient of an output), or of the vocabulary above."""
+
+    name: str
+    op: str
+    args: tuple[Arg, ...]
+    meta: TensorMeta
+    kwargs: tuple[tuple[str, Arg], ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A problem's computation, nodes in an order in which they can be evaluated.
+
+    The dtype of the call inputs in the graph is float32; casts that the reference makes are nodes.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]  # node names; each equals the problem's input name
+    outputs: tuple[str, ...]  # node names, in the order in which the reference returns them
+    upstream: tuple[str | None, ...]  # for each output the node of its gradient, None where it has none
+    gradients: tuple[tuple[str, str | None], ...]  # input name -> node of its gradient; only inputs that want one
+    specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: it holds for their default only
+    tuple_output: bool = False  # the reference returns a tuple even if it is of length one
+
+
+@dataclass(frozen=True)
+class CaptureRequest:
+    """Trace a problem: run it twice on fresh sizes, decompose, map sizes back to names."""
+
+    problem_source: str
+
+
+@dataclass(frozen=True)
+class CaptureResult:
+    """``graph`` is None where the problem does not run; then ``error`` says why and ``line`` where, in the problem's source."""
+
+    graph: Graph | None
+    error: str | None = None
+    line: int | None = None
+    cure: str | None = None
+    problem_source: str | None = None  # for a KernelBench problem: the same problem in the reference form
+    operators: tuple[str, ...] = field(default=())  # distinct operators of the graph, sorted

@@ -1,0 +1,61 @@
+"""The contract of running a repository's own tests, benchmark script or style check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpu_runner.contracts.verify import SourceFile
+
+
+class CaseOutcome(StrEnum):
+    """What became of one test."""
+
+    passed = "passed"
+    failed = "failed"
+    skipped = "skipped"
+    error = "error"
+
+
+@dataclass(frozen=True)
+class TestsRequest:
+    """Run ``python -m MODULE ARGUMENTS`` in a repository snapshot with changed files laid over it.
+
+    ``module`` is ``pytest`` for tests, or ``benchmark`` with the path of a script as the first argument. ``collect`` are paths whose
+    content comes back (a benchmark data file).
+    """
+
+    __test__ = False
+
+    tree: str  # a tarball beside the request, by file name
+    files: tuple[SourceFile, ...]
+    module: str
+    arguments: tuple[str, ...]
+    import_roots: tuple[str, ...] = (".",)
+    collect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One test, by its node id."""
+
+    __test__ = False
+
+    node: str
+    outcome: CaseOutcome
+    duration_s: float
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class TestsResult:
+    """``passed`` only if the run ended with exit code 0, and for pytest at least one test passed and none failed."""
+
+    __test__ = False
+
+    passed: bool
+    exit_code: int | None  # None: killed at the limit
+    cases: tuple[TestCase, ...]
+    summary: str  # one line
+    log: str  # the end of the output; untrusted text
+    collected: tuple[SourceFile, ...] = ()

@@ -1,0 +1,91 @@
+"""The contract of the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts.problem import Workload
+from gpu_runner.contracts.status import Status
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A text file of a candidate, ``path`` relative with forward slashes."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CandidateSource:
+    """What is judged: files, and where the callable is in them.
+
+    ``module`` and ``symbol`` name a callable with the reference's signature (or ``ModelNew`` for a KernelBench problem).
+    With ``tree``, a tarball beside the request (by file name) is unpacked first and ``files`` are laid over it; ``import_roots``
+    are the folders of it that go on ``sys.path``. What stands in a library cannot be screened as strictly as a single file:
+    ``screened`` names the files to which the static screen applies (all of ``files`` where it is empty).
+    """
+
+    files: tuple[SourceFile, ...]
+    module: str = "candidate"
+    symbol: str = "candidate"
+    tree: str | None = None
+    import_roots: tuple[str, ...] = (".",)
+    screened: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """Judge a candidate against a problem. ``seeds`` and the random stream are the runner's own; a request cannot set them."""
+
+    problem_source: str
+    candidate: CandidateSource
+    dtypes: tuple[str, ...] = ()  # empty: the problem's
+    workloads: tuple[Workload, ...] = ()  # empty: the problem's, and odd sizes that the runner picks
+    quick: bool = False  # a smoke test: one seed, two sizes; its verdict says so and opens no gate
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Where and how a candidate failed, enough to act on."""
+
+    check: str  # the check that failed, such as "values"
+    message: str  # one sentence
+    workload: str | None = None  # such as "T=7 I=129 float32"
+    output: str | None = None  # "output 0" or "gradient of a"
+    position: tuple[int, ...] | None = None  # index of the worst element
+    got: float | None = None
+    expected: float | None = None
+    error: float | None = None  # relative to the tensor's scale
+    allowed: float | None = None
+    line: int | None = None  # in the candidate's source, where known
+    log: str | None = None  # the first lines of what the child printed; untrusted text
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison or property that was examined."""
+
+    name: str  # values, gradient, shape, dtype, written, guard, inputs, deterministic, memory, second_backward, ...
+    workload: str
+    passed: bool
+    output: str | None = None
+    error: float | None = None
+    allowed: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of verify: decided by the parent process alone."""
+
+    status: Status
+    evidence: tuple[Evidence, ...] = ()
+    checks: tuple[Check, ...] = ()
+    rule: str | None = None  # with ``cheating`` and ``refused``: the rule that was broken
+    deterministic: bool | None = None
+    seeds: int = 0
+    quick: bool = False
+    interpreted: bool = False  # Triton's interpreter ran the kernels, so nothing is known of the compiled code
+    kernels: tuple[str, ...] = ()  # the candidate's own kernels that were seen to run
+    peak_forward_bytes: int | None = None
+    peak_backward_bytes: int | None = None

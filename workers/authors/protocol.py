@@ -1,0 +1,109 @@
+"""What an author gets and gives. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpu_runner.contracts import Graph, KernelNames, Problem
+
+
+@dataclass(frozen=True)
+class SourceStyle:
+    """How the target writes a kernel module.
+
+    ``helpers`` maps the helpers that the target has to the module they are imported from: ``calculate_settings(n) ->
+    (BLOCK_SIZE, num_warps)``, ``ensure_contiguous`` (decorator of forward and backward), ``device_context(device)`` (context
+    manager around launches). A helper that is missing is written into the module.
+    """
+
+    function_class: str  # such as LigerReGLUFunction
+    forward_function: str  # such as reglu_forward
+    backward_function: str
+    entry: str | None = None  # a function with the reference's signature to define as well, such as "candidate"
+    helpers: tuple[tuple[str, str], ...] = ()
+    line_length: int = 120
+    single_line_imports: bool = (
+        True  # one name an import, and a blank line between `import x` and `from x import y` blocks
+    )
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a review or a failed verdict said about the last proposal."""
+
+    text: str
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Brief:
+    """All that an author is told."""
+
+    name: str  # the kernel's name, snake_case
+    problem: Problem
+    graph: Graph
+    style: SourceStyle
+    names: KernelNames = KernelNames()
+    feedback: tuple[Feedback, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelSketch:
+    """One kernel of a plan."""
+
+    name: str
+    timed_pass: str  # forward or backward
+    iteration_space: str  # such as "rows T, columns I"
+    grid: str  # one sentence
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """How a proposal computes the problem. Byte and FLOP counts are expressions over dimension names and ``E``, the bytes of an
+    element in the workload's dtype."""
+
+    family: str
+    tier: int  # 1 element-wise, 2 reduction, 3 fused
+    kernels: tuple[KernelSketch, ...]
+    forward_formula: str
+    gradient_formulas: tuple[tuple[str, str], ...]
+    saved_tensors: tuple[str, ...]
+    recomputed: str
+    precision_sensitive_ops: tuple[str, ...]
+    grid_dimensions: str
+    grid_description: str
+    block_size_source: str
+    needs_sm_parallelism: bool
+    forward_bytes: str
+    backward_bytes: str
+    forward_flops: str
+    backward_flops: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate, not yet judged: the module's source in the brief's style, and its plan."""
+
+    source: str
+    plan: KernelPlan
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an author cannot: one sentence that names the operator or the shape."""
+
+    sentence: str
+    operator: str | None = None
+
+
+class Author(Protocol):
+    """Who proposes candidates; the same brief always gives the same answer where no model is asked."""
+
+    name: str
+
+    def propose(self, brief: Brief) -> Proposal | Refusal:
+        """Propose source for a brief, or refuse it in one sentence."""
+        ...

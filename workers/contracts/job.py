@@ -1,0 +1,264 @@
+"""A job: what was asked, how far it is, and how a person decides on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verb(StrEnum):
+    """What a command can ask for."""
+
+    create = "create"
+    status = "status"
+    cancel = "cancel"
+    retry = "retry"
+    approve = "approve"
+    revise = "revise"
+    help = "help"
+
+
+class StageName(StrEnum):
+    """One step of a pipeline."""
+
+    analyze = "analyze"
+    generate = "generate"
+    validate = "validate"
+
+
+class JobState(StrEnum):
+    """Where a job is."""
+
+    queued = "queued"
+    running = "running"
+    waiting = "waiting"  # at a checkpoint, for a person
+    done = "done"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class StageState(StrEnum):
+    """Where one attempt of a stage is."""
+
+    pending = "pending"
+    running = "running"
+    waiting = "waiting"
+    done = "done"
+    revised = "revised"  # a review asked for changes, a later attempt follows
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class AuthorName(StrEnum):
+    """Who proposes candidates."""
+
+    auto = "auto"
+    compiler = "compiler"
+
+
+class ProblemKind(StrEnum):
+    """How a person said what is to be computed."""
+
+    block = "block"  # a fenced Python block
+    path = "path"  # a file of the repository, perhaps with a symbol
+    permalink = "permalink"  # a link to lines of a file on the same host; ``text`` holds what stood there
+    words = "words"
+    missing = "missing"
+
+
+class FailureCode(StrEnum):
+    """Why a job cannot go on."""
+
+    problem = "problem"
+    exists = "exists"
+    name = "name"
+    layout = "layout"
+    refused = "refused"
+    verdict = "verdict"
+    style = "style"
+    tests = "tests"
+    environment = "environment"
+    moved = "moved"
+    attempts = "attempts"
+    forbidden = "forbidden"
+    internal = "internal"
+
+
+class UserFacingError(Exception):
+    """The only error whose text reaches GitHub: what is wrong, and the cure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why something cannot go on, in words a maintainer can act on. ``log`` is untrusted text."""
+
+    code: FailureCode
+    message: str
+    cure: str | None = None
+    line: int | None = None
+    log: str | None = None
+    attempts: tuple[str, ...] = ()  # what was tried, a sentence each
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a command was given. ``repository`` is ``owner/name``; ``number`` of the issue or pull request."""
+
+    repository: str
+    number: int
+    author: str
+    comment_id: int | None = None  # None: the body of the issue or pull request
+    is_pull: bool = False
+    url: str = ""
+    installation_id: int | None = None
+
+
+@dataclass(frozen=True)
+class ProblemText:
+    """How the problem was given; ``path`` and ``symbol`` with ``path``, ``url`` with ``permalink``."""
+
+    kind: ProblemKind
+    text: str = ""
+    path: str | None = None
+    symbol: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """The options of a command, with the repository's configuration already applied."""
+
+    author: AuthorName = AuthorName.auto
+    layout: str | None = None  # None: found by looking at the repository
+    auto: bool = False  # skip checkpoints
+    gpu: str | None = None  # architecture such as sm_90; None: whatever is there
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """One command, accepted. ``key`` makes it unique: the same command delivered twice is one job."""
+
+    key: str
+    verb: Verb
+    kernel: str
+    origin: Origin
+    base_ref: str  # the branch that the pull request goes to
+    base_sha: str
+    snapshot: str  # digest of a tarball of the repository at base_sha, in the artifact store
+    problem: ProblemText
+    options: JobOptions = JobOptions()
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The job of a command; ``created`` is False where it was known already."""
+
+    job_id: str
+    created: bool
+
+
+@dataclass(frozen=True)
+class LineComment:
+    """A review comment on a line of a file."""
+
+    path: str
+    line: int | None
+    body: str
+
+
+class Decision(StrEnum):
+    """What a person decided at a checkpoint."""
+
+    approve = "approve"
+    revise = "revise"
+
+
+class DecisionOutcome(StrEnum):
+    """What became of a decision."""
+
+    accepted = "accepted"
+    duplicate = "duplicate"  # it was made already; nothing happens a second time
+    stale = "stale"  # for another commit than the checkpoint's
+    nothing_waits = "nothing_waits"
+    attempts_used = "attempts_used"
+
+
+@dataclass(frozen=True)
+class DecisionResult:
+    """The outcome, and the commit that the checkpoint names."""
+
+    outcome: DecisionOutcome
+    job_id: str | None = None
+    stage: StageName | None = None
+    sha: str | None = None
+
+
+@dataclass(frozen=True)
+class StageView:
+    """One attempt of a stage, as a page or a comment shows it. Times are UTC, ISO 8601."""
+
+    stage: StageName
+    attempt: int
+    state: StageState
+    note: str = ""  # what runs now, such as "proving on 24 workloads"
+    started_at: str | None = None
+    ended_at: str | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    """A checkpoint that waits, or was decided. ``sha`` is None until the commit was published."""
+
+    stage: StageName
+    attempt: int
+    sha: str | None
+    decision: Decision | None = None
+    decided_by: str | None = None
+
+
+@dataclass(frozen=True)
+class ArtifactView:
+    """A named file of a job; ``digest`` finds it in the artifact store."""
+
+    name: str
+    digest: str
+    media_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """Something that happened to a job."""
+
+    at: str
+    kind: (
+        str  # submitted, stage_started, gpu_requested, gpu_finished, update_published, checkpoint, decided, failed, ...
+    )
+    text: str
+
+
+@dataclass(frozen=True)
+class JobView:
+    """All that is shown of a job."""
+
+    job_id: str
+    request: JobRequest
+    state: JobState
+    pipeline: tuple[StageName, ...]
+    stages: tuple[StageView, ...]  # every attempt, in order
+    created_at: str
+    updated_at: str
+    branch: str
+    head_sha: str | None = None  # the last commit that the bot made
+    pull_number: int | None = None
+    checkpoint: CheckpointView | None = None
+    failure: Failure | None = None
+    queue_position: int | None = None
+    expected_wait_s: float | None = None
+    artifacts: tuple[ArtifactView, ...] = ()
+    timeline: tuple[TimelineEvent, ...] = ()

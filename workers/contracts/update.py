@@ -1,0 +1,171 @@
+"""Updates: what the production wants to be seen on GitHub. Each becomes exactly one effect; they hold facts, never sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpu_runner.contracts import BenchmarkResult, TestsResult, Verdict
+from workers.contracts.job import Failure, JobView, StageName
+from workers.contracts.profile import KernelProfile
+
+
+class CommitPurpose(StrEnum):
+    """Why a commit is made; the service words its message."""
+
+    reference = "reference"
+    kernel = "kernel"
+    revision = "revision"
+    benchmark_data = "benchmark_data"
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file as it shall be; ``text`` None removes it. The text is kept byte for byte, line endings too."""
+
+    path: str
+    text: str | None
+    executable: bool = False
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture for the conversation; ``alt`` is its text form."""
+
+    name: str
+    digest: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class StyleOutcome:
+    """What the target's own style check said."""
+
+    passed: bool
+    commands: tuple[str, ...]
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class AnalyzeSummary:
+    """What a reviewer decides on after analyze."""
+
+    profile: KernelProfile
+    problem_source: str
+    author: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GenerateSummary:
+    """What a reviewer decides on after generate."""
+
+    verdict: Verdict  # of the library's form
+    changed: tuple[str, ...]  # paths
+    author: str
+    forward_formula: str
+    gradient_formulas: tuple[tuple[str, str], ...]
+    answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ValidateSummary:
+    """The report."""
+
+    style: StyleOutcome
+    tests: TestsResult
+    verdict: Verdict
+    benchmark: BenchmarkResult
+    script: TestsResult | None  # the library's own benchmark script, None where no GPU was there
+    images: tuple[Image, ...]
+    provenance: tuple[tuple[str, str], ...]
+    reproduce: str  # one command
+    notes: tuple[str, ...] = ()
+
+
+Summary = AnalyzeSummary | GenerateSummary | ValidateSummary
+
+
+@dataclass(frozen=True)
+class StatusUpdate:
+    """Create or edit the job's status comment; it is rendered from the job as it is when published."""
+
+
+@dataclass(frozen=True)
+class CommitUpdate:
+    """One commit on the job's branch, on top of the job's last commit, or of the base where it is the first."""
+
+    purpose: CommitPurpose
+    changes: tuple[FileChange, ...]
+    stage: StageName
+    attempt: int
+
+
+@dataclass(frozen=True)
+class PullRequestUpdate:
+    """Open the draft pull request, or bring its body up to date."""
+
+    profile: KernelProfile
+    problem_source: str
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class AssetsUpdate:
+    """Put images on the orphan branch; the effect's ``url_root`` is where they can be seen, by commit."""
+
+    images: tuple[Image, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointUpdate:
+    """Ask for a review: a comment, a review request, and a check run on the commit before it."""
+
+    stage: StageName
+    attempt: int
+    summary: Summary
+    decides: bool = True  # False with --auto: it is told, nobody is asked
+
+
+@dataclass(frozen=True)
+class ReadyUpdate:
+    """Take the pull request out of draft."""
+
+
+@dataclass(frozen=True)
+class ReportUpdate:
+    """The end of a job: done with its report, failed, or cancelled; a new comment, since an edit notifies nobody."""
+
+    summary: ValidateSummary | None = None
+    failure: Failure | None = None
+    cancelled_by: str | None = None
+
+
+Update = StatusUpdate | CommitUpdate | PullRequestUpdate | AssetsUpdate | CheckpointUpdate | ReadyUpdate | ReportUpdate
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What publishing an update did; None is what does not apply."""
+
+    sha: str | None = None  # the commit
+    pull_number: int | None = None
+    comment_id: int | None = None
+    check_run_id: int | None = None
+    url_root: str | None = None  # of assets
+
+
+@dataclass(frozen=True)
+class ClaimedUpdate:
+    """An update that this publisher holds a lease on. Updates of one job come one after the other, in order.
+
+    ``effects`` are those of the job's earlier updates, oldest first, so that the same thing is found again and not made twice.
+    """
+
+    update_id: str
+    sequence: int
+    job: JobView
+    update: Update
+    tries: int
+    effects: tuple[Effect, ...] = ()

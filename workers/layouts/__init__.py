@@ -1,0 +1,1 @@
+"""Layouts: how a kernel lives in a target repository. The table below is the closed vocabulary; one folder a layout."""

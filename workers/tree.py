@@ -1,0 +1,80 @@
+"""A read-only view of a repository snapshot with changes laid over it. Nothing of it is ever executed here."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+
+MAX_FILES = 50_000
+MAX_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Files by path with forward slashes, relative to the repository's root."""
+
+    files: dict[str, bytes] = field(repr=False)
+
+    def read(self, path: str) -> str | None:
+        """Give a file's text as it stands, line endings too; None where there is none or it is no UTF-8 text."""
+        content = self.files.get(path)
+        try:
+            return None if content is None else content.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def paths(self, prefix: str = "", suffix: str = "") -> tuple[str, ...]:
+        """Give the paths that start with ``prefix`` and end with ``suffix``, sorted."""
+        return tuple(sorted(p for p in self.files if p.startswith(prefix) and p.endswith(suffix)))
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file, or a folder with files in it, is there."""
+        return path in self.files or any(p.startswith(path.rstrip("/") + "/") for p in self.files)
+
+    def overlaid(self, changes: tuple[FileChange, ...]) -> Tree:
+        """Give the tree with changes made."""
+        files = dict(self.files)
+        for change in changes:
+            if change.text is None:
+                files.pop(change.path, None)
+            else:
+                files[change.path] = change.text.encode()
+        return Tree(files)
+
+
+def read_tarball(content: bytes) -> Tree:
+    """Read a gzipped or plain tarball whose entries lie in one top folder, as GitHub gives them; links are left out.
+
+    Raises:
+        UserFacingError: it is no tarball, or larger than the limits.
+    """
+    files: dict[str, bytes] = {}
+    total = 0
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in archive:
+                path = PurePosixPath(member.name)
+                if not member.isfile() or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+                    continue
+                total += member.size
+                if len(files) >= MAX_FILES or total > MAX_BYTES:
+                    raise UserFacingError(_too_large())
+                handle = archive.extractfile(member)
+                if handle is not None:
+                    files[str(PurePosixPath(*path.parts[1:]))] = handle.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        failure = Failure(FailureCode.environment, "the snapshot of the repository could not be read", "Retry the job.")
+        raise UserFacingError(failure) from error
+    return Tree(files)
+
+
+def _too_large() -> Failure:
+    return Failure(
+        FailureCode.environment,
+        f"the repository has more than {MAX_FILES} files or {MAX_BYTES >> 30} GiB",
+        "Point the bot at a smaller repository.",
+    )
