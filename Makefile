@@ -1,0 +1,48 @@
+# Two commands matter: `make demo` and `make test`. Each installs what it needs into .venv first.
+PYTHON ?= $(firstword $(shell command -v python3.12 python3.11 python3 2>/dev/null))
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+KEEP ?=
+DEMO ?= create
+export TRITON_INTERPRET ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help demo test check lint types architecture format migrate docs clean
+
+help: ## Show these targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 24
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 12) else "kernelsmith needs Python 3.11 or 3.12; set PYTHON=/path/to/python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[service,workers,gpu,dev,demo]'
+	touch $@
+
+demo: $(VENV)/installed ## Play the main job on the real library, with no account, key or GPU; KEEP=1 stays up
+	$(BIN)/kernelsmith demo $(if $(KEEP),--keep)
+
+test: $(VENV)/installed ## Run all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: lint types architecture test ## What CI runs
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+architecture: $(VENV)/installed
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed ## Format the source
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/installed ## Regenerate what is generated in docs/
+	$(BIN)/python -m service.commands > docs/commands.md
+
+clean: ## Remove the environment and what was built
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,106 @@
+"""The three rooms import in one direction, through their doors, and nothing else: deny by default."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("service", "workers", "gpu_runner")
+DOORS = {
+    ("service", "workers"): {
+        "workers.contracts",
+        "workers.inbox",
+        "workers.outbox",
+        "workers.artifacts",
+        "workers.embedded",
+    },
+    ("service", "gpu_runner"): {"gpu_runner.contracts"},
+    ("workers", "gpu_runner"): {"gpu_runner.contracts"},
+}
+RUNNER_THIRD_PARTY = {"torch", "triton"}
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """Every module name that a file imports, relative ones resolved."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module or "") if part)
+            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+    return found
+
+
+def is_through(door: str, name: str) -> bool:
+    return name == door or name.startswith(door + ".")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_enters_another_through_its_doors_only(room: str) -> None:
+    files = modules(room)
+    assert files, f"{room} has no modules"
+    wrong = []
+    for path in files:
+        for line, name in imported(path):
+            other = name.split(".")[0]
+            if other not in ROOMS or other == room:
+                continue
+            doors = DOORS.get((room, other), set())
+            if not any(is_through(door, name) for door in doors):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_the_runner_needs_the_standard_library_torch_and_triton_only() -> None:
+    allowed = set(sys.stdlib_module_names) | RUNNER_THIRD_PARTY | {"gpu_runner"}
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules("gpu_runner")
+        for line, name in imported(path)
+        if name.split(".")[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_the_doors_of_the_runner_import_without_torch_and_triton() -> None:
+    code = "import sys; sys.modules['torch'] = sys.modules['triton'] = None; import gpu_runner.contracts"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_only_settings_reads_the_environment(room: str) -> None:
+    wrong = []
+    for path in modules(room):
+        if path.stem == "settings":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os":
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    # The runner has no settings: it sets a child's environment up, and reads PATH and the GPU's variables for that.
+    assert room == "gpu_runner" or wrong == []
+
+
+def test_no_module_is_named_like_one_of_the_standard_library_or_explains_nothing() -> None:
+    banned = {"utils", "helpers", "common", "misc", "manager"}
+    # These are packages' conventional names, or stand inside a package where no absolute import can meet them.
+    fine = {"__init__", "__main__"}
+    top_level = set(sys.stdlib_module_names)
+    wrong = [
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        for path in modules(room)
+        if path.stem not in fine and (path.stem in banned or (path.stem in top_level and path.stem != "signal"))
+    ]
+    assert wrong == []
