@@ -86,7 +86,11 @@ def test_only_settings_reads_the_environment(room: str) -> None:
         if path.stem == "settings":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os":
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in {"environ", "getenv"}
+                and ast.unparse(node.value) == "os"
+            ):
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     # The runner has no settings: it sets a child's environment up, and reads PATH and the GPU's variables for that.
     assert room == "gpu_runner" or wrong == []
@@ -101,6 +105,6 @@ def test_no_module_is_named_like_one_of_the_standard_library_or_explains_nothing
         str(path.relative_to(ROOT))
         for room in ROOMS
         for path in modules(room)
-        if path.stem not in fine and (path.stem in banned or (path.stem in top_level and path.stem != "signal"))
+        if path.stem not in fine and (path.stem in banned or path.stem in top_level)
     ]
     assert wrong == []

@@ -25,7 +25,7 @@ from workers.contracts.job import (
     UserFacingError,
     Verb,
 )
-from workers.contracts.profile import (
+from workers.contracts.kernel_profile import (
     KernelProfile,
     LearnableParameter,
     ModuleParameter,

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, TestsResult, Verdict
 from workers.contracts.job import Failure, JobView, StageName
-from workers.contracts.profile import KernelProfile
+from workers.contracts.kernel_profile import KernelProfile
 
 
 class CommitPurpose(StrEnum):
