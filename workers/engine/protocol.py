@@ -1,0 +1,118 @@
+"""What a stage is and what it gets. A stage is plain linear code that is run again from its start after every pause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gpu_runner.contracts import Action, GpuResult, Limits
+from workers.authors.protocol import Feedback
+from workers.contracts import JobRequest, JobView, StageName, Update
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a stage ends with: ``output`` is JSON for later stages, ``updates`` follow those that were emitted.
+
+    ``checkpoint`` False lets the job go on without a review where the pipeline would ask for one.
+    """
+
+    output: dict[str, Any] = field(default_factory=dict)
+    updates: tuple[Update, ...] = ()
+    checkpoint: bool = True
+
+
+class StageContext(Protocol):
+    """What a running stage can do. Everything here is kept, so that a stage run again gets the same answers.
+
+    Code between two calls must come to the same decisions each time: put the clock, randomness, the network and anything
+    expensive into ``memo``. ``gpu`` does not return until the result is there; in between the stage is not in memory at all.
+    """
+
+    @property
+    def job(self) -> JobView:
+        """Give the job as it was when this run of the stage began."""
+        ...
+
+    @property
+    def request(self) -> JobRequest:
+        """Give what was asked for."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Give the number of this attempt, from 1."""
+        ...
+
+    @property
+    def feedback(self) -> tuple[Feedback, ...]:
+        """Give what the reviews of this stage asked for, oldest first."""
+        ...
+
+    def result_of(self, stage: StageName) -> dict[str, Any]:
+        """Give the output of the last finished attempt of an earlier stage.
+
+        Raises:
+            KeyError: no attempt of that stage has finished.
+        """
+        ...
+
+    def gpu(
+        self,
+        key: str,
+        request: object,
+        action: Action,
+        files: Mapping[str, str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> GpuResult:
+        """Give the result of one action on a GPU host; ``files`` maps names beside the request to artifact digests.
+
+        The answer belongs to ``key`` within this attempt. A host that was lost three times gives a result with an ``error``.
+        """
+        ...
+
+    def memo(self, key: str, function: Callable[[], Any]) -> Any:
+        """Give the JSON value of ``function``, called once in this attempt and kept."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say what runs now, such as "proving on 24 workloads"."""
+        ...
+
+    def artifact(self, name: str, content: bytes, media_type: str) -> str:
+        """Keep a named file of the job and give its digest; the same name again replaces it."""
+        ...
+
+    def load(self, digest: str) -> bytes:
+        """Give an artifact's bytes."""
+        ...
+
+    def emit(self, update: Update) -> None:
+        """Ask for an update before the stage ends; it is written at the next pause, once."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Tell whether the job was cancelled; long loops ask now and then and simply return."""
+        ...
+
+
+class Stage(Protocol):
+    """One step of a pipeline.
+
+    Raising ``UserFacingError`` fails the stage with its failure; any other exception is tried again, three times in all.
+    """
+
+    @property
+    def name(self) -> StageName:
+        """Give the stage's name in the pipeline table."""
+        ...
+
+    def run(self, context: StageContext) -> StageResult:
+        """Run the stage from its start."""
+        ...
+
+
+Stages = Mapping[StageName, Stage]

@@ -1,0 +1,24 @@
+"""Pipelines: which stages a command goes through, and where a review decides. The table is the closed vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.contracts import StageName, Verb
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage, and whether a review decides before the job goes on."""
+
+    stage: StageName
+    checkpoint: bool = True
+
+
+Pipeline = tuple[Step, ...]
+
+PIPELINES: dict[Verb, Pipeline] = {
+    Verb.create: (Step(StageName.analyze), Step(StageName.generate), Step(StageName.validate)),
+}
+
+__all__ = ["PIPELINES", "Pipeline", "Step"]

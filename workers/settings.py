@@ -1,0 +1,61 @@
+"""The one place where the production reads its environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gpu_runner.contracts import Isolation
+
+
+def default_data_dir() -> Path:
+    """Give ``$XDG_DATA_HOME/kernelsmith``, by default ``~/.local/share/kernelsmith``."""
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "kernelsmith"
+
+
+class Settings(BaseSettings):
+    """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
+
+    model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True)
+
+    data_dir: Path = Field(default_factory=default_data_dir)
+    database_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("KERNELSMITH_DATABASE_URL", "DATABASE_URL")
+    )
+    redis_url: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("KERNELSMITH_REDIS_URL", "REDIS_URL")
+    )
+    artifacts_url: str | None = None  # an fsspec URL; None: a folder in data_dir
+    architecture: str | None = None  # of this GPU host; None: found by asking nvidia-smi
+    require_isolation: tuple[Isolation, ...] = ()
+    lease_s: float = Field(default=60.0, gt=0)
+    reconcile_every_s: float = Field(default=15.0, gt=0)
+    renotify_after_s: float = Field(default=60.0, ge=0)
+    stage_time_limit_s: float = Field(default=3600.0, gt=60)
+    gpu_time_limit_s: float = Field(default=3600.0, gt=60)
+    stage_processes: int = Field(default=2, ge=1)
+    log_level: str = "INFO"
+    log_json: bool = False
+
+    def database(self) -> str:
+        """Give the SQLAlchemy URL; PostgreSQL is spoken to through psycopg."""
+        if self.database_url is None:
+            return f"sqlite:///{self.data_dir.absolute() / 'kernelsmith.sqlite3'}"
+        url = self.database_url.get_secret_value()
+        scheme, separator, rest = url.partition("://")
+        return f"postgresql+psycopg{separator}{rest}" if scheme in ("postgres", "postgresql") else url
+
+    def broker(self) -> str | None:
+        """Give the Celery broker's URL, None where no Redis is configured."""
+        if self.redis_url is None:
+            return None
+        url = self.redis_url.get_secret_value()
+        return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+
+    def artifacts(self) -> str:
+        """Give the fsspec URL of the artifact store."""
+        return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
