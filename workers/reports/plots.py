@@ -1,0 +1,112 @@
+"""Plots of a result as PNG: how near the values are to the truth, and how near the time is to the floor."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from gpu_runner.contracts import BenchmarkResult, Check, Verdict, WorkloadTiming
+from workers.contracts import Image
+from workers.stages.protocol import StageContext
+
+COLOURS = {"candidate": "#1a7f5a", "eager": "#9aa4b2", "torch_compile": "#5b7fc7", "floor": "#c26a1a"}
+LABELS = {"candidate": "this kernel", "eager": "eager", "torch_compile": "torch.compile"}
+MAX_GROUPS = 12
+
+
+def draw_plots(context: StageContext, name: str, verdict: Verdict, measured: BenchmarkResult) -> tuple[Image, ...]:
+    """Draw what there is to see, store it, and give the images with their text form."""
+    images = []
+    if any(check.error is not None for check in verdict.checks):
+        images.append(
+            _store(context, f"{name}-accuracy.png", accuracy_plot(name, verdict), _accuracy_alt(name, verdict))
+        )
+    if measured.rows:
+        images.append(_store(context, f"{name}-speed.png", speed_plot(name, measured), _speed_alt(name, measured)))
+    return tuple(images)
+
+
+def accuracy_plot(name: str, verdict: Verdict) -> bytes:
+    """Draw, for each output and dtype, the worst error as a share of what is allowed."""
+    worst = sorted(worst_shares(verdict.checks).items())
+    figure, axes = _figure(max(2.4, 0.42 * len(worst) + 1.4))
+    labels = [f"{output}, {dtype}" for (output, dtype), _ in worst]
+    axes.barh(labels, [share for _, share in worst], color=COLOURS["candidate"], height=0.6)
+    axes.axvline(1.0, color=COLOURS["floor"], linewidth=1.5, label="allowed")
+    axes.set_xlabel("worst error, as a share of what is allowed")
+    axes.set_title(f"{name}: error against the float64 reference", loc="left", fontsize=11)
+    axes.invert_yaxis()
+    axes.legend(frameon=False, loc="lower right")
+    return _png(figure)
+
+
+def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
+    """Give the worst error over its allowance for each output and dtype."""
+    worst: dict[tuple[str, str], float] = {}
+    for check in checks:
+        if check.error is None or not check.allowed or check.output is None:
+            continue
+        key = (check.output, check.workload.split(" ")[-1])
+        worst[key] = max(worst.get(key, 0.0), check.error / check.allowed)
+    return worst
+
+
+def speed_plot(name: str, measured: BenchmarkResult) -> bytes:
+    """Draw the time of each contender beside the floor, a group of bars for each workload and pass."""
+    rows = measured.rows[:MAX_GROUPS]
+    contenders = [c for c in COLOURS if any(_median(row, c) is not None for row in rows)]
+    figure, axes = _figure(max(2.6, 0.5 * len(rows) * max(1, len(contenders) * 0.55) + 1.4))
+    step = 0.8 / max(1, len(contenders) + 1)
+    for index, contender in enumerate([*contenders, "floor"]):
+        places = [group + index * step for group in range(len(rows))]
+        values = [row.floor_us if contender == "floor" else _median(row, contender) for row in rows]
+        label = "least time the hardware allows" if contender == "floor" else LABELS[contender]
+        axes.barh(places, [value or 0.0 for value in values], height=step * 0.9, color=COLOURS[contender], label=label)
+    axes.set_yticks([g + 0.4 - step / 2 for g in range(len(rows))], [_row_label(row) for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "microseconds" + (" (predicted from the roofline, nothing was timed)" if measured.predicted else "")
+    )
+    axes.set_title(f"{name} on {measured.gpu or 'an unknown GPU'}", loc="left", fontsize=11)
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def _row_label(row: WorkloadTiming) -> str:
+    return f"{row.timed_pass.value}\n{row.workload.label()}"
+
+
+def _median(row: WorkloadTiming, contender: str) -> float | None:
+    return next((t.median_us for t in row.timings if t.contender == contender), None)
+
+
+def _accuracy_alt(name: str, verdict: Verdict) -> str:
+    shares = worst_shares(verdict.checks)
+    worst = max(shares.values(), default=0.0)
+    return f"Errors of {name} against the float64 reference; the worst is {worst:.2f} of what is allowed"
+
+
+def _speed_alt(name: str, measured: BenchmarkResult) -> str:
+    kind = "Predicted least times" if measured.predicted else "Measured times"
+    return f"{kind} of {name} on {measured.gpu or 'an unknown GPU'}, by workload and pass"
+
+
+def _store(context: StageContext, file_name: str, content: bytes, alt: str) -> Image:
+    return Image(file_name, context.artifact(file_name, content, "image/png"), alt)
+
+
+def _figure(height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.6, height), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    return figure, axes
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    # Without a fixed Software field the same figure would give other bytes with another matplotlib.
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,138 @@
+"""What the stages of ``create`` share: the repository, the layout, the problem and the author, found anew from what is stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner.contracts import Action, GpuResult, Graph, KernelNames, Problem, from_json, to_json
+from workers.authors.protocol import Author, Brief, Feedback, Proposal, Refusal
+from workers.authors.table import author_named
+from workers.contracts import (
+    Failure,
+    FailureCode,
+    FileChange,
+    StageName,
+    UserFacingError,
+)
+from workers.layouts.protocol import Design, Layout
+from workers.layouts.table import find_layout, layout_named
+from workers.stages.problem_text import parse
+from workers.stages.protocol import StageContext
+from workers.tree import Tree, read_tarball
+
+SNAPSHOT_FILE = "tree.tar.gz"
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """All that a stage of ``create`` works with."""
+
+    name: str
+    tree: Tree
+    layout: Layout
+    author: Author
+    problem: Problem
+    graph: Graph
+    names: KernelNames
+
+    def propose(self, feedback: tuple[Feedback, ...] = ()) -> tuple[Design, Proposal]:
+        """Ask the author for the kernel's module in the layout's style.
+
+        Raises:
+            UserFacingError: the author refuses; the text names the operator.
+        """
+        style = self.layout.style(self.name, self.names, self.tree)
+        answer = self.author.propose(Brief(self.name, self.problem, self.graph, style, self.names, feedback))
+        if isinstance(answer, Refusal):
+            message = f"the {self.author.name} author cannot write this kernel: {answer.sentence}"
+            cure = "Rewrite the reference without it, or configure a model author."
+            raise UserFacingError(Failure(FailureCode.refused, message, cure))
+        return Design(self.name, self.names, self.problem, self.graph, answer.plan, answer.source), answer
+
+
+def open_tree(context: StageContext) -> Tree:
+    """Give the repository as it was when the command was given."""
+    return read_tarball(context.read_artifact(context.request.snapshot))
+
+
+def choose_layout(context: StageContext, tree: Tree) -> Layout:
+    """Give the layout that was asked for, or the one that fits the repository."""
+    wanted = context.request.options.layout
+    return layout_named(wanted) if wanted else find_layout(tree)
+
+
+def build(context: StageContext, tree: Tree, layout: Layout, source: str, graph: Graph) -> Workbench:
+    """Put a workbench together from a parsed problem and its graph."""
+    problem = parse(source)
+    name = context.request.kernel
+    names = layout.names(name, problem, tree)
+    return Workbench(name, tree, layout, author_named(context.request.options.author), problem, graph, names)
+
+
+def reopen(context: StageContext) -> Workbench:
+    """Put the workbench together again from what analyze left."""
+    stored = context.result_of(StageName.analyze)
+    if stored is None:
+        raise RuntimeError("analyze left no result")
+    tree = open_tree(context)
+    layout = layout_named(str(stored["layout"]))
+    return build(context, tree, layout, str(stored["problem_source"]), from_json(Graph, stored["graph"]))
+
+
+def answer_of(result: GpuResult) -> dict[str, Any]:
+    """Give a runner's payload.
+
+    Raises:
+        UserFacingError: the runner or its host failed, not what it judged.
+    """
+    if result.error is not None or result.payload is None:
+        message = f"the GPU host could not {DOING[result.action]}: {result.error or 'it gave no result'}"
+        cure = "An operator should run `kernelsmith doctor` on that host; then `/kernel retry` goes on from here."
+        raise UserFacingError(Failure(FailureCode.environment, message, cure))
+    return result.payload
+
+
+DOING: dict[Action, str] = {
+    Action.capture: "trace the problem",
+    Action.verify: "prove the candidate",
+    Action.benchmark: "measure the candidate",
+    Action.tests: "run the library's own checks",
+    Action.doctor: "say what it can do",
+}
+
+
+def feedback_for_author(context: StageContext) -> tuple[Feedback, ...]:
+    """Give the reviews of this stage as an author reads them."""
+    general = tuple(Feedback(review.text) for review in context.feedback if review.text.strip())
+    lines = tuple(Feedback(line.body, line.path, line.line) for review in context.feedback for line in review.lines)
+    return general + lines
+
+
+def changes_to_json(changes: tuple[FileChange, ...]) -> Any:
+    """Give file changes as JSON."""
+    return to_json(changes)
+
+
+def changes_from_json(form: Any) -> tuple[FileChange, ...]:
+    """Give file changes from their JSON."""
+    return tuple(from_json(FileChange, item) for item in form)
+
+
+def only_new(changes: tuple[FileChange, ...], tree: Tree, before: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """Leave out changes that the branch already holds."""
+    standing = tree.overlaid(before)
+    return tuple(c for c in changes if standing.read(c.path) != c.text)
+
+
+def merged(before: tuple[FileChange, ...], after: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """Give all changes of the branch, later ones winning."""
+    table = {change.path: change for change in before}
+    table.update({change.path: change for change in after})
+    return tuple(table.values())
+
+
+def with_source(design: Design, source: str) -> Design:
+    """Give the design with another source, such as after the target's formatter went over it."""
+    return dataclasses.replace(design, source=source)
