@@ -7,7 +7,7 @@ from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Check, Verdict, WorkloadTiming
 from workers.contracts import Image
-from workers.stages.protocol import StageContext
+from workers.engine.protocol import StageContext
 
 COLOURS = {"candidate": "#1a7f5a", "eager": "#9aa4b2", "torch_compile": "#5b7fc7", "floor": "#c26a1a"}
 LABELS = {"candidate": "this kernel", "eager": "eager", "torch_compile": "torch.compile"}

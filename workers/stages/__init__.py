@@ -1,1 +1,15 @@
-"""The steps of a pipeline. The table at ``workers.stages.table`` is the closed vocabulary; one file a stage."""
+"""The steps of a pipeline; the table below is the closed vocabulary, one file a stage."""
+
+from __future__ import annotations
+
+from workers.contracts import StageName
+from workers.engine.protocol import Stage
+from workers.stages.analyze import Analyze
+from workers.stages.generate import Generate
+from workers.stages.validate import Validate
+
+STAGES: dict[StageName, Stage] = {
+    StageName.analyze: Analyze(),
+    StageName.generate: Generate(),
+    StageName.validate: Validate(),
+}

@@ -17,8 +17,8 @@ from workers.contracts import (
     Update,
     UserFacingError,
 )
+from workers.engine.protocol import StageContext, StageResult
 from workers.stages.problem_text import parse, problem_source, revised_source
-from workers.stages.protocol import StageContext, StageResult
 from workers.stages.workbench import (
     answer_of,
     build,
@@ -28,6 +28,7 @@ from workers.stages.workbench import (
     merged,
     only_new,
     open_tree,
+    own_result,
 )
 
 
@@ -41,7 +42,7 @@ class Analyze:
         context.note("reading the repository")
         tree = open_tree(context)
         layout = choose_layout(context, tree)
-        earlier = context.result_of(StageName.analyze)
+        earlier = own_result(context, self.name)
         source = self._source(context, earlier)
         problem = parse(source)
         layout.names(context.request.kernel, problem, tree)
@@ -81,7 +82,7 @@ class Analyze:
 
 
 def _capture(context: StageContext, source: str) -> CaptureResult:
-    result = context.gpu("capture", Action.capture, CaptureRequest(source))
+    result = context.gpu("capture", CaptureRequest(source), Action.capture)
     captured = from_json(CaptureResult, answer_of(result))
     if captured.error is not None:
         failure = Failure(

@@ -21,17 +21,17 @@ from workers.contracts import (
     Update,
     UserFacingError,
 )
+from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Design
-from workers.stages.protocol import StageContext, StageResult
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     Workbench,
     answer_of,
     changes_from_json,
     changes_to_json,
-    feedback_for_author,
     merged,
     only_new,
+    own_result,
     reopen,
 )
 from workers.stylecheck import check_style
@@ -46,11 +46,11 @@ class Generate:
         """Give a kernel in the library's form whose verdict is passed, committed."""
         bench = reopen(context)
         context.note("writing the kernel")
-        design, _ = bench.propose(feedback_for_author(context))
+        design, _ = bench.propose(context.feedback)
         changes, style = styled_changes(context, bench, design, "style")
         verdict = prove(context, bench, design, changes, "verify")
-        analyzed = context.result_of(StageName.analyze) or {}
-        earlier = context.result_of(StageName.generate)
+        analyzed = context.result_of(StageName.analyze)
+        earlier = own_result(context, self.name)
         before = changes_from_json((earlier or analyzed)["changes"])
         new = only_new(changes, bench.tree, before)
         profile = from_json(KernelProfile, analyzed["profile"])
@@ -116,7 +116,7 @@ def prove(
     context.note("proving the kernel against the reference")
     candidate = bench.layout.candidate(design, changes, SNAPSHOT_FILE)
     request = VerifyRequest(bench.problem.source, candidate)
-    result = context.gpu(key, Action.verify, request, {SNAPSHOT_FILE: context.request.snapshot})
+    result = context.gpu(key, request, Action.verify, {SNAPSHOT_FILE: context.request.snapshot})
     verdict = from_json(Verdict, answer_of(result))
     if verdict.status is not Status.passed:
         raise UserFacingError(verdict_failure(verdict, bench.author.name))

@@ -34,11 +34,11 @@ from workers.contracts import (
     UserFacingError,
     ValidateSummary,
 )
+from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Design, SuiteRun
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance, reproduce
 from workers.stages.generate import prove, styled_changes
-from workers.stages.protocol import StageContext, StageResult
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     Workbench,
@@ -47,6 +47,7 @@ from workers.stages.workbench import (
     changes_to_json,
     merged,
     only_new,
+    own_result,
     reopen,
     with_source,
 )
@@ -74,8 +75,8 @@ class Validate:
     def run(self, context: StageContext) -> StageResult:
         """Give a report on a kernel that passes the library's own checks, with its benchmark data committed."""
         bench = reopen(context)
-        generated = context.result_of(StageName.generate) or {}
-        before = changes_from_json((context.result_of(StageName.validate) or generated)["changes"])
+        generated = context.result_of(StageName.generate)
+        before = changes_from_json((own_result(context, self.name) or generated)["changes"])
         gate = pass_gate(context, bench, generated, before)
         context.note("measuring")
         measured = _measure(context, bench, gate)
@@ -197,7 +198,7 @@ def _check_standing(
 def _measure(context: StageContext, bench: Workbench, gate: Gate) -> BenchmarkResult:
     candidate = bench.layout.candidate(gate.design, gate.changes, SNAPSHOT_FILE)
     request = BenchmarkRequest(bench.problem.source, candidate)
-    result = context.gpu("benchmark", Action.benchmark, request, {SNAPSHOT_FILE: context.request.snapshot})
+    result = context.gpu("benchmark", request, Action.benchmark, {SNAPSHOT_FILE: context.request.snapshot})
     return from_json(BenchmarkResult, answer_of(result))
 
 
@@ -213,7 +214,7 @@ def _run_suite(
 ) -> TestsResult:
     files = tuple(SourceFile(change.path, change.text) for change in changes if change.text is not None)
     request = TestsRequest(SNAPSHOT_FILE, files, suite.module, suite.arguments, suite.import_roots, suite.collect)
-    result: GpuResult = context.gpu(key, Action.tests, request, {SNAPSHOT_FILE: context.request.snapshot})
+    result: GpuResult = context.gpu(key, request, Action.tests, {SNAPSHOT_FILE: context.request.snapshot})
     return from_json(TestsResult, answer_of(result))
 
 

@@ -16,10 +16,10 @@ from workers.contracts import (
     StageName,
     UserFacingError,
 )
+from workers.engine.protocol import StageContext
 from workers.layouts.protocol import Design, Layout
 from workers.layouts.table import find_layout, layout_named
 from workers.stages.problem_text import parse
-from workers.stages.protocol import StageContext
 from workers.tree import Tree, read_tarball
 
 SNAPSHOT_FILE = "tree.tar.gz"
@@ -54,7 +54,7 @@ class Workbench:
 
 def open_tree(context: StageContext) -> Tree:
     """Give the repository as it was when the command was given."""
-    return read_tarball(context.read_artifact(context.request.snapshot))
+    return read_tarball(context.load(context.request.snapshot))
 
 
 def choose_layout(context: StageContext, tree: Tree) -> Layout:
@@ -74,8 +74,6 @@ def build(context: StageContext, tree: Tree, layout: Layout, source: str, graph:
 def reopen(context: StageContext) -> Workbench:
     """Put the workbench together again from what analyze left."""
     stored = context.result_of(StageName.analyze)
-    if stored is None:
-        raise RuntimeError("analyze left no result")
     tree = open_tree(context)
     layout = layout_named(str(stored["layout"]))
     return build(context, tree, layout, str(stored["problem_source"]), from_json(Graph, stored["graph"]))
@@ -103,11 +101,12 @@ DOING: dict[Action, str] = {
 }
 
 
-def feedback_for_author(context: StageContext) -> tuple[Feedback, ...]:
-    """Give the reviews of this stage as an author reads them."""
-    general = tuple(Feedback(review.text) for review in context.feedback if review.text.strip())
-    lines = tuple(Feedback(line.body, line.path, line.line) for review in context.feedback for line in review.lines)
-    return general + lines
+def own_result(context: StageContext, stage: StageName) -> dict[str, Any] | None:
+    """Give what an earlier attempt of this stage left, None on the first."""
+    try:
+        return context.result_of(stage)
+    except KeyError:
+        return None
 
 
 def changes_to_json(changes: tuple[FileChange, ...]) -> Any:
