@@ -1,0 +1,160 @@
+"""The way to GitHub: gives each piece of work a client with the right credentials, and checks that they work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Protocol
+
+from github import Auth, Github
+
+from service.github.client import GitHubClient
+from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
+from service.github.errors import GitHubError, translate
+from service.github.limits import RateLimits
+from service.github.session import Session
+
+USER_AGENT = "kernelsmith"
+CONNECTIONS = 16  # for each thread
+CHECKED_FOR_S = 60.0
+
+
+@dataclass(frozen=True)
+class TokenCheck:
+    """Whether the credentials work."""
+
+    ok: bool
+    detail: str
+
+
+class GitHubConfiguration(Protocol):
+    """The settings that say how GitHub is reached."""
+
+    api_url: str
+    bot_login: str | None
+    app_id: int | None
+
+    def private_key_text(self) -> str | None:
+        """Give the App's private key in PEM form."""
+        ...
+
+    def token_text(self) -> str | None:
+        """Give the plain token."""
+        ...
+
+
+class GitHubClients:
+    """Clients for repositories. One for the whole service; what it gives belongs to the calling thread."""
+
+    def __init__(self, configuration: GitHubConfiguration, limits: RateLimits | None = None) -> None:
+        self.limits = limits or RateLimits()
+        self._configuration = configuration
+        self._credentials = self._make_credentials()
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: set[Github] = set()
+        self._login: str | None = configuration.bot_login
+        self._checked: tuple[float, TokenCheck] | None = None
+
+    def client(
+        self,
+        full_name: str,
+        installation_id: int | None = None,
+        purpose: Purpose = Purpose.intake,
+        deadline_s: float | None = None,
+    ) -> GitHubClient:
+        """Give a client for a repository.
+
+        Raises:
+            GitHubError: no credentials could be had.
+        """
+        credential = self._credentials.give(full_name, installation_id, purpose)
+        session = Session(
+            self._connection(credential),
+            credential.label,
+            self.limits,
+            lambda: self._credentials.forget(full_name, purpose),
+        )
+        return GitHubClient(session, full_name, deadline_s)
+
+    def bot_login(self) -> str:
+        """Give the login under which the bot writes; asked of GitHub once where it is not configured."""
+        if self._login is None:
+            self._login = self._credentials.login()
+        return self._login
+
+    def check(self) -> TokenCheck:
+        """Tell whether the credentials work; the answer is kept for a minute."""
+        now_s = time.monotonic()
+        if self._checked is None or now_s - self._checked[0] > CHECKED_FOR_S:
+            self._checked = (now_s, self._check())
+        return self._checked[1]
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            for github in self._open:
+                github.close()
+            self._open.clear()
+        if isinstance(self._credentials, AppCredentials):
+            self._credentials.close()
+
+    def _check(self) -> TokenCheck:
+        try:
+            return TokenCheck(True, f"signed in as {self._credentials.login()}")
+        except GitHubError as error:
+            return TokenCheck(False, str(error))
+
+    def _make_credentials(self) -> Credentials:
+        configuration = self._configuration
+        key, token = configuration.private_key_text(), configuration.token_text()
+        if configuration.app_id is not None and key is not None:
+            return AppCredentials(configuration.app_id, key, configuration.api_url)
+        assert token is not None, "the settings were checked at the start"
+        return TokenCredentials(token, self._whose)
+
+    def _connection(self, credential: Credential) -> Github:
+        held: OrderedDict[int, Github] = getattr(self._local, "held", None) or OrderedDict()
+        self._local.held = held
+        github = held.pop(id(credential.auth), None) or self._open_connection(credential.auth)
+        held[id(credential.auth)] = github
+        while len(held) > CONNECTIONS:
+            _, oldest = held.popitem(last=False)
+            self._close_connection(oldest)
+        return github
+
+    def _open_connection(self, auth: Auth.Auth) -> Github:
+        # PyGithub would sleep between requests and retry by itself; whoever waits here holds a worker.
+        github = Github(
+            auth=auth,
+            base_url=self._configuration.api_url,
+            timeout=TIMEOUT_S,
+            user_agent=USER_AGENT,
+            per_page=100,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+            lazy=True,
+        )
+        with self._lock:
+            self._open.add(github)
+        return github
+
+    def _close_connection(self, github: Github) -> None:
+        with self._lock:
+            self._open.discard(github)
+        github.close()
+
+    def _whose(self, auth: Auth.Auth) -> str:
+        github = self._open_connection(auth)
+        try:
+            return github.get_user().login
+        except Exception as error:
+            meant = translate(error, time.time())
+            if meant is None:
+                raise
+            raise meant from error
+        finally:
+            self._close_connection(github)

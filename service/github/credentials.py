@@ -1,0 +1,153 @@
+"""Credentials: a GitHub App's installation tokens, narrowed to one repository and to what the work needs, or one plain token."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from github import Auth, GithubIntegration
+
+from service.github.errors import translate
+
+JWT_S = 9 * 60  # GitHub refuses more than ten minutes
+JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
+RENEW_BEFORE_S = 5 * 60
+TIMEOUT_S = 15
+
+
+class Purpose(StrEnum):
+    """What credentials are for."""
+
+    intake = "intake"  # read commands and repositories, react, reply
+    publish = "publish"  # commits, pull requests, comments, check runs
+
+
+PERMISSIONS: dict[Purpose, dict[str, str]] = {
+    Purpose.intake: {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"},
+    Purpose.publish: {
+        "metadata": "read",
+        "contents": "write",
+        "issues": "write",
+        "pull_requests": "write",
+        "checks": "write",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What requests are signed with; ``label`` names it in metrics and for rate limits, and is no secret."""
+
+    label: str
+    auth: Auth.Auth
+
+
+class Credentials(Protocol):
+    """Where credentials come from."""
+
+    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+        """Give what requests to a repository are signed with."""
+        ...
+
+    def forget(self, full_name: str, purpose: Purpose) -> None:
+        """Drop what was refused, so that the next request asks anew."""
+        ...
+
+    def login(self) -> str:
+        """Ask GitHub who the bot is."""
+        ...
+
+
+class TokenCredentials:
+    """One plain token for everything."""
+
+    def __init__(self, token: str, who: Callable[[Auth.Auth], str]) -> None:
+        self._auth = Auth.Token(token)
+        self._who = who
+
+    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+        """Give the token."""
+        return Credential("token", self._auth)
+
+    def forget(self, full_name: str, purpose: Purpose) -> None:
+        """Keep the token: there is no other."""
+
+    def login(self) -> str:
+        """Ask GitHub whose token it is."""
+        return self._who(self._auth)
+
+
+@dataclass(frozen=True)
+class _Held:
+    installation_id: int
+    auth: Auth.Token
+    expires_at_s: float
+
+
+class AppCredentials:
+    """Installation tokens of a GitHub App, each cached until shortly before it expires."""
+
+    def __init__(self, app_id: int, private_key: str, base_url: str) -> None:
+        auth = Auth.AppAuth(app_id, private_key, jwt_expiry=JWT_S, jwt_issued_at=JWT_BACKDATED_S)
+        self._integration = GithubIntegration(
+            auth=auth,
+            base_url=base_url,
+            timeout=TIMEOUT_S,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+        )
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, Purpose], _Held] = {}
+
+    def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
+        """Give a token for one repository, from the cache where it is still good."""
+        # One lock for all: a token is asked for once an hour, and PyGithub's connection is not to be shared by threads.
+        with self._lock:
+            held = self._held.get((full_name, purpose))
+            if held is None or held.expires_at_s - RENEW_BEFORE_S < time.time():
+                held = self._ask(full_name, installation_id, purpose)
+                self._held[full_name, purpose] = held
+        return Credential(f"installation {held.installation_id}", held.auth)
+
+    def forget(self, full_name: str, purpose: Purpose) -> None:
+        """Drop a token that was refused."""
+        with self._lock:
+            self._held.pop((full_name, purpose), None)
+
+    def login(self) -> str:
+        """Ask GitHub for the App's own name as an author."""
+        with self._lock:
+            answer = self._request("GET", "/app")
+        return f"{answer['slug']}[bot]"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._integration.close()
+
+    def _ask(self, full_name: str, installation_id: int | None, purpose: Purpose) -> _Held:
+        if installation_id is None:
+            installation_id = int(self._request("GET", f"/repos/{full_name}/installation")["id"])
+        wanted = {"repositories": [full_name.partition("/")[2]], "permissions": PERMISSIONS[purpose]}
+        answer = self._request("POST", f"/app/installations/{installation_id}/access_tokens", wanted)
+        return _Held(installation_id, Auth.Token(answer["token"]), _unix_s(answer["expires_at"]))
+
+    def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            _, answer = self._integration.requester.requestJsonAndCheck(verb, path, input=body)
+        except Exception as error:
+            meant = translate(error, time.time())
+            if meant is None:
+                raise
+            raise meant from error
+        assert isinstance(answer, dict)
+        return answer
+
+
+def _unix_s(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,114 @@
+"""What can go wrong with GitHub, as errors that say whether to come back, and when. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import requests
+from github import GithubException
+
+SHORT_RETRY_S = 5.0
+SECONDARY_RETRY_S = 60.0  # GitHub asks for a minute at least where a secondary limit names no time
+CREDENTIALS_RETRY_S = 60.0
+LONGEST_RETRY_S = 3600.0  # the primary limit's window
+
+
+class GitHubError(Exception):
+    """The root; ``status`` is None where no answer came."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class TransientError(GitHubError):
+    """It may work later: an outage, or a rate limit."""
+
+    def __init__(
+        self, message: str, status: int | None = None, retry_after_s: float = SHORT_RETRY_S, limited: bool = False
+    ) -> None:
+        super().__init__(message, status)
+        self.retry_after_s = retry_after_s
+        self.limited = limited  # a rate limit, so every other request with the same credentials waits as well
+
+
+class UnauthorizedError(TransientError):
+    """The credentials are wrong or were revoked; it works again once the operator has replaced them."""
+
+
+class MissingError(GitHubError):
+    """There is no such thing, or it cannot be seen with these credentials."""
+
+
+class ForbiddenError(GitHubError):
+    """The credentials do not allow it."""
+
+
+class ConflictError(GitHubError):
+    """What was asked does not fit what is there: it exists already, it moved, or GitHub refused the values."""
+
+
+def translate(error: Exception, now_s: float) -> GitHubError | None:
+    """Give what an error of PyGithub or of the connection means; None where it is neither.
+
+    Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared.
+    """
+    if isinstance(error, GithubException):
+        return from_answer(error.status, _message(error), error.headers or {}, now_s)
+    if isinstance(error, requests.RequestException):
+        return TransientError(f"no answer from GitHub: {type(error).__name__}")
+    if isinstance(error, json.JSONDecodeError):
+        return TransientError("GitHub's answer was cut off or is no JSON")
+    return None
+
+
+def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: float) -> GitHubError:
+    """Give what an answer with an error status means.
+
+    Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api and
+    https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
+    """
+    headers = {key.lower(): value for key, value in headers.items()}
+    text = f"GitHub answered {status}: {message}"
+    if status in (403, 429):
+        wait_s = _limit_wait_s(status, message, headers, now_s)
+        return ForbiddenError(text, status) if wait_s is None else TransientError(text, status, wait_s, limited=True)
+    if status == 401:
+        return UnauthorizedError(text, status, CREDENTIALS_RETRY_S)
+    if status in (404, 410):
+        return MissingError(text, status)
+    if status == 408 or status >= 500:
+        return TransientError(text, status, _bounded(headers.get("retry-after"), SHORT_RETRY_S))
+    if status == 451:
+        return ForbiddenError(text, status)
+    return ConflictError(text, status)
+
+
+def _limit_wait_s(status: int, message: str, headers: Mapping[str, str], now_s: float) -> float | None:
+    if "retry-after" in headers:
+        return _bounded(headers["retry-after"], SECONDARY_RETRY_S)
+    if headers.get("x-ratelimit-remaining") == "0" and "x-ratelimit-reset" in headers:
+        return _bounded(headers["x-ratelimit-reset"], now_s + SECONDARY_RETRY_S, minus=now_s)
+    if status == 429 or "rate limit" in message.lower() or "abuse detection" in message.lower():
+        return SECONDARY_RETRY_S
+    return None
+
+
+def _bounded(text: str | None, otherwise: float, minus: float = 0.0) -> float:
+    try:
+        wait_s = float(text) if text is not None else otherwise
+    except ValueError:
+        wait_s = otherwise  # Retry-After may also be a date, which GitHub does not send
+    wait_s -= minus
+    return min(max(wait_s, 1.0), LONGEST_RETRY_S) if wait_s == wait_s else SECONDARY_RETRY_S
+
+
+def _message(error: GithubException) -> str:
+    data = error.data
+    if not isinstance(data, dict):
+        return str(error.message or "")[:300]
+    details = [
+        str(item.get("message") or item.get("code")) for item in data.get("errors") or [] if isinstance(item, dict)
+    ]
+    return "; ".join([str(data.get("message") or ""), *details])[:300]

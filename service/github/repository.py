@@ -1,0 +1,58 @@
+"""Reading a repository: what it is, who may write to it, a file."""
+
+from __future__ import annotations
+
+from github.ContentFile import ContentFile
+
+from service.github.errors import ConflictError, MissingError
+from service.github.records import RepositoryInfo
+from service.github.session import RepositoryCalls
+
+MAX_TEXT_BYTES = 512 * 1024
+
+
+class RepositoryReads(RepositoryCalls):
+    """Reads of one repository."""
+
+    def info(self) -> RepositoryInfo:
+        """Give the repository."""
+
+        def read() -> RepositoryInfo:
+            found = self._session.github.get_repo(self.full_name, lazy=False)
+            return RepositoryInfo(found.full_name, found.default_branch, bool(found.private), found.html_url)
+
+        return self._call(read)
+
+    def permission(self, login: str) -> str:
+        """Give a person's permission: ``admin``, ``write``, ``read`` or ``none``."""
+        try:
+            return self._call(lambda: self._repository.get_collaborator_permission(login))
+        except MissingError:
+            return "none"
+
+    def text(self, path: str, ref: str) -> str | None:
+        """Give a file's text at a commit or branch; None where there is no such file.
+
+        Raises:
+            ConflictError: it is a folder, no UTF-8 text, or larger than 512 KiB.
+        """
+        if not is_safe_path(path):
+            return None
+        try:
+            found = self._call(lambda: self._repository.get_contents(path, ref=ref))
+        except MissingError:
+            return None
+        if not isinstance(found, ContentFile) or found.type != "file":
+            raise ConflictError(f"`{path}` is not a file")
+        if found.size > MAX_TEXT_BYTES:
+            raise ConflictError(f"`{path}` is larger than {MAX_TEXT_BYTES // 1024} KiB")
+        try:
+            return self._call(lambda: found.decoded_content).decode("utf-8")
+        except (UnicodeDecodeError, AssertionError) as error:
+            raise ConflictError(f"`{path}` is not UTF-8 text") from error
+
+
+def is_safe_path(path: str) -> bool:
+    """Tell whether a path names something inside a repository: dot segments would reach other parts of the API."""
+    parts = path.split("/")
+    return bool(path) and not any(part in {"", ".", ".."} for part in parts) and not any(c in path for c in "\\\0?#")

@@ -1,0 +1,80 @@
+"""One connection to GitHub: every call passes here, so that limits are kept and errors get their meaning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TypeVar
+
+from github import Github
+from github.Repository import Repository
+
+from service.github.errors import GitHubError, TransientError, UnauthorizedError, translate
+from service.github.limits import RateLimits
+
+T = TypeVar("T")
+
+
+class Session:
+    """PyGithub with one set of credentials. It belongs to one thread: PyGithub keeps a request's state on its connection."""
+
+    def __init__(
+        self, github: Github, credentials: str, limits: RateLimits, on_unauthorized: Callable[[], None] | None = None
+    ) -> None:
+        self.github = github
+        self.credentials = credentials
+        self._limits = limits
+        self._on_unauthorized = on_unauthorized
+
+    def call(self, action: Callable[[], T]) -> T:
+        """Make one request, or the few that one read of PyGithub takes.
+
+        Raises:
+            GitHubError: whatever went wrong, in the form that says what to do.
+        """
+        self._limits.check(self.credentials)
+        try:
+            return action()
+        except Exception as error:
+            meant = translate(error, time.time())
+            if meant is None:
+                raise
+            self._note(meant)
+            raise meant from error
+        finally:
+            remaining, _ = self.github.rate_limiting if self._answered() else (-1, -1)
+            self._limits.observe(self.credentials, remaining, self.github.rate_limiting_resettime)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.github.close()
+
+    def _answered(self) -> bool:
+        # Asked before any answer came, PyGithub's property would itself make a request.
+        return self.github.requester.rate_limiting[0] >= 0
+
+    def _note(self, error: GitHubError) -> None:
+        if isinstance(error, TransientError) and error.limited:
+            self._limits.rest(self.credentials, error.retry_after_s)
+        if isinstance(error, UnauthorizedError) and self._on_unauthorized is not None:
+            self._on_unauthorized()
+
+
+class RepositoryCalls:
+    """What the groups of calls about one repository have in common."""
+
+    def __init__(self, session: Session, full_name: str, deadline_s: float | None = None) -> None:
+        self._session = session
+        self.full_name = full_name
+        self._deadline_s = deadline_s
+        self._repository: Repository = session.github.get_repo(full_name, lazy=True)
+
+    def _call(self, action: Callable[[], T]) -> T:
+        # A lease that is about to run out must not be written under: another worker may hold it already.
+        if self._deadline_s is not None and time.monotonic() > self._deadline_s:
+            raise TransientError("the time for this piece of work ran out", retry_after_s=1.0)
+        return self._session.call(action)
+
+    def _listed(self, items: Callable[[], Iterable[T]], most: int) -> list[T]:
+        return self._call(lambda: list(islice(items(), most)))

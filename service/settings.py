@@ -1,0 +1,160 @@
+"""The service's settings: the one place of this room that reads the environment, always as KERNELSMITH_*."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+SHORTEST_SECRET = 16
+
+
+class ConfigurationError(Exception):
+    """The service cannot start; the text lists what is missing and how to set it."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("the service cannot start:\n" + "\n".join(f"- {problem}" for problem in problems))
+        self.problems = problems
+
+
+class Settings(BaseSettings):
+    """What can be set. Secrets never print."""
+
+    model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", hide_input_in_errors=True)
+
+    webhook_secrets: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # separated by commas; all are valid at once
+    app_id: int | None = None
+    private_key: SecretStr | None = None  # of the App, in PEM form
+    private_key_path: Path | None = None
+    token: SecretStr | None = None  # instead of an App
+    api_url: str = "https://api.github.com"
+    html_url: str = "https://github.com"
+    public_url: str = "http://127.0.0.1:8000"
+    bot_login: str | None = None  # asked of GitHub where it is not set
+    pages_password: SecretStr | None = None  # of the pages, by HTTP basic authentication, any user name
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    publisher_threads: int = Field(default=2, ge=0, le=32)
+    delivery_threads: int = Field(default=2, ge=0, le=32)
+    poll_s: float = Field(default=1.0, gt=0)  # how often is looked for work that nothing announced
+    publish_lease_s: float = Field(default=60.0, ge=5)  # how long a piece of work is held before another may take it
+    snapshot_limit_mib: int = Field(default=128, ge=1)
+    log_level: str = "INFO"
+
+    @field_validator("webhook_secrets", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("api_url", "html_url", "public_url")
+    @classmethod
+    def _without_slash(cls, value: str) -> str:
+        parts = urllib.parse.urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("it must be an address such as https://example.org")
+        return value.rstrip("/")
+
+    @field_validator("bot_login", "pages_password", "token", "private_key", "private_key_path", "app_id", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    def secrets(self) -> tuple[bytes, ...]:
+        """Give the webhook secrets as they key the signature."""
+        return tuple(secret.get_secret_value().encode() for secret in self.webhook_secrets)
+
+    def private_key_text(self) -> str | None:
+        """Give the App's private key; one in the environment may hold ``\\n`` instead of line ends."""
+        if self.private_key is not None:
+            return self.private_key.get_secret_value().replace("\\n", "\n")
+        return self.private_key_path.read_text() if self.private_key_path is not None else None
+
+    def token_text(self) -> str | None:
+        """Give the plain token."""
+        return self.token.get_secret_value() if self.token is not None else None
+
+    def problems(self) -> tuple[str, ...]:
+        """Give what keeps the service from starting, each with the cure."""
+        return (*self._secret_problems(), *self._credential_problems(), *self._address_problems())
+
+    def _secret_problems(self) -> list[str]:
+        if not self.webhook_secrets:
+            return ["no webhook secret: set KERNELSMITH_WEBHOOK_SECRETS to the secret of the webhook at GitHub"]
+        if any(len(secret) < SHORTEST_SECRET for secret in self.secrets()):
+            return [
+                f"a webhook secret has fewer than {SHORTEST_SECRET} characters: anybody could guess it; "
+                "set KERNELSMITH_WEBHOOK_SECRETS to a long random one, such as `openssl rand -hex 32` prints"
+            ]
+        return []
+
+    def _credential_problems(self) -> list[str]:
+        has_key = self.private_key is not None or self.private_key_path is not None
+        if self.app_id is None and not has_key:
+            if self.token is not None:
+                return []
+            return [
+                "no GitHub credentials: set KERNELSMITH_APP_ID and KERNELSMITH_PRIVATE_KEY_PATH (a GitHub App), "
+                "or KERNELSMITH_TOKEN (a plain token)"
+            ]
+        if self.app_id is None:
+            return ["a private key without an App: set KERNELSMITH_APP_ID to the App's number"]
+        if not has_key:
+            return ["an App without its key: set KERNELSMITH_PRIVATE_KEY_PATH to the App's private key, a PEM file"]
+        try:
+            text = self.private_key_text() or ""
+        except (OSError, UnicodeDecodeError) as error:
+            return [f"the private key cannot be read ({type(error).__name__}): check KERNELSMITH_PRIVATE_KEY_PATH"]
+        if "PRIVATE KEY" not in text:
+            return ["the private key is not in PEM form: it starts with -----BEGIN RSA PRIVATE KEY-----"]
+        return []
+
+    def _address_problems(self) -> list[str]:
+        parts = urllib.parse.urlsplit(self.api_url)
+        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+            return ["KERNELSMITH_API_URL is http: credentials would travel in the clear; use https"]
+        return []
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def load_settings() -> Settings:
+    """Read the settings from the environment.
+
+    Raises:
+        ConfigurationError: something is missing or wrong; every problem is listed.
+    """
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        problems = tuple(
+            f"KERNELSMITH_{'_'.join(str(part) for part in item['loc'][:1]).upper()}: {item['msg']}"
+            for item in error.errors(include_input=False, include_url=False)
+        )
+        raise ConfigurationError(problems) from None
+    return checked(settings)
+
+
+def checked(settings: Settings) -> Settings:
+    """Give settings with which the service may start.
+
+    Raises:
+        ConfigurationError: it may not; every problem is listed.
+    """
+    problems = settings.problems()
+    if problems:
+        raise ConfigurationError(problems)
+    return settings
