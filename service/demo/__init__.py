@@ -1,0 +1,1 @@
+"""The demo: the main job on the source of a real library, played on this machine."""
