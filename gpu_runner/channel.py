@@ -1,0 +1,163 @@
+"""Frames over a socket pair; large tensors as sealed memory files whose descriptors travel beside the bytes."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner import codec
+from gpu_runner.buffers import Buffer
+from gpu_runner.codec import Header, Kind
+from gpu_runner.errors import ProtocolError
+
+# With these seals the content can never change again, so it may be read in place.
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_CHUNK_BYTES = 2**26
+
+
+class Closed(Exception):  # noqa: N818 - an expected end, not an error
+    """The other side closed the channel between two frames or within one."""
+
+
+class Overdue(Exception):  # noqa: N818 - an expected end, not an error
+    """The deadline passed before a whole frame was there."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message."""
+
+    header: Header
+    meta: dict[str, Any]
+    tensors: tuple[Buffer, ...]
+
+
+class Channel:
+    """One end of a socket pair. ``watch`` are further descriptors that become readable when the other side is gone."""
+
+    def __init__(self, sock: socket.socket, watch: Sequence[int] = ()) -> None:
+        self._sock = sock
+        self._sock.setblocking(False)
+        self._watch = tuple(watch)
+
+    def send(
+        self, kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer], deadline: float | None = None
+    ) -> None:
+        """Write one frame; ``deadline`` is in terms of ``time.monotonic``.
+
+        Raises:
+            ValueError: it is beyond the limits. Closed, Overdue: as they say.
+        """
+        self._write(memoryview(codec.encode(kind, nonce, meta, tensors)), deadline)
+        for tensor in tensors:
+            view = memoryview(tensor.data).cast("B")
+            if view.nbytes > codec.INLINE_BYTES:
+                handle = _sealed(view)
+                try:
+                    self._wait(select.POLLOUT, deadline)
+                    socket.send_fds(self._sock, [b"t"], [handle])
+                except (BrokenPipeError, ConnectionResetError) as error:
+                    raise Closed from error
+                finally:
+                    os.close(handle)
+
+    def receive(self, nonce: bytes | None = None, deadline: float | None = None, writable: bool = False) -> Frame:
+        """Read one frame. With ``writable`` large tensors are private copies, made as they are written to.
+
+        Raises:
+            ProtocolError: it is no valid frame, or not one with this nonce. Closed, Overdue: as they say.
+        """
+        header = codec.parse_header(self._read(codec.HEADER.size, deadline), nonce)
+        meta, shapes = codec.parse_body(header, bytes(self._read(header.json_bytes, deadline)))
+        tensors: list[Buffer] = []
+        for shape in shapes:
+            if shape.inline:
+                tensors.append(shape.filled(self._read(shape.nbytes, deadline)))
+        inline = iter(tensors)
+        filled = [next(inline) if s.inline else s.filled(self._memory(s.nbytes, deadline, writable)) for s in shapes]
+        return Frame(header, meta, tuple(filled))
+
+    def close(self) -> None:
+        """Close this end."""
+        self._sock.close()
+
+    def _wait(self, event: int, deadline: float | None) -> None:
+        poller = select.poll()
+        poller.register(self._sock, event)
+        for other in self._watch:
+            poller.register(other, select.POLLIN)
+        left_ms = None if deadline is None else max(0.0, (deadline - time.monotonic()) * 1000)
+        ready = poller.poll(left_ms)
+        if not ready:
+            raise Overdue
+        if all(handle != self._sock.fileno() for handle, _ in ready):
+            raise Closed  # the other side is gone and left nothing to read
+
+    def _write(self, view: memoryview, deadline: float | None) -> None:
+        while view:
+            self._wait(select.POLLOUT, deadline)
+            try:
+                view = view[self._sock.send(view[:_CHUNK_BYTES]) :]
+            except BlockingIOError:
+                continue
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise Closed from error
+
+    def _read(self, size: int, deadline: float | None) -> bytearray:
+        data = bytearray(size)
+        view = memoryview(data)
+        while view:
+            self._wait(select.POLLIN, deadline)
+            try:
+                got = self._sock.recv_into(view)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError as error:
+                raise Closed from error
+            if got == 0:
+                raise Closed
+            view = view[got:]
+        return data
+
+    def _memory(self, size: int, deadline: float | None, writable: bool) -> memoryview:
+        self._wait(select.POLLIN, deadline)
+        mark, handles, _, _ = socket.recv_fds(self._sock, 1, 1)
+        if not mark:
+            raise Closed
+        try:
+            if mark != b"t" or len(handles) != 1:
+                raise ProtocolError("a large tensor came without its memory")
+            return _mapped(handles[0], size, writable)
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+
+def _sealed(view: memoryview) -> int:
+    handle = os.memfd_create("tensor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        while view:
+            view = view[os.write(handle, view[:_CHUNK_BYTES]) :]
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _mapped(handle: int, size: int, writable: bool) -> memoryview:
+    try:
+        seals = fcntl.fcntl(handle, fcntl.F_GET_SEALS)
+    except OSError as error:
+        raise ProtocolError("a large tensor is no memory file") from error
+    if seals & _SEALS != _SEALS or os.fstat(handle).st_size != size:
+        raise ProtocolError("a large tensor is not sealed, or not of the size that was announced")
+    access = mmap.ACCESS_COPY if writable else mmap.ACCESS_READ
+    return memoryview(mmap.mmap(handle, size, access=access))

@@ -1,0 +1,68 @@
+"""The child process: locks itself in, then answers calls to one role's handlers until the parent closes the channel."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from gpu_runner.channel import Channel, Closed, Frame
+from gpu_runner.codec import Kind
+from gpu_runner.sandbox import Plan, enter
+
+_HIGH = 900  # above what a program opens by itself, below the limit on open files
+
+
+def main(arguments: list[str]) -> int:
+    """Serve; the arguments are the numbers of the channel's and of the status pipe's descriptor."""
+    channel = Channel(socket.socket(fileno=_moved_up(int(arguments[0]))))
+    status_handle = _moved_up(int(arguments[1]))
+    frame = channel.receive()
+    plan = Plan.from_dict(frame.meta)
+    levels = enter(plan, status_handle)
+    channel.send(Kind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
+    return _serve(channel, plan)
+
+
+def _moved_up(handle: int) -> int:
+    high = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(handle)
+    return high
+
+
+def _serve(channel: Channel, plan: Plan) -> int:
+    from gpu_runner import roles
+
+    work = Path(plan.scratch) / "work"
+    sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
+    state = roles.State(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
+    handlers: dict[str, roles.Handler] | None = None
+    while True:
+        try:
+            frame = channel.receive(writable=True)
+        except Closed:
+            return 0
+        try:
+            handlers = handlers if handlers is not None else roles.load(plan.role)
+            meta, tensors = _call(handlers, state, frame)
+        except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
+            channel.send(Kind.error, frame.header.nonce, roles.report(error, work), ())
+        else:
+            channel.send(Kind.answer, frame.header.nonce, meta, tensors)
+
+
+def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str, Any], list[Any]]:
+    from gpu_runner.buffers import Buffer
+
+    method = frame.meta["method"]
+    if method not in handlers:
+        raise LookupError(f"the role has no method {method}")
+    meta, tensors = handlers[method](state, frame.meta["meta"], [b.to_torch() for b in frame.tensors])
+    return {"meta": meta}, [Buffer.from_torch(tensor) for tensor in tensors]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""The form of a frame between parent and child: a fixed header, bounded JSON, tensors as raw bytes. Pure; never pickle.
+
+A frame is ``HEADER | JSON | inline bytes``; tensors larger than ``INLINE_BYTES`` follow out of band (see ``channel``), and the
+frame only says how large they are. Every length is checked against a limit before anything is allocated for it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from gpu_runner.buffers import Buffer, span_bytes
+from gpu_runner.errors import ProtocolError
+
+MAGIC = b"KSmF"
+VERSION = 1
+HEADER = struct.Struct(">4sHH16sIQ")  # magic, version, kind, nonce, bytes of JSON, bytes inline
+NONCE_BYTES = 16
+MAX_JSON_BYTES = 32 * 2**20
+MAX_TENSORS = 1024
+MAX_TENSOR_BYTES = 2**36
+MAX_FRAME_BYTES = 2**37  # over all tensors of a frame
+INLINE_BYTES = 2**20  # a tensor up to this size travels in the frame
+MAX_INLINE_BYTES = MAX_TENSORS * INLINE_BYTES
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    plan = 1  # parent to child: how to lock itself in
+    ready = 2  # child to parent: locked in
+    call = 3  # parent to child
+    answer = 4  # child to parent
+    error = 5  # child to parent: the handler raised
+
+
+@dataclass(frozen=True)
+class Header:
+    """The fixed part of a frame."""
+
+    kind: Kind
+    nonce: bytes
+    json_bytes: int
+    inline_bytes: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One tensor as the frame describes it, before its bytes are there."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+    @property
+    def inline(self) -> bool:
+        """Tell whether its bytes stand in the frame."""
+        return self.nbytes <= INLINE_BYTES
+
+    def filled(self, data: bytes | bytearray | memoryview) -> Buffer:
+        """Give the tensor with its bytes."""
+        return Buffer(self.dtype, self.shape, self.strides, data, self.offset)
+
+
+def encode(kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buffer]) -> bytes:
+    """Give a frame's header, JSON and inline bytes; the large tensors are left to the channel.
+
+    Raises:
+        ValueError: it would be beyond the limits, or ``meta`` has no JSON form.
+    """
+    table = [[t.dtype, list(t.shape), list(t.strides), t.offset] for t in tensors]
+    try:
+        text = json.dumps({"meta": meta, "tensors": table}, allow_nan=True).encode()
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"the frame's metadata has no JSON form: {error}") from error
+    sizes = [memoryview(t.data).nbytes for t in tensors]
+    if len(text) > MAX_JSON_BYTES or len(sizes) > MAX_TENSORS or sum(sizes) > MAX_FRAME_BYTES:
+        raise ValueError("the frame is larger than its limits")
+    inline = [memoryview(t.data).cast("B") for t, size in zip(tensors, sizes, strict=True) if 0 < size <= INLINE_BYTES]
+    header = HEADER.pack(MAGIC, VERSION, kind, nonce, len(text), sum(part.nbytes for part in inline))
+    return b"".join([header, text, *inline])
+
+
+def parse_header(data: bytes, expected_nonce: bytes | None = None) -> Header:
+    """Read the fixed part of a frame; None as nonce takes any.
+
+    Raises:
+        ProtocolError: it is no frame of this protocol, not for this call, or too large.
+    """
+    if len(data) != HEADER.size:
+        raise ProtocolError("the frame ends within its header")
+    magic, version, kind, nonce, json_bytes, inline_bytes = HEADER.unpack(data)
+    if magic != MAGIC or version != VERSION:
+        raise ProtocolError("what came is no frame")
+    if expected_nonce is not None and nonce != expected_nonce:
+        raise ProtocolError("the frame does not answer this call")
+    if kind not in set(Kind):
+        raise ProtocolError(f"unknown kind of frame {kind}")
+    if json_bytes > MAX_JSON_BYTES or inline_bytes > MAX_INLINE_BYTES:
+        raise ProtocolError("the frame is larger than its limits")
+    return Header(Kind(kind), nonce, json_bytes, inline_bytes)
+
+
+def parse_body(header: Header, text: bytes) -> tuple[dict[str, Any], tuple[Shape, ...]]:
+    """Read a frame's JSON: the metadata and the tensors it announces.
+
+    Raises:
+        ProtocolError: it is no such JSON, or a tensor is impossible or too large.
+    """
+    try:
+        body = json.loads(text)
+        meta, table = body["meta"], body["tensors"]
+        if not isinstance(meta, dict) or not isinstance(table, list) or len(table) > MAX_TENSORS:
+            raise ProtocolError("the frame's metadata is not of its form")
+        shapes = tuple(_shape(row) for row in table)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ProtocolError(f"the frame's metadata cannot be read: {type(error).__name__}") from error
+    if sum(s.nbytes for s in shapes) > MAX_FRAME_BYTES:
+        raise ProtocolError("the tensors are larger than the limits")
+    if sum(s.nbytes for s in shapes if s.inline) != header.inline_bytes:
+        raise ProtocolError("the frame's length does not fit its tensors")
+    return meta, shapes
+
+
+def _shape(row: Any) -> Shape:
+    dtype, shape, strides, offset = row
+    if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(strides, list):
+        raise ProtocolError("a tensor's description is not of its form")
+    nbytes = span_bytes(dtype, shape, strides, offset)
+    if nbytes > MAX_TENSOR_BYTES:
+        raise ProtocolError("a tensor is larger than the limit")
+    return Shape(dtype, tuple(shape), tuple(strides), offset, nbytes)

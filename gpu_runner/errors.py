@@ -1,0 +1,57 @@
+"""What can go wrong with a sandboxed child, as typed exceptions under the runner's one root."""
+
+from __future__ import annotations
+
+from gpu_runner.contracts.envelope import RunnerError
+
+
+class ProtocolError(RunnerError):
+    """The child wrote what is no answer: wrong framing, a wrong nonce, or sizes beyond the limits."""
+
+
+class IsolationUnavailable(RunnerError):  # noqa: N818 - it names the state of the host
+    """This host cannot give a level of isolation that was demanded."""
+
+
+class ChildFailed(RunnerError):  # noqa: N818 - the root of what a child may end in
+    """A call did not give an answer; ``log`` is the end of what the child printed (untrusted text)."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.log = log
+
+
+class ChildError(ChildFailed):
+    """The code in the child raised: ``kind`` is the exception's class name, ``line`` where in the files it was given."""
+
+    def __init__(
+        self, kind: str, message: str, log: str = "", line: int | None = None, path: str | None = None
+    ) -> None:
+        super().__init__(f"{kind}: {message}", log)
+        self.kind = kind
+        self.message = message
+        self.line = line
+        self.path = path
+
+
+class ChildDied(ChildFailed):
+    """The child ended before it answered, by ``signal`` or with ``exit_code``; both None where neither is known."""
+
+    def __init__(self, signal: int | None, exit_code: int | None, log: str = "") -> None:
+        how = f"signal {signal}" if signal is not None else f"exit code {exit_code}"
+        super().__init__(f"the child ended before it answered ({how})", log)
+        self.signal = signal
+        self.exit_code = exit_code
+
+
+class ChildTimeout(ChildFailed):
+    """The child did not answer in time and was killed."""
+
+    def __init__(self, timeout_s: float, log: str = "") -> None:
+        super().__init__(f"no answer within {timeout_s:.1f} s", log)
+        self.timeout_s = timeout_s
+
+
+class ChildOutOfMemory(ChildFailed):
+    """The child asked for more memory, on the host or the GPU, than there was or than it may have."""

@@ -1,0 +1,110 @@
+"""The child's side of the sandbox: two small trusted processes around the one in which untrusted code will run.
+
+The launcher leaves the parent's namespaces and watches that the parent lives; the first process of the new namespaces
+(where there are some) reaps; the worker lays limits and Landlock on itself and returns from ``enter``.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+from collections.abc import Callable
+from typing import NoReturn
+
+from gpu_runner.contracts.envelope import Isolation
+from gpu_runner.sandbox import kernel, landlock, namespaces, tree
+from gpu_runner.sandbox.plan import Plan
+
+SETUP_FAILED = 97  # exit code of a child that could not lock itself in
+
+
+def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
+    """Lock this process in; returns in the worker alone, with the levels that hold.
+
+    The worker's end is written to ``status_handle`` as ``e CODE`` or ``s SIGNAL``, a failure to lock in as ``f LEVEL TEXT``.
+    """
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    apart = Isolation.namespaces in plan.levels
+    if apart:
+        _attempt(Isolation.namespaces, status_handle, namespaces.leave)
+    _fork_or_watch(status_handle, watch_parent=True)
+    if apart:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        _attempt(Isolation.namespaces, status_handle, lambda: namespaces.build_root(plan))
+        _fork_or_watch(status_handle, watch_parent=False)
+    os.setsid()
+    _limit(plan)
+    os.chdir(os.path.join(plan.scratch, "work"))  # noqa: PTH118 - no pathlib object is needed here
+    if Isolation.landlock in plan.levels:
+        _attempt(Isolation.landlock, status_handle, lambda: _restrict(plan, apart))
+    kernel.forswear_privileges()
+    os.close(status_handle)
+    return tuple(Isolation(level) for level in plan.levels)
+
+
+def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> None:
+    try:
+        step()
+    except OSError as error:
+        os.write(status_handle, f"f {level} {error}".encode()[:400])
+        os._exit(SETUP_FAILED)
+
+
+def _restrict(plan: Plan, apart: bool) -> None:
+    readable = [p for p in plan.readable if os.path.exists(p)]  # noqa: PTH110 - links that lead nowhere now
+    writable = [plan.scratch, *(["/dev/shm"] if apart else [])]  # noqa: S108 - the child's own mount
+    landlock.restrict(readable, writable, plan.devices)
+
+
+def _limit(plan: Plan) -> None:
+    limits = plan.limits
+    cores = os.cpu_count() or 1
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_NPROC: plan.processes,
+        resource.RLIMIT_CPU: int(limits.time_s * cores) + 1,
+        resource.RLIMIT_NOFILE: 4096,
+    }
+    if not plan.gpu:
+        # CUDA reserves address space far beyond what it uses, so only a host process can be bounded in this way.
+        wanted[resource.RLIMIT_AS] = limits.memory_bytes
+    for kind, value in wanted.items():
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _fork_or_watch(status_handle: int, watch_parent: bool) -> None:
+    """Fork; the child goes on, this process waits for it, tells how it ended, and never returns."""
+    child = os.fork()
+    if child:
+        _watch(child, status_handle, watch_parent)
+
+
+def _watch(child: int, status_handle: int, watch_parent: bool) -> NoReturn:
+    os.closerange(0, status_handle)
+    os.closerange(status_handle + 1, 4096)
+    handle = os.pidfd_open(child)
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    if watch_parent:
+        poller.register(status_handle, select.POLLERR)  # the parent held the other end, and is gone
+    events = poller.poll()
+    if all(ready != handle for ready, _ in events):
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if watch_parent:
+        tree.kill_descendants(os.getpid())
+    _tell(status_handle, status)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _tell(status_handle: int, status: int) -> None:
+    code = os.waitstatus_to_exitcode(status)
+    try:
+        os.write(status_handle, (f"s {-code}" if code < 0 else f"e {code}").encode() + b"\n")
+    except OSError:
+        return  # no one is left to be told

@@ -1,0 +1,129 @@
+"""What a child may see and use, decided by the parent."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_runner.contracts.envelope import Isolation, Limits
+from gpu_runner.settings import passed_variables
+
+PROJECT = Path(__file__).resolve().parents[2]
+SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt/cuda", "/opt/rocm", "/sys", "/proc")
+# Single entries of /etc: enough for the loader, the compiler and the C library, nothing that is a secret anywhere.
+ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+GPU_DEVICES = ("nvidia*", "dri", "kfd")
+PACKAGES = ("torch", "triton", "numpy", "pytest")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the child needs to know to lock itself in; paths are absolute and real."""
+
+    levels: tuple[str, ...]
+    scratch: str
+    readable: tuple[str, ...]
+    devices: tuple[str, ...]
+    limits: Limits
+    gpu: bool
+    role: str
+    import_roots: tuple[str, ...]
+    processes: int  # with those of the same user that the limit counts too
+
+    def to_dict(self) -> dict[str, object]:
+        """Give the plan as plain values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, form: dict[str, object]) -> Plan:
+        """Build the plan from its plain values."""
+        values: dict[str, object] = {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
+        values["limits"] = Limits(**form["limits"])  # type: ignore[arg-type]  # the parent's own form
+        return cls(**values)  # type: ignore[arg-type]
+
+
+def make_plan(
+    role: str, scratch: Path, limits: Limits, levels: tuple[Isolation, ...], gpu: bool, import_roots: tuple[str, ...]
+) -> Plan:
+    """Decide what a child of this role may see."""
+    devices = [d for d in DEVICES if Path(d).exists()]
+    if gpu:
+        devices += sorted(str(p) for pattern in GPU_DEVICES for p in Path("/dev").glob(pattern))
+    return Plan(
+        tuple(level.value for level in levels),
+        str(scratch.resolve()),
+        readable_paths(),
+        tuple(devices),
+        limits,
+        gpu,
+        role,
+        import_roots,
+        limits.processes if Isolation.namespaces in levels else limits.processes + _processes_of_user(),
+    )
+
+
+def readable_paths() -> tuple[str, ...]:
+    """Give what a child may read: the system, the interpreter with its packages, and this package; no home, no /tmp."""
+    wanted = [Path(p) for p in SYSTEM] + [Path("/etc") / p for p in ETC]
+    wanted += [Path(sys.prefix), Path(sys.base_prefix), PROJECT / "gpu_runner"]
+    wanted += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    wanted += [Path(p) for p in package_roots()]
+    wanted += [Path(p) for p in passed_variables().get("LD_LIBRARY_PATH", "").split(":") if p.startswith("/")]
+    found: dict[str, None] = {}
+    for path in wanted:
+        if path.exists():
+            found[str(path)] = None
+            found[str(path.resolve())] = None
+    forbidden = {"/", "/home", "/root", "/tmp", "/var", "/etc"}  # noqa: S108 - never opened as a whole
+    return tuple(p for p in found if p not in forbidden)
+
+
+def package_roots() -> tuple[str, ...]:
+    """Give the folders on ``sys.path`` that hold what a child imports, where they lie outside of the interpreter's own."""
+    roots: dict[str, None] = {}
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        for location in (spec.submodule_search_locations if spec else None) or ():
+            roots[str(Path(location).resolve().parent)] = None
+    own = (Path(sysconfig.get_path("purelib")).resolve(), Path(sysconfig.get_path("platlib")).resolve())
+    return tuple(root for root in roots if Path(root) not in own)
+
+
+def environment(scratch: Path, gpu: bool) -> dict[str, str]:
+    """Give the whole environment of a child: nothing of the parent's but a short list that the GPU's libraries need."""
+    path = [str(Path(sys.executable).parent), "/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+    clean = {
+        "PATH": ":".join(path),
+        "HOME": str(scratch / "home"),
+        "TMPDIR": str(scratch / "tmp"),
+        "XDG_CACHE_HOME": str(scratch / "cache"),
+        "TRITON_CACHE_DIR": str(scratch / "cache" / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "cache" / "inductor"),
+        "PYTHONPATH": ":".join((str(PROJECT), *package_roots())),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "LANG": "C.UTF-8",
+        "USER": "candidate",  # getpass.getuser is asked by torch's caches and must not look further
+    }
+    if gpu:
+        return clean | passed_variables()
+    return clean | {"CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "1"}
+
+
+def _processes_of_user() -> int:
+    """Give the number of threads this user has: the limit on processes counts them all where there is no user namespace."""
+    count = 0
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
+                count += len(os.listdir(entry / "task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return count

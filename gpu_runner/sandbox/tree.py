@@ -1,0 +1,85 @@
+"""Process trees: finding and ending all that a process started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+_PATIENCE_S = 5.0
+
+
+def descendants(root: int) -> list[int]:
+    """Give the ids of all processes below ``root``."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            parent = _parent(entry)
+            if parent is not None:
+                children.setdefault(parent, []).append(int(entry.name))
+    found, left = [], [root]
+    while left:
+        below = children.get(left.pop(), [])
+        found += below
+        left += below
+    return found
+
+
+def kill_descendants(root: int) -> None:
+    """Kill all below ``root`` until none is left; processes that end are reaped where ``root`` is this process."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        alive = [pid for pid in descendants(root) if not _is_zombie(pid)]
+        for pid in alive:
+            _kill(pid)
+        if root == os.getpid():
+            _reap()
+        if not alive:
+            return
+        time.sleep(0.005)
+
+
+def weight(root: int) -> tuple[int, int]:
+    """Give how many processes are below ``root``, and the bytes of memory that they alone hold."""
+    below = descendants(root)
+    pages = 0
+    for pid in below:
+        try:
+            resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+            pages += int(resident) - int(shared)
+        except (OSError, ValueError):
+            continue
+    return len(below), pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _fields(entry: Path) -> list[str]:
+    try:
+        # The name in parentheses may hold anything, so what follows its last parenthesis is read.
+        return (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _parent(entry: Path) -> int | None:
+    fields = _fields(entry)
+    return int(fields[1]) if len(fields) > 1 else None
+
+
+def _is_zombie(pid: int) -> bool:
+    return _fields(Path(f"/proc/{pid}"))[:1] in ([], ["Z"], ["X"])
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return

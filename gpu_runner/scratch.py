@@ -1,0 +1,139 @@
+"""A child's scratch folder: made, filled and emptied by the parent, which trusts nothing that it finds there."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+MAX_TREE_FILES = 50_000
+MAX_TREE_BYTES = 2**30
+_FOLDERS = ("home", "tmp", "cache", "cache/triton", "cache/inductor", "work")
+
+
+class ScratchError(ValueError):
+    """Files that cannot be put into, or taken from, a scratch folder."""
+
+
+class Scratch:
+    """A folder for one child. ``work`` is the child's current folder and holds the files that it was given."""
+
+    def __init__(self) -> None:
+        self.base = Path(tempfile.mkdtemp(prefix="kernelsmith-")).resolve()
+        self.path = self.base / "scratch"
+        self.work = self.path / "work"
+        for folder in _FOLDERS:
+            (self.path / folder).mkdir(parents=True)
+
+    def write(self, files: Mapping[str, bytes | str]) -> None:
+        """Put files into ``work``, over what is there.
+
+        Raises:
+            ScratchError: a path leads outside, or to what is no plain file.
+        """
+        for name, content in files.items():
+            target = self._inside(name)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if target.is_symlink():
+                    target.unlink()
+                target.write_bytes(content.encode() if isinstance(content, str) else content)
+            except OSError as error:
+                raise ScratchError(f"{name}: {error.strerror}") from error
+
+    def unpack(self, tree: bytes | Path) -> None:
+        """Unpack a tarball into ``work``; where all lies in one top folder, as in a snapshot from GitHub, without that folder.
+
+        Raises:
+            ScratchError: it is no tarball, too large, or has entries that lead outside.
+        """
+        handle: Any = io.BytesIO(tree) if isinstance(tree, bytes) else tree.open("rb")
+        try:
+            with handle, tarfile.open(fileobj=handle) as archive:
+                members = _members(archive)
+                top = _top_folder(members)
+                for member in members:
+                    if top:
+                        member.name = str(PurePosixPath(*PurePosixPath(member.name).parts[1:]))
+                    archive.extract(member, self.work, filter="data")
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise ScratchError(f"the tree cannot be unpacked: {error}") from error
+
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Give a file of ``work``; None where there is none, or it is a link, no plain file, or larger than ``max_bytes``."""
+        parts = PurePosixPath(name).parts
+        if not parts or name.startswith("/") or ".." in parts:
+            return None
+        handle = os.open(self.work, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in parts[:-1]:
+                handle = _stepped(handle, part, os.O_DIRECTORY)
+            handle = _stepped(handle, parts[-1], os.O_NONBLOCK)
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
+                return None
+            with os.fdopen(os.dup(handle), "rb") as file:
+                content = file.read(max_bytes + 1)
+            return content if len(content) <= max_bytes else None
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+
+    def remove(self) -> None:
+        """Remove the folder with all that the child left in it."""
+        shutil.rmtree(self.base, onerror=_unlocked)
+
+    def _inside(self, name: str) -> Path:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+            raise ScratchError(f"{name!r} leads outside of the folder")
+        parent = (self.work / path.parent).resolve()
+        if not parent.is_relative_to(self.work):
+            raise ScratchError(f"{name!r} leads outside of the folder")
+        return parent / path.name
+
+
+def _members(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    members, total = [], 0
+    for member in archive:
+        if not (member.isfile() or member.isdir() or member.issym()):
+            continue
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts:
+            raise ScratchError(f"the tree's entry {member.name[:80]!r} leads outside")
+        total += member.size
+        if len(members) >= MAX_TREE_FILES or total > MAX_TREE_BYTES:
+            raise ScratchError("the tree is larger than its limits")
+        if path.parts:
+            members.append(member)
+    return members
+
+
+def _top_folder(members: list[tarfile.TarInfo]) -> str | None:
+    tops = {PurePosixPath(m.name).parts[0] for m in members}
+    flat = any(not m.isdir() and len(PurePosixPath(m.name).parts) == 1 for m in members)
+    return tops.pop() if len(tops) == 1 and not flat else None
+
+
+def _stepped(folder: int, name: str, flags: int) -> int:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
+    os.close(folder)
+    return handle
+
+
+def _unlocked(function: Callable[..., object], path: str, _: object) -> None:
+    # A child may have taken the rights from its own folders; give them back once and go on.
+    try:
+        Path(path).parent.chmod(0o700)
+        if not Path(path).is_symlink():
+            Path(path).chmod(0o700)
+        function(path)
+    except OSError:
+        return

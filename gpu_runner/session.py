@@ -1,0 +1,267 @@
+"""One sandboxed child, from its start to the end of its last descendant.
+
+with Session("candidate", limits, files={"candidate.py": source}) as session:
+    reply = session.call("forward", {"seed": 1}, [Buffer.from_torch(x)])
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from gpu_runner.buffers import Buffer
+from gpu_runner.channel import Channel, Closed, Frame, Overdue
+from gpu_runner.codec import NONCE_BYTES, Kind
+from gpu_runner.contracts.envelope import Isolation, Limits
+from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, IsolationUnavailable, ProtocolError
+from gpu_runner.output import Output
+from gpu_runner.sandbox import environment, make_plan, tree
+from gpu_runner.sandbox.levels import LEVELS, remember_failure, worth_trying
+from gpu_runner.sandbox.watchdog import Watchdog
+from gpu_runner.scratch import Scratch
+
+_START_S = 30.0
+_MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a handler gave."""
+
+    meta: dict[str, Any]
+    tensors: tuple[Buffer, ...]
+
+
+def has_gpu() -> bool:
+    """Tell whether this host has a GPU that a child could use, without loading anything."""
+    return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
+
+
+class Session:
+    """A sandboxed child that serves one role. A context manager; when it ends, all that the child started ends.
+
+    ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
+    folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``environment`` adds variables to the child's.
+    One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        limits: Limits | None = None,
+        require: tuple[Isolation, ...] = (),
+        gpu: bool | None = None,
+        *,
+        files: Mapping[str, bytes | str] | None = None,
+        tree: bytes | Path | None = None,
+        import_roots: tuple[str, ...] = (".",),
+        variables: Mapping[str, str] | None = None,
+        levels: tuple[Isolation, ...] = LEVELS,
+    ) -> None:
+        self.role = role
+        self.limits = limits or Limits()
+        self.require = require
+        self.gpu = has_gpu() if gpu is None else gpu
+        self.isolation: tuple[Isolation, ...] = ()
+        self._wanted = levels
+        self._files, self._tree = dict(files or {}), tree
+        self._import_roots = import_roots
+        self._variables = dict(variables or {})
+        self._deadline = 0.0
+        self._scratch: Scratch | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._output: Output | None = None
+        self._watchdog: Watchdog | None = None
+        self._status_handle = self._pid_handle = -1
+
+    def __enter__(self) -> Self:
+        """Start the child.
+
+        Raises:
+            IsolationUnavailable: the host cannot give what is required. ScratchError: files that cannot be placed.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child and all that it started."""
+        self.close()
+
+    @property
+    def log(self) -> str:
+        """Give what the child printed so far, its middle left out where it is long; untrusted text."""
+        return self._output.text() if self._output else ""
+
+    @property
+    def scratch(self) -> Scratch:
+        """Give the child's folder."""
+        if self._scratch is None:
+            raise ProtocolError("the session is not open")
+        return self._scratch
+
+    def call(
+        self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer] = (), timeout_s: float | None = None
+    ) -> Reply:
+        """Call a handler of the role; ``timeout_s`` is at most, and by default, the limit of one step.
+
+        Raises:
+            ChildError: the code raised. ChildOutOfMemory, ChildTimeout, ChildDied: as they say. ProtocolError: it wrote no answer.
+        """
+        if self._channel is None:
+            raise ProtocolError("the child is gone")
+        now = time.monotonic()
+        limit_s = min(self.limits.step_s if timeout_s is None else timeout_s, self._deadline - now)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        try:
+            self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
+            frame = self._channel.receive(nonce, now + limit_s)
+        except Overdue as overdue:
+            self._kill()
+            raise ChildTimeout(limit_s, self.log) from overdue
+        except Closed as closed:
+            raise self._ended() from closed
+        except ProtocolError:
+            self._kill()
+            raise
+        return self._answer(frame)
+
+    def close(self) -> None:
+        """End the child, all that it started, and its folder; may be called twice."""
+        self._kill()
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None
+
+    def _answer(self, frame: Frame) -> Reply:
+        if frame.header.kind is Kind.answer and isinstance(frame.meta.get("meta"), dict):
+            return Reply(frame.meta["meta"], frame.tensors)
+        if frame.header.kind is not Kind.error:
+            self._kill()
+            raise ProtocolError("the child's answer is not of its form")
+        kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))
+        log = f"{self.log}\n{frame.meta.get('trace', '')}".strip()
+        if kind in _MEMORY_KINDS:
+            raise ChildOutOfMemory(message, log)
+        line, path = frame.meta.get("line"), frame.meta.get("path")
+        raise ChildError(
+            kind, message, log, line if type(line) is int else None, path if isinstance(path, str) else None
+        )
+
+    def _start(self) -> None:
+        self._scratch = Scratch()
+        if self._tree is not None:
+            self._scratch.unpack(self._tree)
+        self._scratch.write(self._files)
+        wanted = tuple(level for level in self._wanted if level in self.require or worth_trying(level))
+        while True:
+            missing = [level for level in self.require if level not in wanted]
+            if missing:
+                raise IsolationUnavailable(f"this host cannot give the level {missing[0]} that is required")
+            failed = self._spawn(wanted)
+            if failed is None:
+                return
+            wanted = tuple(level for level in wanted if level is not failed)
+
+    def _spawn(self, levels: tuple[Isolation, ...]) -> Isolation | None:
+        """Start the child with these levels; gives the level that the host refused, None when all hold."""
+        ours, theirs = socket.socketpair()
+        status_read, status_write = os.pipe()
+        output_read, output_write = os.pipe()
+        command = [sys.executable, "-P", "-s", "-m", "gpu_runner.child", str(theirs.fileno()), str(status_write)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output_write,
+            stderr=output_write,
+            env=environment(self.scratch.path, self.gpu) | self._variables,
+            cwd=self.scratch.work,
+            pass_fds=(theirs.fileno(), status_write),
+            start_new_session=True,
+        )
+        theirs.close()
+        os.close(status_write)
+        os.close(output_write)
+        self._output = Output(output_read)
+        self._status_handle, self._pid_handle = status_read, os.pidfd_open(self._process.pid)
+        self._channel = Channel(ours, watch=(self._pid_handle,))
+        return self._lock_in(levels)
+
+    def _lock_in(self, levels: tuple[Isolation, ...]) -> Isolation | None:
+        assert self._channel is not None and self._process is not None
+        plan = make_plan(self.role, self.scratch.path, self.limits, levels, self.gpu, self._import_roots)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        start = time.monotonic()
+        try:
+            self._channel.send(Kind.plan, nonce, plan.to_dict(), (), start + _START_S)
+            frame = self._channel.receive(nonce, start + _START_S)
+        except Overdue as overdue:
+            raise ChildTimeout(_START_S, self.log) from overdue
+        except Closed as closed:
+            status = self._status()
+            level = remember_failure(status)
+            if level is None:
+                raise self._ended(status) from closed
+            self._kill()
+            return level
+        if frame.header.kind is not Kind.ready:
+            raise ProtocolError("the child did not say that it is ready")
+        self.isolation = levels
+        self._deadline = time.monotonic() + self.limits.time_s
+        self._watchdog = Watchdog(self._process.pid, self.limits)
+        return None
+
+    def _ended(self, status: str | None = None) -> ChildDied | ChildOutOfMemory:
+        status = self._status() if status is None else status
+        reason = self._watchdog.reason if self._watchdog else None
+        self._kill()
+        if reason is not None:
+            return ChildOutOfMemory(reason, self.log)
+        word, _, number = status.partition(" ")
+        value = int(number) if number.strip().lstrip("-").isdigit() else None
+        if word == "s":
+            return ChildDied(value, None, self.log)
+        return ChildDied(None, value, self.log)
+
+    def _status(self) -> str:
+        # Only the trusted processes around the worker hold the other end, and they close it by ending.
+        assert self._process is not None
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            return ""
+        data = os.read(self._status_handle, 4096) if self._status_handle >= 0 else b""
+        return data.decode("utf-8", "replace").partition("\n")[0]
+
+    def _kill(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.stop()
+            self._watchdog = None
+        if self._process is not None:
+            if self._process.poll() is None:
+                tree.kill_descendants(self._process.pid)
+                self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        for handle in (self._status_handle, self._pid_handle):
+            if handle >= 0:
+                os.close(handle)
+        self._status_handle = self._pid_handle = -1
+        if self._output is not None:
+            self._output.finish(1.0)
