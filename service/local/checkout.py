@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -27,13 +26,9 @@ class Checkout:
         Raises:
             UserFacingError: git failed; the text holds its last line.
         """
-        done = subprocess.run(
-            ["git", "-C", str(self.folder), *arguments],
-            input=content,
-            capture_output=True,
-            env=(dict(os.environ) | env) if env else None,
-            check=False,
-        )
+        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        command = ["env", *variables, "git", "-C", str(self.folder), *arguments]
+        done = subprocess.run(command, input=content, capture_output=True, check=False)
         if done.returncode != 0:
             last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             raise _failed(
