@@ -74,13 +74,9 @@ class Channel:
         Raises:
             ProtocolError: it is no valid frame, or not one with this nonce. Closed, Overdue: as they say.
         """
-        header = codec.parse_header(self._read(codec.HEADER.size, deadline), nonce)
+        header = codec.parse_header(bytes(self._read(codec.HEADER.size, deadline)), nonce)
         meta, shapes = codec.parse_body(header, bytes(self._read(header.json_bytes, deadline)))
-        tensors: list[Buffer] = []
-        for shape in shapes:
-            if shape.inline:
-                tensors.append(shape.filled(self._read(shape.nbytes, deadline)))
-        inline = iter(tensors)
+        inline = iter([s.filled(self._read(s.nbytes, deadline)) for s in shapes if s.inline])
         filled = [next(inline) if s.inline else s.filled(self._memory(s.nbytes, deadline, writable)) for s in shapes]
         return Frame(header, meta, tuple(filled))
 

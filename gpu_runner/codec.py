@@ -7,13 +7,14 @@ frame only says how large they are. Every length is checked against a limit befo
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from gpu_runner.buffers import Buffer, span_bytes
+from gpu_runner.buffers import ITEM_BYTES, Buffer, span_bytes
 from gpu_runner.errors import ProtocolError
 
 MAGIC = b"KSmF"
@@ -133,6 +134,7 @@ def _shape(row: Any) -> Shape:
     if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(strides, list):
         raise ProtocolError("a tensor's description is not of its form")
     nbytes = span_bytes(dtype, shape, strides, offset)
-    if nbytes > MAX_TENSOR_BYTES:
+    # An expanded tensor spans few bytes and has many elements; whoever reads it will want them all.
+    if nbytes > MAX_TENSOR_BYTES or math.prod(shape) * ITEM_BYTES[dtype] > MAX_TENSOR_BYTES:
         raise ProtocolError("a tensor is larger than the limit")
     return Shape(dtype, tuple(shape), tuple(strides), offset, nbytes)

@@ -101,7 +101,8 @@ class Scratch:
 
 
 def _members(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
-    members, total = [], 0
+    members: list[tarfile.TarInfo] = []
+    total = 0
     for member in archive:
         if not (member.isfile() or member.isdir() or member.issym()):
             continue

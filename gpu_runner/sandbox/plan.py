@@ -123,7 +123,7 @@ def _processes_of_user() -> int:
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
-                count += len(os.listdir(entry / "task"))
+                count += sum(1 for _ in (entry / "task").iterdir())
         except OSError:
             continue  # it ended meanwhile
     return count

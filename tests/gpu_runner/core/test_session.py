@@ -1,0 +1,249 @@
+"""A child's life: what it answers, how it may end, and that nothing it forges is believed."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_runner.buffers import Buffer
+from gpu_runner.contracts import Isolation, Limits
+from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, IsolationUnavailable, ProtocolError
+from gpu_runner.sandbox import tree
+from gpu_runner.sandbox.levels import LEVELS
+from gpu_runner.scratch import Scratch, ScratchError
+from gpu_runner.session import Session
+
+LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
+PROCESS_ONLY = (Isolation.process,)
+
+
+def run(source: str, levels: tuple[Isolation, ...] = LEVELS, limits: Limits = LIMITS, **arguments: object) -> dict:
+    with Session("echo", limits, files={"thing.py": source}, levels=levels) as session:
+        return session.call("run", {"module": "thing"} | arguments).meta
+
+
+def test_tensors_and_metadata_come_back() -> None:
+    tensors = [torch.randn(5, 7)[:, ::2], torch.arange(3), torch.randn(600_000)]
+    with Session("echo", LIMITS) as session:
+        reply = session.call("echo", {"a": [1, "x"]}, [Buffer.from_torch(t) for t in tensors])
+        again = session.call("echo", {})
+    assert reply.meta == {"a": [1, "x"]}
+    assert again.meta == {}
+    for sent, got in zip(tensors, reply.tensors, strict=True):
+        assert torch.equal(got.to_torch(), sent)
+
+
+def test_an_exception_names_its_kind_and_line() -> None:
+    with Session("echo", LIMITS, files={"thing.py": "import math\n\ndef main(s, t):\n    return 1 / 0\n"}) as session:
+        with pytest.raises(ChildError) as caught:
+            session.call("run", {"module": "thing"})
+        assert session.call("echo", {"still": "there"}).meta == {"still": "there"}
+    assert (caught.value.kind, caught.value.line, caught.value.path) == ("ZeroDivisionError", 4, "thing.py")
+    assert "thing.py" in caught.value.log
+
+
+def test_a_syntax_error_names_its_line() -> None:
+    with pytest.raises(ChildError) as caught:
+        run("x = 1\ny = = 2\n")
+    assert (caught.value.kind, caught.value.line) == ("SyntaxError", 2)
+
+
+@pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
+def test_leaving_at_import_is_no_answer(levels: tuple[Isolation, ...]) -> None:
+    with pytest.raises(ChildDied) as caught:
+        run("import os\nos._exit(0)\n", levels)
+    assert (caught.value.signal, caught.value.exit_code) == (None, 0)
+
+
+@pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
+def test_a_signal_is_told_apart_from_an_exit(levels: tuple[Isolation, ...]) -> None:
+    with pytest.raises(ChildDied) as caught:
+        run("import ctypes\nctypes.string_at(0)\n", levels)
+    assert caught.value.signal == 11
+    assert "Segmentation fault" in caught.value.log
+
+
+def test_printed_frames_never_count_as_answers() -> None:
+    source = (
+        "import os\nfrom gpu_runner import codec\nfrom gpu_runner.codec import Kind\n"
+        "frame = codec.encode(Kind.answer, bytes(16), {'meta': {'forged': 1}}, ())\n"
+        "os.write(1, frame)\nos.write(2, frame)\n"
+        "def main(s, t):\n    return {'honest': 1}, []\n"
+    )
+    assert run(source) == {"honest": 1}
+
+
+def test_a_frame_forged_before_the_call_ends_the_session() -> None:
+    forge = (
+        "import os\nfrom gpu_runner import codec\nfrom gpu_runner.codec import Kind\n"
+        "frame = codec.encode(Kind.answer, bytes(16), {'meta': {'forged': 1}}, ())\n"
+        "for n in range(3, 1000):\n"
+        "    try:\n        os.write(n, frame)\n"
+        "    except OSError:\n        pass\n"
+    )
+    with Session("echo", LIMITS, files={"thing.py": forge}) as session:
+        with pytest.raises(ProtocolError):
+            session.call("run", {"module": "thing"})
+        with pytest.raises(ProtocolError, match="gone"):
+            session.call("echo", {})
+
+
+def test_a_loop_is_killed_at_the_deadline() -> None:
+    start = time.monotonic()
+    with Session("echo", LIMITS, files={"thing.py": "while True: pass\n"}) as session:
+        with pytest.raises(ChildTimeout):
+            session.call("run", {"module": "thing"}, timeout_s=1.0)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
+def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> None:
+    source = (
+        "import os, time\n"
+        "def main(s, t):\n"
+        "    for _ in range(3):\n"
+        "        if os.fork() == 0:\n"
+        "            os.setsid()\n"
+        "            if os.fork() == 0:\n"
+        "                time.sleep(600)\n"
+        "            os._exit(0)\n"
+        "    return {}, []\n"
+    )
+    before = set(tree.descendants(os.getpid()))
+    with Session("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
+        session.call("run", {"module": "thing"})
+        assert len(set(tree.descendants(os.getpid())) - before) > 3
+    assert not set(tree.descendants(os.getpid())) - before
+
+
+def test_memory_beyond_the_limit_is_out_of_memory() -> None:
+    with pytest.raises(ChildOutOfMemory):
+        run("x = bytearray(6 * 2**30)\n", limits=Limits(time_s=60, step_s=20, memory_bytes=4 * 2**30))
+
+
+def test_more_processes_than_the_limit_end_the_child() -> None:
+    source = "import os, time\nfor _ in range(60):\n    if os.fork() == 0:\n        time.sleep(60)\ntime.sleep(60)\n"
+    with pytest.raises((ChildOutOfMemory, ChildError, ChildDied)):
+        run(source, limits=Limits(time_s=60, step_s=20, processes=20))
+
+
+def test_a_file_larger_than_the_limit_cannot_be_written() -> None:
+    with pytest.raises(ChildError, match="File too large"):
+        run("open('x', 'wb').write(bytes(2**21))\n", limits=Limits(time_s=60, step_s=20, file_bytes=2**20))
+
+
+def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
+    with Session("echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}) as session:
+        session.call("run", {"module": "thing"})
+        deadline = time.monotonic() + 5
+        while "last" not in session.log and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(session.log) < 70_000
+        assert session.log.startswith("first")
+
+
+def test_a_level_that_is_demanded_and_not_given_refuses_to_run() -> None:
+    with pytest.raises(IsolationUnavailable, match="namespaces"):
+        with Session("echo", LIMITS, require=(Isolation.namespaces,), levels=PROCESS_ONLY):
+            pass
+
+
+def test_sessions_may_run_beside_each_other() -> None:
+    answers: list[dict] = []
+
+    def one(number: int) -> None:
+        with Session("echo", LIMITS) as session:
+            answers.append(session.call("echo", {"n": number}).meta)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(a["n"] for a in answers) == [0, 1, 2]
+
+
+def test_the_scratch_folder_is_gone_afterwards() -> None:
+    with Session("echo", LIMITS, files={"a/b.txt": "x"}) as session:
+        base = session.scratch.base
+        session.call("run", {"module": "this"})
+        assert session.scratch.read("a/b.txt", 10) == b"x"
+    assert not base.exists()
+
+
+def test_an_unknown_method_and_an_unknown_role_are_errors() -> None:
+    with Session("echo", LIMITS) as session, pytest.raises(ChildError, match="no method"):
+        session.call("nothing", {})
+    with Session("../echo", LIMITS) as session, pytest.raises(ChildError, match="is no role"):
+        session.call("echo", {})
+
+
+def _tarball(entries: dict[str, bytes | tuple[str, bytes]]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, content in entries.items():
+            info = tarfile.TarInfo(name)
+            if isinstance(content, tuple):
+                info.type, info.linkname = content[1], content[0]
+                archive.addfile(info)
+            else:
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def test_a_snapshot_is_unpacked_without_its_top_folder() -> None:
+    tree_bytes = _tarball({"repo-abc/src/lib/__init__.py": b"VALUE = 7\n", "repo-abc/README.md": b"x"})
+    source = "import lib\ndef main(s, t):\n    return {'value': lib.VALUE}, []\n"
+    with Session("echo", LIMITS, tree=tree_bytes, files={"thing.py": source}, import_roots=("src", ".")) as session:
+        assert session.call("run", {"module": "thing"}).meta == {"value": 7}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"../evil": b"x"},
+        {"/etc/evil": b"x"},
+        {"top/a": b"x", "top/link": ("/etc", tarfile.SYMTYPE)},
+        {"top/a": b"x", "top/link": ("../../..", tarfile.SYMTYPE)},
+    ],
+)
+def test_a_hostile_tarball_is_refused(entries: dict) -> None:
+    scratch = Scratch()
+    try:
+        with pytest.raises(ScratchError):
+            scratch.unpack(_tarball(entries))
+    finally:
+        scratch.remove()
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "", "a/../../x"])
+def test_files_cannot_be_placed_outside(name: str) -> None:
+    scratch = Scratch()
+    try:
+        with pytest.raises(ScratchError):
+            scratch.write({name: "x"})
+    finally:
+        scratch.remove()
+
+
+def test_links_are_never_followed_when_a_file_is_collected(tmp_path: Path) -> None:
+    scratch = Scratch()
+    try:
+        (tmp_path / "secret").write_text("s")
+        (scratch.work / "link").symlink_to(tmp_path / "secret")
+        (scratch.work / "folder").symlink_to(tmp_path)
+        os.mkfifo(scratch.work / "pipe")
+        assert scratch.read("link", 10) is None
+        assert scratch.read("folder/secret", 10) is None
+        assert scratch.read("pipe", 10) is None
+        assert scratch.read("../../../etc/passwd", 10**6) is None
+    finally:
+        scratch.remove()
