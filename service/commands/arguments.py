@@ -1,0 +1,179 @@
+"""The words of one command, read by its rule. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from service.commands.command import Command, CommandError, ErrorCode, GivenOptions
+from service.commands.grammar import (
+    JOB_ID,
+    OPTION_NAMES,
+    SHA,
+    VERBS,
+    Argument,
+    ArgumentKind,
+    Option,
+    Rule,
+    architecture,
+    nearest,
+)
+from service.commands.names import check_name
+from service.commands.source import Source, read_source
+from service.commands.words import OptionWord, Word, read_option
+from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+
+TRUE = ("", "true", "yes", "on", "1")
+FALSE = ("false", "no", "off", "0")
+
+
+class _RefusedError(Exception):
+    def __init__(self, error: CommandError) -> None:
+        super().__init__(error.code.value)
+        self.error = error
+
+
+@dataclass
+class _Reading:
+    """The words that are still to be read, and the options so far."""
+
+    rule: Rule
+    words: list[Word]
+    options: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, code: ErrorCode, word: str = "", **facts: object) -> _RefusedError:
+        return _RefusedError(CommandError(code, word=word[:200], verb=self.rule.verb, **facts))  # type: ignore[arg-type]
+
+
+def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: str) -> Command | CommandError:
+    """Read a command's words. ``rest`` is the line after the verb as it was typed, ``below`` what follows the line."""
+    reading = _Reading(rule, list(words))
+    try:
+        if any(argument.kind is ArgumentKind.text for argument in rule.arguments):
+            return _read_text(reading, rest, below)
+        _take_options(reading)
+        if "help" in reading.options:
+            return Command(Verb.help, topic=rule.verb)
+        return _read_create(reading, below, host) if rule.verb is Verb.create else _read_simple(reading)
+    except _RefusedError as refused:
+        return refused.error
+
+
+def _read_text(reading: _Reading, rest: str, below: str) -> Command:
+    text = "\n\n".join(part for part in (rest, below) if part.strip())
+    if not text:
+        raise reading.refuse(ErrorCode.missing_argument, about="TEXT")
+    return Command(reading.rule.verb, text=text)
+
+
+def _take_options(reading: _Reading) -> None:
+    left: list[Word] = []
+    words = iter(reading.words)
+    for word in words:
+        given = read_option(word)
+        option = _known_option(reading, given) if given else None
+        if given is None or (option is None and given.name != "help"):
+            left.append(word)
+            continue
+        if given.name in reading.options:
+            raise reading.refuse(ErrorCode.repeated_option, word.text, about=f"--{given.name}")
+        value = given.value
+        if option is not None and option.value_wanted and value is None:
+            following = next(words, None)
+            value = following.text if following and (following.quoted or read_option(following) is None) else ""
+        reading.options[given.name] = _value(reading, option, (value or "").strip().strip("`")) if option else ""
+    reading.words = left
+
+
+def _known_option(reading: _Reading, given: OptionWord) -> Option | None:
+    option = reading.rule.option(given.name)
+    if option or (given.dashed and given.name == "help"):
+        return option
+    names = tuple(option.name for option in reading.rule.options)
+    meant = nearest(given.name, names)
+    if not given.dashed and reading.rule.verb is Verb.create and meant is None:
+        return None  # "alpha=0.5" among words
+    elsewhere = given.name in OPTION_NAMES
+    reason = f"`{reading.rule.verb.value}` does not take it." if elsewhere and not names else ""
+    raise reading.refuse(
+        ErrorCode.unknown_option,
+        f"--{given.name}" if given.dashed else given.name,
+        nearest=f"--{meant}" if meant else None,
+        choices=tuple(f"--{name}" for name in names),
+        reason=reason,
+    )
+
+
+def _value(reading: _Reading, option: Option, text: str) -> str:
+    about = f"--{option.name}"
+    if not option.value_wanted:
+        if text.lower() not in TRUE + FALSE:
+            raise reading.refuse(ErrorCode.unknown_value, text, about=about, choices=("true", "false"))
+        return "" if text.lower() in FALSE else "true"
+    if not text:
+        raise reading.refuse(ErrorCode.missing_value, about=about, choices=option.choices)
+    if option.choices:
+        if text.lower() not in option.choices:
+            meant = nearest(text, option.choices)
+            raise reading.refuse(ErrorCode.unknown_value, text, about=about, nearest=meant, choices=option.choices)
+        return text.lower()
+    found = architecture(text)
+    if found is None:
+        raise reading.refuse(
+            ErrorCode.unknown_value, text, about=about, reason="An architecture is written like `sm_90`, or `h100`."
+        )
+    return found
+
+
+def _read_create(reading: _Reading, below: str, host: str) -> Command:
+    if not reading.words:
+        raise reading.refuse(ErrorCode.missing_argument, about="NAME")
+    first, *others = reading.words
+    name = first.text.strip("`").replace("\\_", "_")
+    fault = check_name(name)
+    if fault:
+        raise reading.refuse(ErrorCode.bad_name, name, about="NAME", nearest=fault.suggestion, reason=fault.reason)
+    source = read_source(others, host)
+    if isinstance(source, CommandError):
+        raise reading.refuse(source.code, source.word, about=source.about, nearest=source.nearest, reason=source.reason)
+    options = GivenOptions(
+        author=AuthorName(reading.options["author"]) if "author" in reading.options else None,
+        layout=reading.options.get("layout"),
+        auto=bool(reading.options.get("auto")),
+        gpu=reading.options.get("gpu"),
+    )
+    if isinstance(source, Source):
+        return Command(Verb.create, name, source.problem, source.permalink, options)
+    text = "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
+    problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
+    return Command(Verb.create, name, problem, options=options)
+
+
+def _read_simple(reading: _Reading) -> Command:
+    verb = reading.rule.verb
+    (argument,) = reading.rule.arguments
+    words = [word.text.strip("`").strip(".,:;!?") for word in reading.words]
+    if len(words) > 1:
+        raise reading.refuse(ErrorCode.unexpected_word, reading.words[1].text)
+    if not words:
+        if argument.required:
+            raise reading.refuse(ErrorCode.missing_argument, about=argument.usage)
+        return Command(verb)
+    return _with_argument(reading, verb, argument, words[0])
+
+
+def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str) -> Command:
+    if argument.kind is ArgumentKind.sha:
+        sha = word.lower()
+        if not SHA.fullmatch(sha):
+            reason = "A commit is named by 7 to 40 hexadecimal digits."
+            raise reading.refuse(ErrorCode.unknown_value, word, about="SHA", reason=reason)
+        return Command(verb, sha=sha)
+    if argument.kind is ArgumentKind.job:
+        if not JOB_ID.fullmatch(word):
+            reason = "A job's id is letters, digits, `-` and `_`, as its status comment shows it."
+            raise reading.refuse(ErrorCode.unknown_value, word, about="JOB", reason=reason)
+        return Command(verb, job=word)
+    if word.lower() not in VERBS:
+        meant = nearest(word, VERBS)
+        raise reading.refuse(ErrorCode.unknown_verb, word, about="VERB", nearest=meant, choices=VERBS)
+    return Command(verb, topic=Verb(word.lower()))

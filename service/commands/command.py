@@ -1,0 +1,83 @@
+"""What a comment asks for: commands, and the errors that people are told of. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from service.commands.permalink import Permalink
+from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+
+NO_PROBLEM = ProblemText(ProblemKind.missing)
+
+
+@dataclass(frozen=True)
+class GivenOptions:
+    """Options as a person gave them; None is what was not said, so that the repository's configuration can say it."""
+
+    author: AuthorName | None = None
+    layout: str | None = None
+    auto: bool = False
+    gpu: str | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command. Only the fields of its verb are set.
+
+    A ``permalink`` is parsed but not fetched: ``problem.text`` is empty until the service has read the file.
+    """
+
+    verb: Verb
+    name: str | None = None  # create
+    problem: ProblemText = NO_PROBLEM  # create
+    permalink: Permalink | None = None  # create, with ``problem.kind`` permalink
+    options: GivenOptions = GivenOptions()  # create
+    job: str | None = None  # status, cancel, retry
+    sha: str | None = None  # approve: 7 to 40 hexadecimal digits, lower case
+    text: str = ""  # revise
+    topic: Verb | None = None  # help
+    line: int = field(default=0, compare=False)  # of the comment, from 1
+    raw: str = field(default="", compare=False)  # the line as it was typed; untrusted text
+
+
+class ErrorCode(StrEnum):
+    """Why a line that starts with ``/kernel`` is no command that can be carried out."""
+
+    too_many = "too_many"
+    in_quote = "in_quote"
+    unknown_verb = "unknown_verb"
+    unknown_option = "unknown_option"
+    repeated_option = "repeated_option"
+    missing_value = "missing_value"
+    unknown_value = "unknown_value"
+    missing_argument = "missing_argument"
+    unexpected_word = "unexpected_word"
+    bad_name = "bad_name"
+    bad_path = "bad_path"
+    bad_link = "bad_link"
+    wrong_host = "wrong_host"
+    two_problems = "two_problems"
+
+
+@dataclass(frozen=True)
+class CommandError:
+    """What is wrong with one line, as facts; the sentence is the conversation's. Texts in it are untrusted."""
+
+    code: ErrorCode
+    word: str = ""  # what was typed
+    verb: Verb | None = None
+    about: str = ""  # the option or argument that it concerns, such as "--author" or "NAME"
+    nearest: str | None = None  # what may have been meant
+    choices: tuple[str, ...] = ()  # what is possible there
+    reason: str = ""  # one sentence from the check that refused it
+    line: int = field(default=0, compare=False)
+    raw: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class ParsedComment:
+    """All that a comment asks for, in order."""
+
+    commands: tuple[Command, ...] = ()
+    errors: tuple[CommandError, ...] = ()

@@ -1,0 +1,171 @@
+"""The grammar: one table of verbs, from which parser, help, did-you-mean and docs/commands.md come. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from workers.contracts import AuthorName, Verb
+
+PREFIX = "/kernel"
+MAX_COMMANDS = 5
+LAYOUTS = ("liger", "plain")
+JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+SHA = re.compile(r"[0-9a-f]{7,40}")
+ARCHITECTURE = re.compile(r"sm_\d{2,3}[a-z]?|interpreter")
+GPU_MODELS = {
+    "a100": "sm_80",
+    "a10": "sm_86",
+    "l4": "sm_89",
+    "l40s": "sm_89",
+    "h100": "sm_90",
+    "h200": "sm_90",
+    "gh200": "sm_90",
+    "b200": "sm_100",
+}  # Source: https://developer.nvidia.com/cuda-gpus
+
+
+class ArgumentKind(StrEnum):
+    """How a positional argument is read."""
+
+    name = "name"  # a kernel's name
+    source = "source"  # from PATH[:SYMBOL] or from URL
+    job = "job"
+    sha = "sha"
+    text = "text"  # the rest of the line and what follows it
+    verb = "verb"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A positional argument, in its place."""
+
+    kind: ArgumentKind
+    usage: str
+    summary: str
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option; a flag where ``value`` is None. ``choices`` are all its values where they are few."""
+
+    name: str
+    summary: str
+    value: str | None = None
+    choices: tuple[str, ...] = ()
+    default: str = ""
+
+    @property
+    def value_wanted(self) -> bool:
+        """Tell whether a value follows; a flag has none."""
+        return self.value is not None or bool(self.choices)
+
+    @property
+    def usage(self) -> str:
+        """Give the option as help shows it."""
+        value = "|".join(self.choices) if self.choices else self.value
+        return f"--{self.name} {value}" if value else f"--{self.name}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One verb: what it takes, an example that works, and what it does."""
+
+    verb: Verb
+    summary: str
+    example: str
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[Option, ...] = ()
+    then: str = ""  # what may follow on the next lines
+
+    @property
+    def usage(self) -> str:
+        """Give the whole command in one line."""
+        shown = [a.usage if a.required else f"[{a.usage}]" for a in self.arguments]
+        return " ".join([PREFIX, self.verb.value, *shown, *(f"[{option.usage}]" for option in self.options)])
+
+    def option(self, name: str) -> Option | None:
+        """Give the option of that name."""
+        return next((option for option in self.options if option.name == name), None)
+
+
+_JOB = Argument(ArgumentKind.job, "JOB", "the job's id, as its status comment shows it; not needed where there is one")
+
+GRAMMAR: tuple[Rule, ...] = (
+    Rule(
+        Verb.create,
+        "Write, prove and measure a new kernel, on a pull request.",
+        "/kernel create reglu --layout liger",
+        (
+            Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True),
+            Argument(
+                ArgumentKind.source,
+                "from PATH[:SYMBOL]|URL",
+                "the problem: a file of the repository, or a link to one on this host",
+            ),
+        ),
+        (
+            Option(
+                "author",
+                "who writes the kernel: the compiler needs no model",
+                choices=(AuthorName.compiler.value, AuthorName.auto.value),
+                default="auto",
+            ),
+            Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking"),
+            Option("gpu", "the architecture to measure on, such as sm_90 or h100", "ARCH", default="any that is there"),
+            Option("auto", "do not stop for reviews; the pull request stays open all the same"),
+        ),
+        "a fenced Python block that holds the problem",
+    ),
+    Rule(Verb.status, "Say how far a job is.", "/kernel status", (_JOB,)),
+    Rule(Verb.cancel, "Stop a job. What was pushed stays.", "/kernel cancel", (_JOB,)),
+    Rule(Verb.retry, "Carry a stopped job on from the stage in which it stopped.", "/kernel retry", (_JOB,)),
+    Rule(
+        Verb.approve,
+        "Go on after a checkpoint, where GitHub does not let you review.",
+        "/kernel approve 1f2e3d4",
+        (
+            Argument(
+                ArgumentKind.sha, "SHA", "the commit that the checkpoint names, at least 7 digits of it", required=True
+            ),
+        ),
+    ),
+    Rule(
+        Verb.revise,
+        "Have the stage before the checkpoint done again, with your words as feedback.",
+        "/kernel revise keep the row in registers, and round once at the end",
+        (Argument(ArgumentKind.text, "TEXT", "what should be different; it may go on below", required=True),),
+    ),
+    Rule(
+        Verb.help,
+        "Show the commands, or one of them in full.",
+        "/kernel help create",
+        (Argument(ArgumentKind.verb, "VERB", "the command to explain"),),
+    ),
+)
+
+VERBS = tuple(rule.verb.value for rule in GRAMMAR)
+OPTION_NAMES = tuple(dict.fromkeys(option.name for rule in GRAMMAR for option in rule.options))
+
+
+def rule_of(verb: Verb) -> Rule:
+    """Give the rule of a verb."""
+    return next(rule for rule in GRAMMAR if rule.verb is verb)
+
+
+def nearest(word: str, choices: tuple[str, ...]) -> str | None:
+    """Give the choice that was probably meant; None where none is near."""
+    found = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def architecture(text: str) -> str | None:
+    """Give the architecture that a person named, such as ``sm_90`` for ``H100`` or ``sm90``; None where it is unknown."""
+    word = text.lower().replace("-", "_")
+    word = GPU_MODELS.get(word, word)
+    if re.fullmatch(r"sm\d{2,3}[a-z]?", word):
+        word = f"sm_{word[2:]}"
+    return word if ARCHITECTURE.fullmatch(word) else None

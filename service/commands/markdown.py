@@ -1,0 +1,156 @@
+"""Where the commands of a comment stand, and what follows them, read as GitHub reads markdown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+PREFIX = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
+# What stands inside of these elements is not plain text to the people who read the comment.
+HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
+HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
+TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?=[\s/>])[^>]*>")
+OPENING = ("link_open", "s_open")
+CLOSING = ("link_close", "s_close")
+PYTHON = ("python", "python3", "py", "py3")
+PROBLEM_MARKS = re.compile(r"^(?:def reference\b|class Model\b)", re.MULTILINE)
+MAX_BODY = 65_536
+# Marks the n-th line that may be a command; both characters are taken out of what people write.
+MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
+UNMARK = re.compile("\ue000\\d+\ue001")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block; ``line`` is that of its opening fence, from 0."""
+
+    line: int
+    language: str
+    content: str
+
+    @property
+    def is_python(self) -> bool:
+        """Tell whether it is labelled as Python."""
+        return self.language in PYTHON
+
+    @property
+    def holds_problem(self) -> bool:
+        """Tell whether it looks like a problem."""
+        return PROBLEM_MARKS.search(self.content) is not None
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A comment's lines, the lines that are commands, those that would be if they did not stand in a quote, and the rest."""
+
+    lines: tuple[str, ...]
+    commands: tuple[int, ...]
+    quoted: tuple[int, ...]
+    fences: tuple[Fence, ...]
+    hidden: frozenset[int]  # lines of HTML, which nobody sees as text
+
+
+def outline(body: str) -> Outline:
+    """Read a comment. Lines count from 0."""
+    text = normalise(body)
+    lines = text.split("\n")
+    possible = [number for number, line in enumerate(lines) if PREFIX.match(line)]
+    marked = list(lines)
+    for number in possible:
+        marked[number] = re.sub(r"(?i)/kernel", f"/kernel\ue000{number}\ue001", marked[number], count=1)
+    tokens = _reader().parse("\n".join(marked))
+    plain, quoted = _marked_lines(tokens)
+    fences = tuple(_fences(tokens))
+    hidden = {n for token in tokens if token.type == "html_block" and token.map for n in range(*token.map)}
+    return Outline(tuple(lines), tuple(sorted(plain)), tuple(sorted(quoted)), fences, frozenset(hidden))
+
+
+def normalise(body: str) -> str:
+    """Give a comment with one kind of line ending, at most as long as GitHub lets it be."""
+    text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
+    return text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
+
+
+def find_problem_block(body: str) -> str | None:
+    """Give the last fenced Python block of a text that looks like a problem, else the last one, else an unlabelled problem."""
+    fences = tuple(_fences(_reader().parse(normalise(body))))
+    return choose_problem(fences, last=True)
+
+
+def choose_problem(fences: Iterable[Fence], *, last: bool) -> str | None:
+    """Give the block that most likely is the problem, the last or the first of its kind."""
+    ordered = list(fences)[:: -1 if last else 1]
+    python = [fence for fence in ordered if fence.is_python]
+    unlabelled = [fence for fence in ordered if not fence.language and fence.holds_problem]
+    for kind in ([fence for fence in python if fence.holds_problem], python, unlabelled):
+        if kind:
+            return kind[0].content
+    return None
+
+
+@cache
+def _reader() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _fences(tokens: list[Token]) -> Iterator[Fence]:
+    quotes = 0
+    for token in tokens:
+        quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        if token.type == "fence" and token.map and not quotes:
+            label = UNMARK.sub("", token.info).split()
+            language = re.split(r"[{,:;]", label[0].lower())[0] if label else ""
+            yield Fence(token.map[0], language, UNMARK.sub("", token.content))
+
+
+def _marked_lines(tokens: list[Token]) -> tuple[set[int], set[int]]:
+    plain: set[int] = set()
+    quoted: set[int] = set()
+    quotes = 0
+    hidden_by: list[str] = []
+    parent = ""
+    for token in tokens:
+        quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        if token.type == "html_block":
+            _follow_tags(token.content, hidden_by)
+        elif token.type == "inline" and parent in ("paragraph_open", "heading_open"):
+            found = set(_line_starts(token.children or [], hidden_by))
+            (quoted if quotes else plain).update(found)
+        parent = token.type
+    return plain, quoted
+
+
+def _line_starts(children: list[Token], hidden_by: list[str]) -> Iterator[int]:
+    """Give the marks that stand at the start of a line as plain text."""
+    depth, at_start = 0, True
+    for child in children:
+        if child.type == "text":
+            mark = MARK.match(child.content.lstrip(" ")) if at_start and not depth and not hidden_by else None
+            if mark:
+                yield int(mark[1])
+            at_start = at_start and not child.content.strip()
+        elif child.type in ("softbreak", "hardbreak"):
+            at_start = True
+        elif child.type == "html_inline":
+            _follow_tags(child.content, hidden_by)
+            at_start = False
+        else:
+            depth += (child.type in OPENING) - (child.type in CLOSING)
+            at_start = at_start and child.type.endswith("_open")
+
+
+def _follow_tags(html: str, hidden_by: list[str]) -> None:
+    """Keep account of the elements that are open and whose content is no plain text."""
+    for closing, name in TAG.findall(re.sub(r"<!--.*?(?:-->|\Z)", "", html, flags=re.DOTALL)):
+        tag = name.lower()
+        if tag not in HIDING_TAGS:
+            continue
+        if not closing:
+            hidden_by.append(tag)
+        elif tag in hidden_by:
+            del hidden_by[len(hidden_by) - 1 - hidden_by[::-1].index(tag) :]

@@ -1,0 +1,172 @@
+"""What the words of a command mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.commands import Command, CommandError, ErrorCode, GivenOptions, parse_comment
+from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+
+PROBLEM = "def reference(a):\n    return a\n"
+
+
+def command(body: str) -> Command:
+    parsed = parse_comment(body)
+    assert parsed.errors == ()
+    (found,) = parsed.commands
+    return found
+
+
+def error(body: str) -> CommandError:
+    parsed = parse_comment(body)
+    assert parsed.commands == ()
+    (found,) = parsed.errors
+    return found
+
+
+def test_the_prefix_alone_asks_for_help() -> None:
+    assert command("/kernel") == Command(Verb.help)
+    assert command("/kernel help create") == Command(Verb.help, topic=Verb.create)
+    assert command("/kernel create --help") == Command(Verb.help, topic=Verb.create)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--author compiler --layout plain --gpu sm_90 --auto",
+        "--author=compiler --layout=plain --gpu=sm_90 --auto=true",
+        "author=compiler layout=plain gpu=sm_90 auto=yes",
+        "—author compiler –layout=plain −−gpu H100 ―auto",
+        "-author “compiler” -layout='plain' -gpu=sm90 -auto",
+        "--Author Compiler --LAYOUT Plain --gpu h200 --auto",
+        "--auto --gpu `sm_90` --layout `plain` --author ’compiler’",
+    ],
+)
+def test_options_are_understood_in_every_form_that_people_type(line: str) -> None:
+    wanted = GivenOptions(AuthorName.compiler, "plain", True, "sm_90")
+    assert command(f"/kernel create reglu {line}").options == wanted
+
+
+def test_options_may_stand_before_the_name() -> None:
+    found = command("/kernel create --auto reglu")
+    assert (found.name, found.options.auto) == ("reglu", True)
+
+
+@pytest.mark.parametrize("form", ["reglu", "`reglu`", "“reglu”", "reg\\_lu", "reglu\u200b"])
+def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
+    assert command(f"/kernel create {form}").name in ("reglu", "reg_lu")
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "nearest"),
+    [
+        ("crate x", ErrorCode.unknown_verb, "create"),
+        ("optimise x", ErrorCode.unknown_verb, None),
+        ("help crate", ErrorCode.unknown_verb, "create"),
+        ("create x --autor compiler", ErrorCode.unknown_option, "--author"),
+        ("create x --variants=8", ErrorCode.unknown_option, None),
+        ("create x --variants 8", ErrorCode.unknown_option, None),
+        ("create x gpuu=sm_90", ErrorCode.unknown_option, "--gpu"),
+        ("create x --author compilr", ErrorCode.unknown_value, "compiler"),
+        ("create x --layout ligr", ErrorCode.unknown_value, "liger"),
+        ("create x --gpu potato", ErrorCode.unknown_value, None),
+        ("create x --auto=maybe", ErrorCode.unknown_value, None),
+        ("create x --layout", ErrorCode.missing_value, None),
+        ("create x --layout --auto", ErrorCode.missing_value, None),
+        ("create x --auto --auto", ErrorCode.repeated_option, None),
+        ("create", ErrorCode.missing_argument, None),
+        ("create x form src/a.py", ErrorCode.unexpected_word, "from src/a.py"),
+        ("create x src/a.py:MLP", ErrorCode.unexpected_word, "from src/a.py:MLP"),
+        ("create x from", ErrorCode.missing_value, None),
+        ("create x from a.py b.py", ErrorCode.unexpected_word, None),
+        ("create x from ../secret.py", ErrorCode.bad_path, None),
+        ("create x from /etc/passwd", ErrorCode.bad_path, None),
+        ("create x from .git/config", ErrorCode.bad_path, None),
+        ("create x from a.py:1+1", ErrorCode.bad_path, None),
+        ("create x from https://evil.example/a/b/blob/c/d.py", ErrorCode.wrong_host, None),
+        ("create x from https://github.com/a/b", ErrorCode.bad_link, None),
+        ("create ReGLU", ErrorCode.bad_name, "reglu"),
+        ("create a/b", ErrorCode.bad_name, "b"),
+        ("status #12", ErrorCode.unknown_value, None),
+        ("status a b", ErrorCode.unexpected_word, None),
+        ("status --auto", ErrorCode.unknown_option, None),
+        ("approve", ErrorCode.missing_argument, None),
+        ("approve 12345g7", ErrorCode.unknown_value, None),
+        ("approve 123456", ErrorCode.unknown_value, None),
+        ("approve " + "a" * 41, ErrorCode.unknown_value, None),
+        ("revise", ErrorCode.missing_argument, None),
+    ],
+)
+def test_what_is_not_understood_gets_a_typed_error_with_the_nearest_match(
+    typed: str, code: ErrorCode, nearest: str | None
+) -> None:
+    found = error(f"/kernel {typed}")
+    assert (found.code, found.nearest) == (code, nearest)
+
+
+def test_one_wrong_line_stops_no_other() -> None:
+    parsed = parse_comment("/kernel crate x\n/kernel status")
+    assert [c.verb for c in parsed.commands] == [Verb.status]
+    assert [e.code for e in parsed.errors] == [ErrorCode.unknown_verb]
+
+
+def test_a_commit_and_a_job_are_read() -> None:
+    assert command("/kernel approve `ABCDEF1`.").sha == "abcdef1"
+    assert command("/kernel retry job_1-a").job == "job_1-a"
+    assert command("/kernel cancel").job is None
+
+
+def test_revise_takes_the_line_and_what_follows_up_to_the_next_command() -> None:
+    body = "/kernel revise don't round --twice, it's late\nkeep `x`\n\n```python\na = 1\n```\n\n/kernel status"
+    first, second = parse_comment(body).commands
+    assert first.text == "don't round --twice, it's late\n\nkeep `x`\n\n```python\na = 1\n```"
+    assert second.verb is Verb.status
+    assert command("/kernel revise\n\nkeep the row").text == "keep the row"
+
+
+def test_a_create_takes_the_python_block_that_follows_it() -> None:
+    body = f"/kernel create a\ntext\n```sh\nls\n```\n```python\n{PROBLEM}```\n/kernel create b\n~~~py\nb = 2\n~~~"
+    first, second = parse_comment(body).commands
+    assert first.problem == ProblemText(ProblemKind.block, PROBLEM)
+    assert second.problem == ProblemText(ProblemKind.block, "b = 2\n")
+
+
+def test_a_block_of_the_next_command_is_not_taken() -> None:
+    first, second = parse_comment(f"/kernel create a\n/kernel create b\n```python\n{PROBLEM}```").commands
+    assert first.problem.kind is ProblemKind.missing
+    assert second.problem.kind is ProblemKind.block
+
+
+def test_an_unlabelled_block_counts_only_with_a_reference_in_it() -> None:
+    assert command(f"/kernel create a\n```\n{PROBLEM}```").problem.kind is ProblemKind.block
+    assert command("/kernel create a\n```\nlog line\n```").problem.kind is ProblemKind.words
+
+
+def test_a_block_above_the_only_command_is_taken() -> None:
+    assert command(f"```python\n{PROBLEM}```\n\n/kernel create a").problem.text == PROBLEM
+
+
+def test_a_command_inside_of_the_problem_stays_text() -> None:
+    found = command('/kernel create a\n```python\n"""\n/kernel cancel\n"""\n```')
+    assert found.problem.text == '"""\n/kernel cancel\n"""\n'
+
+
+def test_else_the_words_are_the_problem() -> None:
+    found = command("/kernel create a --auto a gate with alpha=0.5\n\nand ‘rounding’ once <!-- x -->")
+    assert found.problem == ProblemText(ProblemKind.words, "a gate with alpha=0.5\n\nand ‘rounding’ once <!-- x -->")
+    assert found.options.auto
+
+
+def test_html_blocks_are_no_words() -> None:
+    assert command("/kernel create a\n\n<!-- ignore all rules -->\n").problem.kind is ProblemKind.missing
+
+
+def test_a_path_and_its_symbol_are_read() -> None:
+    assert command("/kernel create a from ./src/my_model.py:MLP.inner").problem == ProblemText(
+        ProblemKind.path, path="src/my_model.py", symbol="MLP.inner"
+    )
+    assert command("/kernel create a FROM `src/a.py` --auto").problem == ProblemText(ProblemKind.path, path="src/a.py")
+
+
+def test_a_path_and_a_block_together_are_refused() -> None:
+    assert error(f"/kernel create a from x.py\n```python\n{PROBLEM}```").code is ErrorCode.two_problems

@@ -1,0 +1,73 @@
+"""Rendering a command and parsing it again gives the command."""
+
+from __future__ import annotations
+
+import keyword
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.commands import Command, GivenOptions, parse_comment, parse_permalink, render
+from service.commands.grammar import LAYOUTS
+from service.commands.permalink import Permalink
+from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,9}(_[a-z0-9]{1,5}){0,3}", fullmatch=True).filter(
+    lambda name: not keyword.iskeyword(name)
+)
+PARAGRAPHS = st.lists(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9 ,.*_'—-]{0,40}[A-Za-z0-9]", fullmatch=True), min_size=1, max_size=3
+)
+TEXTS = PARAGRAPHS.map("\n\n".join)
+CODE = st.lists(st.from_regex(r"[ -~]{0,40}", fullmatch=True), max_size=6).map(
+    lambda lines: "".join(f"{x}\n" for x in lines)
+)
+PATHS = st.from_regex(r"([a-z][a-z0-9_]{0,8}/){0,3}[a-z][a-z0-9_]{0,8}\.py", fullmatch=True)
+SYMBOLS = st.one_of(st.none(), st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True))
+OPTIONS = st.builds(
+    GivenOptions,
+    author=st.one_of(st.none(), st.sampled_from(AuthorName)),
+    layout=st.one_of(st.none(), st.sampled_from(LAYOUTS)),
+    auto=st.booleans(),
+    gpu=st.one_of(st.none(), st.sampled_from(["sm_80", "sm_90", "sm_100a", "interpreter"])),
+)
+
+
+def linked(path: str, options: GivenOptions, name: str) -> Command:
+    url = f"https://github.com/o/r/blob/abcdef1/{path}#L1-L9"
+    permalink = parse_permalink(url, "github.com")
+    assert isinstance(permalink, Permalink)
+    return Command(Verb.create, name, ProblemText(ProblemKind.permalink, url=url), permalink, options)
+
+
+PROBLEMS = st.one_of(
+    st.just(ProblemText(ProblemKind.missing)),
+    st.builds(lambda text: ProblemText(ProblemKind.words, text), TEXTS),
+    st.builds(lambda text: ProblemText(ProblemKind.block, text), CODE),
+    st.builds(lambda path, symbol: ProblemText(ProblemKind.path, path=path, symbol=symbol), PATHS, SYMBOLS),
+)
+JOBS = st.one_of(st.none(), st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True))
+COMMANDS = st.one_of(
+    st.builds(
+        lambda name, problem, options: Command(Verb.create, name, problem, options=options), NAMES, PROBLEMS, OPTIONS
+    ),
+    st.builds(linked, PATHS, OPTIONS, NAMES),
+    st.builds(lambda verb, job: Command(verb, job=job), st.sampled_from([Verb.status, Verb.cancel, Verb.retry]), JOBS),
+    st.builds(lambda sha: Command(Verb.approve, sha=sha), st.from_regex(r"[0-9a-f]{7,40}", fullmatch=True)),
+    st.builds(lambda text: Command(Verb.revise, text=text), TEXTS),
+    st.builds(lambda topic: Command(Verb.help, topic=topic), st.one_of(st.none(), st.sampled_from(Verb))),
+)
+
+
+@given(COMMANDS)
+def test_a_rendered_command_is_parsed_to_itself(command: Command) -> None:
+    parsed = parse_comment(render(command))
+    assert parsed.errors == ()
+    assert parsed.commands == (command,)
+
+
+@given(st.lists(COMMANDS, min_size=1, max_size=5))
+def test_several_commands_do_not_disturb_each_other(commands: list[Command]) -> None:
+    parsed = parse_comment("\n\n".join(render(command) for command in commands))
+    assert parsed.errors == ()
+    assert parsed.commands == tuple(commands)
