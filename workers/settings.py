@@ -59,3 +59,13 @@ class Settings(BaseSettings):
     def artifacts(self) -> str:
         """Give the fsspec URL of the artifact store."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
+
+
+def inherited(names: tuple[str, ...]) -> dict[str, str]:
+    """Give the named variables of this process's environment, as far as they are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def whole_environment() -> dict[str, str]:
+    """Give a copy of this process's environment, for processes of the production itself."""
+    return dict(os.environ)

@@ -1,0 +1,75 @@
+"""A door: the whole production in this process, one step at a time and without a broker, or as processes of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from workers import runtime as runtimes
+from workers.engine.advance import advance
+from workers.gpu_host.supervise import serve
+from workers.processes import serve_workers
+from workers.runtime import Runtime, current
+from workers.settings import Settings
+from workers.store import pending
+
+__all__ = ["close", "configure", "drive", "next_due_in_s", "serve_workers", "settings", "step"]
+
+
+def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
+    """Have this process work in a folder of its own; without a Redis it looks for its work itself.
+
+    What is left out comes from the environment.
+    """
+    given = Settings(data_dir=data_dir)
+    changes: dict[str, SecretStr | None] = {}
+    if database_url is not None:
+        changes["database_url"] = SecretStr(database_url)
+    if redis_url is not None:
+        changes["redis_url"] = SecretStr(redis_url)
+    runtimes.install(runtimes.build(given.model_copy(update=changes)))
+
+
+def close() -> None:
+    """Forget this process's configuration and close its connections."""
+    runtimes.install(None)
+
+
+def settings() -> Settings:
+    """Give the settings that this process works with."""
+    return current().settings
+
+
+def step() -> bool:
+    """Do one unit of work: a GPU request, or a stage until it pauses or ends; False where there is none."""
+    runtime = current()
+    return _gpu_step(runtime) or _stage_step(runtime)
+
+
+def drive(max_steps: int | None = None) -> int:
+    """Work until there is nothing to do, and give how many units were done."""
+    done = 0
+    while (max_steps is None or done < max_steps) and step():
+        done += 1
+    return done
+
+
+def next_due_in_s() -> float | None:
+    """Give how long until a stage that broke is to be tried again, None where none is."""
+    runtime = current()
+    with runtime.database.read() as session:
+        at = pending.due_at(session)
+    return None if at is None else max(0.0, at - runtime.clock())
+
+
+def _gpu_step(runtime: Runtime) -> bool:
+    with runtime.database.read() as session:
+        request_id = pending.next_gpu_request(session, runtime.clock())
+    return request_id is not None and (serve(runtime, request_id) or True)
+
+
+def _stage_step(runtime: Runtime) -> bool:
+    with runtime.database.read() as session:
+        job_id = pending.next_job(session, runtime.clock())
+    return job_id is not None and advance(runtime, job_id)

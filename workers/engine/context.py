@@ -1,0 +1,139 @@
+"""The context of one run of a stage: everything it hands out or takes is kept under the attempt's lease."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
+from workers.authors.protocol import Feedback
+from workers.contracts import JobRequest, JobState, JobView, StageName, Update
+from workers.engine.interruptions import LeaseLost, Suspended
+from workers.engine.protocol import DEFAULT_LIMITS
+from workers.runtime import Runtime
+from workers.store import attempts, gpu_work, updates
+from workers.store.attempts import Lease
+from workers.store.models import Job, StageAttempt
+from workers.store.text import storable
+
+MAX_NOTE = 300
+
+
+class RunContext:
+    """Implements ``StageContext`` for one run; ``emitted`` are the updates that the run has asked for so far."""
+
+    def __init__(
+        self, runtime: Runtime, lease: Lease, job: JobView, attempt: int, feedback: tuple[Feedback, ...]
+    ) -> None:
+        self._runtime = runtime
+        self._lease = lease
+        self._notes = 0
+        self.lost = threading.Event()
+        self.emitted: list[Update] = []
+        self.job = job
+        self.attempt = attempt
+        self.feedback = feedback
+
+    @property
+    def request(self) -> JobRequest:
+        """Give what was asked for."""
+        return self.job.request
+
+    def result_of(self, stage: StageName) -> dict[str, Any]:
+        """Give the output of the last finished attempt of an earlier stage."""
+        with self._held() as (session, job, _):
+            output = attempts.finished_output(session, job, stage.value)
+        if output is None:
+            raise KeyError(f"no attempt of {stage.value} has finished")
+        return output
+
+    def gpu(
+        self,
+        key: str,
+        request: object,
+        action: Action,
+        files: Mapping[str, str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> GpuResult:
+        """Give the result of one action on a GPU host, now or in a later run."""
+        with self._held() as (session, job, row):
+            work = gpu_work.find(session, row.id, key)
+            result = None if work is None else gpu_work.result_of(work)
+            if result is not None:
+                return result
+            if work is None:
+                require = self._runtime.settings.require_isolation
+                asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits, require)
+                work = gpu_work.ask(session, job, row, key, asked, dict(files or {}), self._runtime.clock())
+                row.tries = 0
+            self._suspend(session, job, row, work.request_id)
+        self._runtime.at_boundary("gpu_requested")
+        self._runtime.notifier.gpu(work.request_id, work.architecture)
+        raise Suspended(work.request_id)
+
+    def memo(self, key: str, function: Callable[[], Any]) -> Any:
+        """Give the JSON value of ``function``, called once in this attempt and kept."""
+        with self._held() as (session, _, row):
+            known = attempts.memo(session, row.id, key)
+        if known is not None:
+            return known.value
+        value = to_json(function())
+        self._runtime.at_boundary("memo_computed")
+        with self._held() as (session, _, row):
+            attempts.keep_memo(session, row, key, value)
+        self._runtime.at_boundary("memo_kept")
+        return value
+
+    def note(self, text: str) -> None:
+        """Say what runs now; a note that an earlier run of the attempt has shown is not shown again."""
+        self._notes += 1
+        with self._held() as (session, job, row):
+            if self._notes > row.notes:
+                row.notes, row.note = self._notes, storable(text, MAX_NOTE)
+                updates.append_status(session, job, self._runtime.clock())
+
+    def artifact(self, name: str, content: bytes, media_type: str) -> str:
+        """Keep a named file of the job and give its digest."""
+        digest = self._runtime.blobs.put(content)
+        with self._held() as (session, job, _):
+            attempts.keep_artifact(session, job, name, digest, media_type, len(content))
+        return digest
+
+    def load(self, digest: str) -> bytes:
+        """Give an artifact's bytes."""
+        return self._runtime.blobs.get(digest)
+
+    def emit(self, update: Update) -> None:
+        """Ask for an update; it is written at the next pause, once."""
+        self.emitted.append(update)
+
+    def cancelled(self) -> bool:
+        """Tell whether the job was cancelled, or this run has lost its lease."""
+        if self.lost.is_set():
+            return True
+        with self._runtime.database.read() as session:
+            return attempts.job_state(session, self._lease.job_id) != JobState.running
+
+    def _suspend(self, session: Session, job: Job, row: StageAttempt, request_id: str) -> None:
+        now = self._runtime.clock()
+        updates.append_stage_updates(session, job, row, self.emitted, now)
+        row.awaiting = request_id
+        row.notified_at = now
+        attempts.release(row)
+        updates.append_status(session, job, now)
+        session.flush()
+
+    @contextmanager
+    def _held(self) -> Iterator[tuple[Session, Job, StageAttempt]]:
+        if self.lost.is_set():
+            raise LeaseLost(self._lease.job_id)
+        with self._runtime.database.write() as session:
+            found = attempts.held(session, self._lease)
+            if found is None:
+                raise LeaseLost(self._lease.job_id)
+            yield session, *found

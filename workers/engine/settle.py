@@ -1,0 +1,107 @@
+"""How a run of a stage ends: finished, failed in words for people, or broken; each one transaction under the lease."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+
+import structlog
+
+from gpu_runner.contracts import to_json
+from workers.contracts import CheckpointUpdate, Failure, FailureCode, StageName, StageState, Update
+from workers.engine.context import RunContext
+from workers.engine.protocol import StageResult
+from workers.pipelines import PIPELINES
+from workers.pipelines.transitions import Move, after_stage, retry_delay_s
+from workers.runtime import Runtime
+from workers.store import attempts, lifecycle, updates
+from workers.store.attempts import Lease
+from workers.store.text import storable
+
+log = structlog.get_logger(__name__)
+
+
+def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageResult) -> bool:
+    """Keep a stage's output and updates and move the job on; False where the lease was lost."""
+    now = runtime.clock()
+    request = context.request
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        move = after_stage(
+            PIPELINES[request.verb], StageName(row.stage), checkpoint=result.checkpoint, auto=request.options.auto
+        )
+        waits = move.move is Move.wait
+        asked = tuple(_asking(item, waits) for item in (*context.emitted, *result.updates))
+        updates.append_stage_updates(session, job, row, asked, now)
+        row.output = to_json(result.output)
+        row.state = StageState.waiting if waits else StageState.done
+        row.ended_at, row.awaiting = now, None
+        attempts.release(row)
+        kind = "checkpoint" if waits else "stage_finished"
+        lifecycle.record(session, job, kind, f"{row.stage}, attempt {row.attempt}", now)
+        lifecycle.make_move(session, job, move, now)
+        updates.append_status(session, job, now)
+    return True
+
+
+def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) -> bool:
+    """End the stage and its job with a failure; False where the lease was lost."""
+    now = runtime.clock()
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        updates.append_stage_updates(session, job, row, context.emitted, now)
+        row.failure = to_json(failure)
+        lifecycle.stop_work(session, job, StageState.failed, now)
+        lifecycle.fail(session, job, failure, now)
+    return True
+
+
+def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
+    """Count an error and have the stage tried again later, or fail the job once its tries are used up.
+
+    ``error`` None stands for workers that were lost, whose tries were counted when the lease was taken.
+    """
+    now = runtime.clock()
+    reference = secrets.token_hex(4)
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        row.tries += int(error is not None)
+        delay_s = retry_delay_s(row.tries)
+        words = "a worker was lost" if error is None else storable(f"{type(error).__name__}: {error}", 500)
+        log.error("stage_broke", job=job.job_id, stage=row.stage, attempt=row.attempt, tries=row.tries, reference=reference,
+                  exc_info=error)  # fmt: skip
+        if delay_s is None:
+            failure = internal_failure(row.stage, row.tries, reference)
+            row.failure = to_json(failure)
+            lifecycle.stop_work(session, job, StageState.failed, now)
+            lifecycle.fail(session, job, failure, now)
+        else:
+            row.not_before = now + delay_s
+            row.notified_at = now
+            attempts.release(row)
+            lifecycle.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
+    return True
+
+
+def internal_failure(stage: str, tries: int, reference: str) -> Failure:
+    """Give the failure for an error of our own; the details are in the log under the reference, not on GitHub."""
+    return Failure(
+        FailureCode.internal,
+        f"the {stage} stage broke {tries} times on an error of our own (reference {reference})",
+        f"An operator finds the cause in the worker's log under {reference}; after that, retry the job.",
+    )
+
+
+def _asking(item: Update, waits: bool) -> Update:
+    if isinstance(item, CheckpointUpdate) and item.decides != waits:
+        return dataclasses.replace(item, decides=waits)
+    return item

@@ -1,0 +1,138 @@
+"""Runs one GPU request in a child process with a clean environment and a deadline, and reads what it wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.settings import inherited
+from workers.store.blobs import BlobError, BlobStore
+
+MAX_RESULT_BYTES = 64 << 20
+MAX_LOG_BYTES = 2000
+GRACE_S = 60.0
+POLL_S = 0.02
+LAUNCHER = Path(__file__).with_name("launch.py")
+KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES")
+
+
+class AbandonedError(Exception):
+    """The lease was lost while the request ran; its result must not be kept."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """How this host runs the runner."""
+
+    name: str
+    command: tuple[str, ...]
+    interpret: bool  # no GPU: Triton's interpreter runs the kernels
+
+
+def execute(
+    host: Host, request: GpuRequest, files: dict[str, str], blobs: BlobStore, lost: threading.Event
+) -> GpuResult:
+    """Give the result of a request; whatever goes wrong around the runner is a result with an ``error``.
+
+    Raises:
+        AbandonedError: ``lost`` was set while it ran.
+    """
+    started = time.monotonic()
+    scratch = Path(tempfile.mkdtemp(prefix="kernelsmith-gpu-"))
+    try:
+        _lay_out(scratch, request, files, blobs)
+        ended = _run(host, scratch, request.limits.time_s + GRACE_S, lost)
+        result = _read(scratch / "result" / "result.json", request)
+        return result if result is not None else _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
+    except (BlobError, OSError, ValueError) as error:
+        return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def environment(host: Host, scratch: Path) -> dict[str, str]:
+    """Give the child's whole environment: no variable that could hold a secret is passed on."""
+    room = find_spec("gpu_runner")
+    places = [] if room is None else list(room.submodule_search_locations or [])
+    roots = os.pathsep.join(str(Path(place).parent) for place in places)
+    own = {"HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "PYTHONPATH": roots}
+    return inherited(KEPT_VARIABLES) | own | ({"TRITON_INTERPRET": "1"} if host.interpret else {})
+
+
+def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: BlobStore) -> None:
+    for name, digest in files.items():
+        if name != Path(name).name or name in ("", ".", "..", "request.json", "result"):
+            raise ValueError(f"{name!r} is no name for a file beside a request")
+        (scratch / name).write_bytes(blobs.get(digest))
+    (scratch / "result").mkdir()
+    (scratch / "request.json").write_text(json.dumps(to_json(request)), encoding="utf-8")
+
+
+def _run(host: Host, scratch: Path, time_s: float, lost: threading.Event) -> str:
+    """Run the child to its end, or kill it with all of its processes; give how it ended."""
+    command = [*host.command, "--request", str(scratch / "request.json"), "--result", str(scratch / "result")]
+    deadline = time.monotonic() + time_s
+    with (scratch / "log").open("wb") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-I", str(LAUNCHER), str(os.getpid()), *command],
+            cwd=scratch,
+            env=environment(host, scratch),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
+                if lost.is_set():
+                    raise AbandonedError
+                if time.monotonic() > deadline:
+                    return f"was killed after {time_s:.0f} s and wrote no result"
+        finally:
+            # The whole group dies with it, also where the runner itself ended well.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _read(path: Path, request: GpuRequest) -> GpuResult | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as handle:
+        facts = os.fstat(handle.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_RESULT_BYTES:
+            raise ValueError(f"the result is no file of at most {MAX_RESULT_BYTES >> 20} MiB")
+        content = handle.read(MAX_RESULT_BYTES + 1)
+    result = from_json(GpuResult, json.loads(content))
+    if result.request_id != request.request_id or result.action is not request.action:
+        raise ValueError("the result answers another request")
+    return result
+
+
+def _failed(request: GpuRequest, error: str, started: float) -> GpuResult:
+    return GpuResult(request.request_id, request.action, None, error=error, duration_s=time.monotonic() - started)
+
+
+def _log_tail(scratch: Path) -> str:
+    with contextlib.suppress(OSError), (scratch / "log").open("rb") as handle:
+        handle.seek(max(0, (scratch / "log").stat().st_size - MAX_LOG_BYTES))
+        printed = handle.read().decode("utf-8", "replace").strip()
+        return f"; it printed: {printed}" if printed else ""
+    return ""

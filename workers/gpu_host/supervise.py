@@ -1,0 +1,71 @@
+"""Serves one GPU request: lease, run, answer. Doing it twice does nothing the second time."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import structlog
+
+from gpu_runner.contracts import GpuResult
+from workers.engine.heartbeat import heartbeat
+from workers.gpu_host.architecture import INTERPRETER, detect
+from workers.gpu_host.execute import AbandonedError, Host, execute
+from workers.runtime import Runtime
+from workers.store import gpu_work
+from workers.store.gpu_work import GpuLease
+
+log = structlog.get_logger(__name__)
+
+
+def serve(runtime: Runtime, request_id: str) -> bool:
+    """Answer a request; False where another host has it, it is answered already, or the lease was lost."""
+    lease = _claim(runtime, request_id)
+    if lease is None:
+        return False
+    runtime.at_boundary("gpu_claimed")
+    request = lease.request
+    with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
+        result = _run(runtime, lease)
+        if result is None:
+            log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
+            return False
+        runtime.at_boundary("gpu_ran")
+        job_id = _answer(runtime, lease, result)
+        if result.error:
+            log.error("gpu_request_failed", error=result.error)
+    runtime.at_boundary("gpu_answered")
+    if job_id is not None:
+        runtime.notifier.advance(job_id)
+    return job_id is not None
+
+
+def host_of(runtime: Runtime) -> Host:
+    """Give how this host runs the runner."""
+    architecture = runtime.settings.architecture or detect()
+    name = f"{socket.gethostname()}/{os.getpid()}"
+    return Host(name, runtime.runner_command, interpret=architecture == INTERPRETER)
+
+
+def _claim(runtime: Runtime, request_id: str) -> GpuLease | None:
+    name = f"{socket.gethostname()}/{os.getpid()}"
+    with runtime.database.write() as session:
+        return gpu_work.claim(session, request_id, name, runtime.clock(), runtime.settings.lease_s)
+
+
+def _run(runtime: Runtime, lease: GpuLease) -> GpuResult | None:
+    def renew() -> bool:
+        with runtime.database.write() as session:
+            now = runtime.clock()
+            return gpu_work.renew(session, lease.request.request_id, lease.token, now, runtime.settings.lease_s)
+
+    with heartbeat(renew, runtime.settings.lease_s, f"gpu/{lease.request.request_id}") as lost:
+        try:
+            return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost)
+        except AbandonedError:
+            return None
+
+
+def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:
+    with runtime.database.write() as session:
+        return gpu_work.answer(session, lease.request.request_id, lease.token, result, runtime.clock())

@@ -1,0 +1,186 @@
+"""A door: what the service asks of the production. Each call is one transaction and may be made twice."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.orm import InstrumentedAttribute
+
+from workers.broker import ping as ping_broker
+from workers.contracts import (
+    Decision,
+    DecisionOutcome,
+    DecisionResult,
+    JobRequest,
+    JobView,
+    LineComment,
+    StageName,
+    Submission,
+)
+from workers.runtime import current
+from workers.store import deliveries, lifecycle, reviews, submission
+from workers.store.deliveries import ClaimedDelivery
+from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
+from workers.store.views import view
+
+__all__ = [
+    "ClaimedDelivery",
+    "cancel",
+    "claim_delivery",
+    "counts",
+    "decide",
+    "find_jobs",
+    "finish_delivery",
+    "get_job",
+    "ready",
+    "record_delivery",
+    "release_delivery",
+    "retry",
+    "submit",
+]
+
+
+def submit(request: JobRequest) -> Submission:
+    """Accept a command: its job, its first attempt and its first status update are durable when this returns."""
+    runtime = current()
+    try:
+        with runtime.database.write() as session:
+            result = submission.submit(session, request, runtime.clock())
+    except IntegrityError:
+        # The same command was accepted by another process in this moment, so now it is found.
+        with runtime.database.write() as session:
+            result = submission.submit(session, request, runtime.clock())
+    if result.created:
+        runtime.notifier.advance(result.job_id)
+    return result
+
+
+def decide(
+    job_id: str,
+    stage: StageName | None,
+    sha: str,
+    decision: Decision,
+    feedback: str,
+    lines: tuple[LineComment, ...],
+    by: str,
+    key: str,
+) -> DecisionResult:
+    """Decide at a checkpoint, for the commit that it names (at least 7 characters of it); ``stage`` None: whichever waits."""
+    runtime = current()
+    with runtime.database.write() as session:
+        job = lifecycle.locked(session, job_id)
+        if job is None:
+            return DecisionResult(DecisionOutcome.nothing_waits)
+        review = reviews.Review(key, stage, sha, decision, by, feedback, lines)
+        result = reviews.decide(session, job, review, runtime.clock())
+    if result.outcome is DecisionOutcome.accepted:
+        runtime.notifier.advance(job_id)
+    return result
+
+
+def cancel(job_id: str, by: str) -> bool:
+    """Cancel a job; False where there is none or it has ended."""
+    runtime = current()
+    with runtime.database.write() as session:
+        job = lifecycle.locked(session, job_id)
+        return job is not None and reviews.cancel(session, job, by, runtime.clock())
+
+
+def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
+    """Have a failed job go on from its failed stage; with a new snapshot and its commit it starts over.
+
+    Raises:
+        ValueError: one of ``snapshot`` and ``base_sha`` without the other.
+    """
+    if (snapshot is None) != (base_sha is None):
+        raise ValueError("a snapshot and its commit are given together")
+    fresh = None if snapshot is None or base_sha is None else (snapshot, base_sha)
+    runtime = current()
+    with runtime.database.write() as session:
+        job = lifecycle.locked(session, job_id)
+        done = job is not None and reviews.retry(session, job, by, fresh, runtime.clock())
+    if done:
+        runtime.notifier.advance(job_id)
+    return done
+
+
+def get_job(job_id: str) -> JobView | None:
+    """Give a job, None where there is none."""
+    with current().database.read() as session:
+        job = session.scalar(select(Job).where(Job.job_id == job_id))
+        return None if job is None else view(session, job)
+
+
+def find_jobs(
+    repository: str, number: int | None = None, active: bool | None = None, pull_number: int | None = None
+) -> tuple[JobView, ...]:
+    """Give a repository's jobs, oldest first; ``active`` True leaves out those that have ended, False the others."""
+    with current().database.read() as session:
+        return tuple(view(session, job) for job in submission.find(session, repository, number, active, pull_number))
+
+
+def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:
+    """Keep a delivery, durable when this returns; False where it is known."""
+    runtime = current()
+    try:
+        with runtime.database.write() as session:
+            if deliveries.known(session, delivery_id):
+                return False
+            deliveries.keep(session, delivery_id, event, payload, runtime.clock())
+    except IntegrityError:
+        return False
+    return True
+
+
+def claim_delivery(worker: str, lease_s: float) -> ClaimedDelivery | None:
+    """Take the oldest delivery that can be handled now, None where there is none."""
+    runtime = current()
+    while True:
+        now = runtime.clock()
+        with runtime.database.read() as session:
+            row_id = deliveries.first(session, now)
+        if row_id is None:
+            return None
+        with runtime.database.write() as session:
+            claimed = deliveries.claim(session, row_id, worker, now, lease_s)
+        if claimed is not None:
+            return claimed
+
+
+def finish_delivery(delivery_id: str, outcome: str) -> bool:
+    """Mark a delivery as handled; False where it was already."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return deliveries.finish(session, delivery_id, outcome, runtime.clock())
+
+
+def release_delivery(delivery_id: str, error: str, retry_at: float) -> bool:
+    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch)."""
+    with current().database.write() as session:
+        return deliveries.release(session, delivery_id, error, retry_at)
+
+
+def ready() -> tuple[tuple[str, bool, str], ...]:
+    """Tell whether database and Redis answer: name, whether it does, and what it said."""
+    runtime = current()
+    try:
+        runtime.database.ping()
+        database = ("database", True, runtime.database.engine.dialect.name)
+    except SQLAlchemyError as error:
+        database = ("database", False, type(error).__name__)
+    return database, ping_broker(runtime.settings)
+
+
+def counts() -> dict[str, dict[str, int]]:
+    """Give how many rows are in each state, by table, for the metrics."""
+    states: dict[str, InstrumentedAttribute[str]] = {
+        "deliveries": Delivery.state,
+        "jobs": Job.state,
+        "gpu_requests": GpuWork.state,
+        "updates": OutboxUpdate.state,
+    }
+    with current().database.read() as session:
+        return {
+            name: dict(session.execute(select(state, func.count()).group_by(state)).tuples().all())
+            for name, state in states.items()
+        }

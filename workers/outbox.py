@@ -1,0 +1,54 @@
+"""A door: updates to be published, in order within a job, each under a lease until it is completed."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from workers.contracts import ClaimedUpdate, Effect, Failure
+from workers.runtime import current
+from workers.store import publishing
+from workers.store.models import OutboxUpdate
+
+__all__ = ["claim", "complete", "give_up", "postpone"]
+
+
+def claim(worker: str, lease_s: float) -> ClaimedUpdate | None:
+    """Take the oldest update that can be published now; within a job the next one waits until the last is done."""
+    runtime = current()
+    while True:
+        now = runtime.clock()
+        with runtime.database.read() as session:
+            row_id = publishing.first(session, now)
+        if row_id is None:
+            return None
+        with runtime.database.write() as session:
+            claimed = publishing.claim(session, row_id, worker, now, lease_s)
+        if claimed is not None:
+            return claimed
+
+
+def complete(update_id: str, worker: str, effect: Effect) -> bool:
+    """Keep what publishing did, and let the job's next update follow; False where the lease was lost."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return publishing.complete(session, update_id, worker, effect, runtime.clock())
+
+
+def postpone(update_id: str, worker: str, error: str, retry_after_s: float) -> bool:
+    """Put an update back for a while; False where the lease was lost."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return publishing.postpone(session, update_id, worker, error, runtime.clock() + retry_after_s)
+
+
+def give_up(update_id: str, worker: str, failure: Failure) -> bool:
+    """Fail the job because an update cannot be published; a report follows unless that is what failed."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return publishing.give_up(session, update_id, worker, failure, runtime.clock())
+
+
+def pending() -> int:
+    """Give how many updates are still to be published."""
+    with current().database.read() as session:
+        return len(session.scalars(select(OutboxUpdate.id).where(OutboxUpdate.state == "pending")).all())

@@ -1,0 +1,130 @@
+"""The production as processes of its own: Redis where none is configured, Celery workers, and the clock of reconcile."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+from pydantic import SecretStr
+
+from workers import runtime as runtimes
+from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, embedded_redis, gpu_queue
+from workers.gpu_host.architecture import detect
+from workers.settings import Settings, whole_environment
+from workers.store.gpu_work import ANY
+
+log = structlog.get_logger(__name__)
+
+STOP_S = 20.0
+POLL_S = 0.5
+MAX_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process that is kept running."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+class Supervisor:
+    """Keeps processes running: one that ends is started again, after a pause that grows while it keeps ending."""
+
+    def __init__(self, commands: tuple[Command, ...], environment: dict[str, str]) -> None:
+        self._commands = commands
+        self._environment = environment
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.pids: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Start everything."""
+        for command in self._commands:
+            thread = threading.Thread(target=self._keep, args=(command,), name=command.name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """End everything: asked first, killed where that does not help in time."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=STOP_S + 10)
+
+    def _keep(self, command: Command) -> None:
+        pause_s = 1.0
+        while not self._stop.is_set():
+            started = time.monotonic()
+            with subprocess.Popen(command.arguments, env=self._environment, stdin=subprocess.DEVNULL) as child:
+                self.pids[command.name] = child.pid
+                self._watch(child)
+            if self._stop.is_set():
+                return
+            pause_s = 1.0 if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
+            log.error("process_ended", process=command.name, exit_code=child.returncode, starts_again_in_s=pause_s)
+            self._stop.wait(pause_s)
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> None:
+        while child.poll() is None:
+            if self._stop.wait(POLL_S):
+                child.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(STOP_S)
+                    return
+                child.kill()
+                return
+
+
+@contextmanager
+def serve_workers(settings: Settings) -> Iterator[Supervisor]:
+    """Run Redis where none is configured, the workers and the clock, and have this process send them its messages."""
+    with contextlib.ExitStack() as stack:
+        if settings.redis_url is None:
+            url = stack.enter_context(embedded_redis(settings.data_dir))
+            settings = settings.model_copy(update={"redis_url": SecretStr(url)})
+        runtimes.install(runtimes.build(settings))
+        runtimes.current().database.migrate()
+        supervisor = Supervisor(commands(settings), child_environment(settings))
+        supervisor.start()
+        stack.callback(supervisor.stop)
+        yield supervisor
+
+
+def commands(settings: Settings) -> tuple[Command, ...]:
+    """Give the processes: a worker for stages, one for this host's GPU, and the clock."""
+    architecture = settings.architecture or detect()
+    stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
+    gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
+    celery = (sys.executable, "-m", "celery", "-A", "workers.celery_app")
+    quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
+    schedule = str(settings.data_dir.absolute() / "beat-schedule")
+    return (
+        Command("stages", (*celery, "worker", *stages, *quiet)),
+        Command("gpu", (*celery, "worker", *gpu, *quiet)),
+        Command("clock", (*celery, "beat", "-s", schedule, "--pidfile=", "--loglevel", settings.log_level)),
+    )
+
+
+def child_environment(settings: Settings) -> dict[str, str]:
+    """Give this process's environment with the settings as they are here."""
+    broker = settings.redis_url
+    told = {
+        "KERNELSMITH_DATA_DIR": str(settings.data_dir.absolute()),
+        "KERNELSMITH_LEASE_S": str(settings.lease_s),
+        "KERNELSMITH_RECONCILE_EVERY_S": str(settings.reconcile_every_s),
+        "KERNELSMITH_RENOTIFY_AFTER_S": str(settings.renotify_after_s),
+    }
+    if broker is not None:
+        told["KERNELSMITH_REDIS_URL"] = broker.get_secret_value()
+    if settings.database_url is not None:
+        told["KERNELSMITH_DATABASE_URL"] = settings.database_url.get_secret_value()
+    if settings.artifacts_url is not None:
+        told["KERNELSMITH_ARTIFACTS_URL"] = settings.artifacts_url
+    return whole_environment() | told

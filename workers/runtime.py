@@ -1,0 +1,90 @@
+"""What a process of the production works with: its settings, database, artifacts, clock, messages and stages."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from workers.engine.protocol import Stages
+from workers.settings import Settings
+from workers.store.blobs import BlobStore
+from workers.store.database import Database
+
+
+class Notifier(Protocol):
+    """How other processes hear that there is work. A message that is lost costs time only: reconcile finds the work."""
+
+    def advance(self, job_id: str) -> None:
+        """Say that a job can go on."""
+        ...
+
+    def gpu(self, request_id: str, architecture: str) -> None:
+        """Say that a GPU request waits."""
+        ...
+
+
+class Silence:
+    """Tells nobody; for processes that look for work themselves."""
+
+    def advance(self, job_id: str) -> None:
+        """Tell nobody."""
+
+    def gpu(self, request_id: str, architecture: str) -> None:
+        """Tell nobody."""
+
+
+def installed_stages() -> Stages:
+    """Give the stages of the product."""
+    from workers.stages import STAGES
+
+    return STAGES
+
+
+@dataclass
+class Runtime:
+    """One process's tools. ``stages`` is called when a stage is to run, so that the doors open without the stages."""
+
+    settings: Settings
+    database: Database
+    blobs: BlobStore
+    notifier: Notifier = field(default_factory=Silence)
+    stages: Callable[[], Stages] = installed_stages
+    clock: Callable[[], float] = time.time
+    runner_command: tuple[str, ...] = (sys.executable, "-m", "gpu_runner")
+    at_boundary: Callable[[str], None] = lambda _name: None  # called where a process may die; fault tests kill it there
+
+
+def build(settings: Settings) -> Runtime:
+    """Build a runtime; it speaks to the broker where the settings name one."""
+    runtime = Runtime(settings, Database(settings.database()), BlobStore(settings.artifacts()))
+    if settings.broker() is not None:
+        from workers.broker import CeleryNotifier
+
+        runtime.notifier = CeleryNotifier(settings)
+    return runtime
+
+
+_guard = threading.Lock()
+_current: Runtime | None = None
+
+
+def current() -> Runtime:
+    """Give this process's runtime, built from the environment where none was installed."""
+    global _current  # noqa: PLW0603 - the one place that holds the process's runtime
+    with _guard:
+        if _current is None:
+            _current = build(Settings())
+        return _current
+
+
+def install(runtime: Runtime | None) -> None:
+    """Make a runtime this process's own; None forgets it."""
+    global _current  # noqa: PLW0603 - see ``current``
+    with _guard:
+        if _current is not None and _current is not runtime:
+            _current.database.dispose()
+        _current = runtime

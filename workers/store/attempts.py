@@ -1,0 +1,133 @@
+"""The lease on a stage's attempt: who runs it, what it kept, and how it ends. Each function is part of one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.orm import Session
+
+from workers.contracts import JobState, StageState
+from workers.store import lifecycle
+from workers.store.models import Artifact, GpuWork, Job, StageAttempt, StageMemo
+from workers.store.updates import append_status
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to run one attempt; ``token`` is new each time, so that a lost lease is never mistaken for a held one."""
+
+    job_id: str
+    attempt_id: int
+    token: str
+
+
+def runnable(now: float) -> ColumnElement[bool]:
+    """Give the condition under which an attempt can be run now."""
+    answered = select(GpuWork.id).where(
+        GpuWork.request_id == StageAttempt.awaiting, GpuWork.state.in_(("done", "cancelled"))
+    )
+    return and_(
+        StageAttempt.state.in_((StageState.pending, StageState.running)),
+        StageAttempt.not_before <= now,
+        or_(StageAttempt.lease_token.is_(None), StageAttempt.lease_until <= now),
+        or_(StageAttempt.awaiting.is_(None), answered.exists()),
+    )
+
+
+def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttempt | None:
+    """Take the lease on the job's attempt if it can be run now; a worker that was lost counts as one of its tries."""
+    row = session.scalar(select(StageAttempt).where(StageAttempt.job_id == job.job_id, runnable(now)).limit(1))
+    if row is None or job.state not in (JobState.queued, JobState.running):
+        return None
+    lost = row.lease_token is not None
+    token = uuid.uuid4().hex
+    taken = session.execute(
+        update(StageAttempt)
+        .where(StageAttempt.id == row.id, runnable(now))
+        .values(
+            lease_token=token,
+            lease_until=now + lease_s,
+            state=StageState.running,
+            tries=row.tries + int(lost),
+            started_at=row.started_at or now,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    if taken.rowcount != 1:  # type: ignore[attr-defined]
+        return None
+    first = row.started_at is None
+    session.refresh(row)
+    if first:
+        job.state = JobState.running
+        lifecycle.record(session, job, "stage_started", f"{row.stage}, attempt {row.attempt}", now)
+        append_status(session, job, now)
+    return row
+
+
+def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
+    """Extend a lease; False where it was lost."""
+    done = session.execute(
+        update(StageAttempt)
+        .where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
+        .values(lease_until=now + lease_s)
+    )
+    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+
+
+def held(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
+    """Give the locked job and its attempt while the lease is held and the job still runs; None otherwise."""
+    job = lifecycle.locked(session, lease.job_id)
+    query = select(StageAttempt).where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
+    row = session.scalar(query)
+    if job is None or row is None or job.state != JobState.running:
+        return None
+    return job, row
+
+
+def release(row: StageAttempt) -> None:
+    """Give the lease back."""
+    row.lease_token = None
+    row.lease_until = None
+
+
+def memo(session: Session, attempt_id: int, key: str) -> StageMemo | None:
+    """Give what was kept under a key in an attempt."""
+    return session.scalar(select(StageMemo).where(StageMemo.attempt_id == attempt_id, StageMemo.key == key))
+
+
+def keep_memo(session: Session, row: StageAttempt, key: str, value: Any) -> None:
+    """Keep a value under a key; that is progress, so errors are counted anew."""
+    session.add(StageMemo(attempt_id=row.id, key=key, value=value))
+    row.tries = 0
+
+
+def keep_artifact(session: Session, job: Job, name: str, digest: str, media_type: str, size_bytes: int) -> None:
+    """Name an artifact of a job; the name's earlier one is replaced."""
+    row = session.scalar(select(Artifact).where(Artifact.job_id == job.job_id, Artifact.name == name))
+    if row is None:
+        row = Artifact(job_id=job.job_id, name=name)
+        session.add(row)
+    row.digest, row.media_type, row.size_bytes = digest, media_type, size_bytes
+
+
+def finished_output(session: Session, job: Job, stage: str) -> dict[str, Any] | None:
+    """Give the output of the last attempt of a stage that ended well since the job started, or started over."""
+    query = (
+        select(StageAttempt.output)
+        .where(
+            StageAttempt.job_id == job.job_id,
+            StageAttempt.generation == job.generation,
+            StageAttempt.stage == stage,
+            StageAttempt.output.is_not(None),
+        )
+        .order_by(StageAttempt.id.desc())
+    )
+    return session.scalar(query.limit(1))
+
+
+def job_state(session: Session, job_id: str) -> str | None:
+    """Give a job's state."""
+    return session.scalar(select(Job.state).where(Job.job_id == job_id))

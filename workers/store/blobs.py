@@ -1,0 +1,65 @@
+"""Bytes by their SHA-256, behind fsspec: a folder by default, S3 and the like by URL."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from typing import Any
+
+import fsspec
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobError(Exception):
+    """Content is missing, or is not what its digest says."""
+
+
+class BlobStore:
+    """Content-addressed bytes under an fsspec URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opened: tuple[Any, str] | None = None
+
+    def put(self, content: bytes) -> str:
+        """Keep bytes and give their digest; the same bytes again change nothing."""
+        digest = hashlib.sha256(content).hexdigest()
+        files, root = self._open()
+        folder = f"{root}/{digest[:2]}"
+        path = f"{folder}/{digest}"
+        if files.exists(path):
+            return digest
+        files.makedirs(folder, exist_ok=True)
+        # A reader must never see half a file, so the bytes are written beside and moved into place.
+        beside = f"{path}.{secrets.token_hex(8)}.part"
+        with files.open(beside, "wb") as handle:
+            handle.write(content)
+        files.mv(beside, path)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """Give the bytes of a digest.
+
+        Raises:
+            BlobError: it is no digest, or its bytes are missing or damaged.
+        """
+        if not DIGEST.fullmatch(digest):
+            raise BlobError(f"{digest[:80]!r} is no SHA-256 digest")
+        files, root = self._open()
+        try:
+            with files.open(f"{root}/{digest[:2]}/{digest}", "rb") as handle:
+                content = bytes(handle.read())
+        except FileNotFoundError as error:
+            raise BlobError(f"artifact {digest} is not in the store at {self.url}") from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise BlobError(f"artifact {digest} is damaged in the store at {self.url}")
+        return content
+
+    def _open(self) -> tuple[Any, str]:
+        # Opened late, and again after a fork: some of fsspec's file systems hold threads.
+        if self._opened is None:
+            files, root = fsspec.core.url_to_fs(self.url)
+            self._opened = (files, str(root).rstrip("/"))
+        return self._opened

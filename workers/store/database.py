@@ -1,0 +1,110 @@
+"""Connections, transactions and migrations, the same for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.orm import Session
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_TIMEOUT_MS = 30_000
+MIGRATION_LOCK = 0x6B65726E  # an arbitrary number that all processes agree on
+
+
+class Database:
+    """A database by URL. Connections are made when they are needed, so that it may be built before a fork."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = _engine(url)
+        self._migrated = False
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Open a transaction that may write; it commits at the end, and rolls back on an error."""
+        self.migrate()
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """Open a transaction that only reads; on SQLite it does not wait for writers."""
+        self.migrate()
+        engine = self.engine.execution_options(kernelsmith_reads=True)
+        with Session(engine, expire_on_commit=False) as session:
+            yield session
+
+    def migrate(self) -> None:
+        """Bring the schema up to date, once a process; processes that start together wait for each other."""
+        if self._migrated:
+            return
+        with self._guard:
+            if not self._migrated:
+                with self.engine.begin() as connection:
+                    upgrade(connection)
+                self._migrated = True
+
+    def ping(self) -> None:
+        """Ask the database for an answer.
+
+        Raises:
+            sqlalchemy.exc.SQLAlchemyError: it gives none.
+        """
+        with self.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def dispose(self) -> None:
+        """Drop all connections."""
+        self.engine.dispose()
+
+    def forget(self) -> None:
+        """Let go of connections that belong to the process this one was forked from, without closing them there."""
+        self.engine.dispose(close=False)
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing, in the connection's own transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True, pool_size=5, max_overflow=20)
+    if parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver must not open transactions by itself: _begin_sqlite decides which kind.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    cursor.execute("PRAGMA journal_mode=WAL")
+    # A delivery that was answered must outlive a power cut, which NORMAL does not promise in WAL mode.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A deferred transaction that writes after it has read fails at once when another one wrote meanwhile; an immediate one waits.
+    reads = connection.get_execution_options().get("kernelsmith_reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

@@ -1,0 +1,80 @@
+"""Webhook deliveries: kept once, handled in order of arrival under a lease."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.orm import Session
+
+from workers.store.models import Delivery
+from workers.store.text import storable
+
+
+@dataclass(frozen=True)
+class ClaimedDelivery:
+    """A delivery that this worker handles; ``tries`` counts this one too."""
+
+    delivery_id: str
+    event: str
+    payload: bytes
+    tries: int
+    received_at: float
+
+
+def known(session: Session, delivery_id: str) -> bool:
+    """Tell whether a delivery was kept before."""
+    return session.scalar(select(Delivery.id).where(Delivery.delivery_id == delivery_id)) is not None
+
+
+def keep(session: Session, delivery_id: str, event: str, payload: bytes, now: float) -> None:
+    """Keep a delivery."""
+    session.add(Delivery(delivery_id=delivery_id, event=event, payload=payload, received_at=now))
+
+
+def claimable(now: float) -> ColumnElement[bool]:
+    """Give the condition under which a delivery can be handled now."""
+    return and_(
+        Delivery.state == "pending",
+        Delivery.not_before <= now,
+        or_(Delivery.lease_until.is_(None), Delivery.lease_until <= now),
+    )
+
+
+def first(session: Session, now: float) -> int | None:
+    """Give the row of the oldest delivery that can be handled now."""
+    return session.scalar(select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1))
+
+
+def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedDelivery | None:
+    """Take the lease on a delivery; None where another worker was faster."""
+    taken = session.execute(
+        update(Delivery)
+        .where(Delivery.id == row_id, claimable(now))
+        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1)
+        .execution_options(synchronize_session=False)
+    )
+    if taken.rowcount != 1:  # type: ignore[attr-defined]
+        return None
+    row = session.get_one(Delivery, row_id)
+    return ClaimedDelivery(row.delivery_id, row.event, row.payload, row.tries, row.received_at)
+
+
+def finish(session: Session, delivery_id: str, outcome: str, now: float) -> bool:
+    """Mark a delivery as handled; False where it was already."""
+    done = session.execute(
+        update(Delivery)
+        .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
+        .values(state="done", outcome=storable(outcome, 1000), finished_at=now, lease_owner=None, lease_until=None)
+    )
+    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+
+
+def release(session: Session, delivery_id: str, error: str, retry_at: float) -> bool:
+    """Put a delivery back, not to be handled before ``retry_at``."""
+    done = session.execute(
+        update(Delivery)
+        .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
+        .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None)
+    )
+    return bool(done.rowcount == 1)  # type: ignore[attr-defined]

@@ -1,0 +1,143 @@
+"""GPU requests: asked once for each key of an attempt, leased by one host at a time, answered once."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.orm import Session
+
+from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.store import lifecycle
+from workers.store.codec import read_request
+from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
+
+MAX_HOST_TRIES = 3
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class GpuLease:
+    """The right to answer one GPU request, and what it asks for; ``files`` maps names to artifact digests."""
+
+    request: GpuRequest
+    files: dict[str, str]
+    token: str
+    tries: int
+
+
+def find(session: Session, attempt_id: int, key: str) -> GpuWork | None:
+    """Give the request of a key."""
+    return session.scalar(select(GpuWork).where(GpuWork.attempt_id == attempt_id, GpuWork.key == key))
+
+
+def ask(
+    session: Session, job: Job, row: StageAttempt, key: str, request: GpuRequest, files: dict[str, str], now: float
+) -> GpuWork:
+    """Insert a request; the attempt waits for it."""
+    work = GpuWork(
+        request_id=request.request_id,
+        job_id=job.job_id,
+        attempt_id=row.id,
+        key=key,
+        architecture=read_request(job.request).options.gpu or ANY,
+        request=to_json(request),
+        files=files,
+        state="pending",
+        created_at=now,
+        notified_at=now,
+    )
+    session.add(work)
+    lifecycle.record(session, job, "gpu_requested", f"{request.action.value}: {key}", now)
+    return work
+
+
+def claimable(now: float) -> ColumnElement[bool]:
+    """Give the condition under which a host may take a request: nobody has it, or who had it was lost."""
+    return or_(GpuWork.state == "pending", and_(GpuWork.state == "running", GpuWork.lease_until <= now))
+
+
+def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
+    """Take a request; None where another host has it, or it is answered. Past its tries it is answered with an error."""
+    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    if work is None:
+        return None
+    if work.tries >= MAX_HOST_TRIES:
+        give_up(session, work, now)
+        return None
+    token = uuid.uuid4().hex
+    taken = session.execute(
+        update(GpuWork)
+        .where(GpuWork.id == work.id, GpuWork.tries == work.tries, claimable(now))
+        .values(
+            state="running",
+            lease_token=token,
+            lease_until=now + lease_s,
+            tries=work.tries + 1,
+            host=host,
+            started_at=now,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    if taken.rowcount != 1:  # type: ignore[attr-defined]
+        return None
+    return GpuLease(from_json(GpuRequest, work.request), dict(work.files), token, work.tries + 1)
+
+
+def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:
+    """Extend a lease; False where it was lost or the job was cancelled."""
+    done = session.execute(
+        update(GpuWork)
+        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
+        .values(lease_until=now + lease_s)
+    )
+    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+
+
+def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
+    """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
+    job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))
+    job = None if job_id is None else lifecycle.locked(session, job_id)
+    taken = session.execute(
+        update(GpuWork)
+        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
+        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None)
+    )
+    if job is None or taken.rowcount != 1:  # type: ignore[attr-defined]
+        return None
+    outcome = "failed: " + result.error if result.error else f"finished in {result.duration_s:.1f} s"
+    lifecycle.record(session, job, "gpu_finished", f"{result.action.value} {outcome}", now)
+    _charge(session, job, request_id, result, now)
+    return job.job_id
+
+
+def give_up(session: Session, work: GpuWork, now: float) -> None:
+    """Answer a request whose hosts were lost too often with an error."""
+    request = from_json(GpuRequest, work.request)
+    error = f"the GPU host was lost {work.tries} times while it worked on this"
+    result = GpuResult(request.request_id, request.action, None, error=error)
+    session.execute(
+        update(GpuWork)
+        .where(GpuWork.id == work.id, GpuWork.tries == work.tries, claimable(now))
+        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def result_of(work: GpuWork) -> GpuResult | None:
+    """Give a request's result, None while there is none."""
+    return None if work.result is None else from_json(GpuResult, work.result)
+
+
+def _charge(session: Session, job: Job, request_id: str, result: GpuResult, now: float) -> None:
+    entry = LedgerEntry(
+        key=f"gpu/{request_id}",
+        job_id=job.job_id,
+        repository=job.repository,
+        person=read_request(job.request).origin.author,
+        unit="gpu_seconds",
+        amount=result.duration_s,
+        at=now,
+    )
+    session.add(entry)

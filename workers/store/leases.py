@@ -1,0 +1,34 @@
+"""Leases of lost workers, taken back so that nobody waits for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from workers.store.models import Delivery, OutboxUpdate
+
+
+@dataclass(frozen=True)
+class Freed:
+    """How many leases were taken back."""
+
+    deliveries: int
+    updates: int
+
+
+def free_expired(session: Session, now: float) -> Freed:
+    """Take back the leases on deliveries and updates that have run out.
+
+    Leases on stages and GPU requests stay: whoever claims those next must see that a worker was lost.
+    """
+    counts = []
+    for table in (Delivery, OutboxUpdate):
+        freed = session.execute(
+            update(table)
+            .where(table.state == "pending", table.lease_until <= now)
+            .values(lease_owner=None, lease_until=None)
+        )
+        counts.append(int(freed.rowcount))  # type: ignore[attr-defined]
+    return Freed(*counts)

@@ -1,0 +1,1 @@
+"""Migrations of the store, run by ``workers.store.database`` when a process first opens it."""

@@ -1,0 +1,237 @@
+"""The tables. Times are seconds since the epoch, UTC; JSON columns hold the JSON form of contracts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = JSON(none_as_null=True)
+Serial = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """The declarative base; constraint names are fixed so that migrations can speak of them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class Delivery(Base):
+    """A webhook delivery, kept before it is answered."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (Index(None, "state", "id"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    delivery_id: Mapped[str] = mapped_column(String(200), unique=True)
+    event: Mapped[str] = mapped_column(String(200))
+    payload: Mapped[bytes] = mapped_column(LargeBinary)
+    state: Mapped[str] = mapped_column(String(20), default="pending")
+    outcome: Mapped[str | None] = mapped_column(Text)
+    error: Mapped[str | None] = mapped_column(Text)
+    tries: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[float] = mapped_column(Float, default=0.0)
+    lease_owner: Mapped[str | None] = mapped_column(String(200))
+    lease_until: Mapped[float | None] = mapped_column(Float)
+    received_at: Mapped[float] = mapped_column(Float)
+    finished_at: Mapped[float | None] = mapped_column(Float)
+
+
+class Job(Base):
+    """A command that was accepted. ``generation`` counts how often it started over on a new snapshot."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index(None, "repository", "number"), Index(None, "state"))
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    job_id: Mapped[str] = mapped_column(String(40), unique=True)
+    key: Mapped[str] = mapped_column(String(500), unique=True)
+    repository: Mapped[str] = mapped_column(String(300))
+    number: Mapped[int]
+    kernel: Mapped[str] = mapped_column(Text)
+    request: Mapped[dict[str, Any]] = mapped_column(Json)
+    state: Mapped[str] = mapped_column(String(20))
+    generation: Mapped[int] = mapped_column(default=1)
+    created_at: Mapped[float] = mapped_column(Float)
+    updated_at: Mapped[float] = mapped_column(Float)
+    branch: Mapped[str] = mapped_column(Text)
+    head_sha: Mapped[str | None] = mapped_column(String(100))
+    pull_number: Mapped[int | None]
+    failure: Mapped[dict[str, Any] | None] = mapped_column(Json)
+
+
+class StageAttempt(Base):
+    """One try of a stage. ``tries`` counts errors and lost workers since its last progress; ``awaiting`` is a GPU request."""
+
+    __tablename__ = "stage_attempts"
+    __table_args__ = (UniqueConstraint("job_id", "stage", "attempt"), Index(None, "state"))
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    generation: Mapped[int]
+    stage: Mapped[str] = mapped_column(String(40))
+    attempt: Mapped[int]
+    state: Mapped[str] = mapped_column(String(20))
+    note: Mapped[str] = mapped_column(Text, default="")
+    notes: Mapped[int] = mapped_column(default=0)
+    feedback: Mapped[list[Any]] = mapped_column(Json, default=list)
+    output: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    failure: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    tries: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[float] = mapped_column(Float, default=0.0)
+    awaiting: Mapped[str | None] = mapped_column(String(40))
+    lease_token: Mapped[str | None] = mapped_column(String(40))
+    lease_until: Mapped[float | None] = mapped_column(Float)
+    notified_at: Mapped[float] = mapped_column(Float, default=0.0)
+    started_at: Mapped[float | None] = mapped_column(Float)
+    ended_at: Mapped[float | None] = mapped_column(Float)
+    sha: Mapped[str | None] = mapped_column(String(100))
+    decision: Mapped[str | None] = mapped_column(String(20))
+    decided_by: Mapped[str | None] = mapped_column(String(200))
+
+
+class StageMemo(Base):
+    """A value that a stage computed once in an attempt."""
+
+    __tablename__ = "stage_results"
+    __table_args__ = (UniqueConstraint("attempt_id", "key"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("stage_attempts.id"))
+    key: Mapped[str] = mapped_column(String(300))
+    value: Mapped[Any] = mapped_column(JSON)
+
+
+class GpuWork(Base):
+    """A GPU request and, in the end, its result."""
+
+    __tablename__ = "gpu_requests"
+    __table_args__ = (UniqueConstraint("attempt_id", "key"), Index(None, "state", "architecture"))
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    request_id: Mapped[str] = mapped_column(String(40), unique=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"), index=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("stage_attempts.id"))
+    key: Mapped[str] = mapped_column(String(300))
+    architecture: Mapped[str] = mapped_column(String(40))
+    request: Mapped[dict[str, Any]] = mapped_column(Json)
+    files: Mapped[dict[str, Any]] = mapped_column(Json)
+    state: Mapped[str] = mapped_column(String(20))
+    result: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    tries: Mapped[int] = mapped_column(default=0)
+    lease_token: Mapped[str | None] = mapped_column(String(40))
+    lease_until: Mapped[float | None] = mapped_column(Float)
+    host: Mapped[str | None] = mapped_column(String(200))
+    notified_at: Mapped[float] = mapped_column(Float, default=0.0)
+    created_at: Mapped[float] = mapped_column(Float)
+    started_at: Mapped[float | None] = mapped_column(Float)
+    ended_at: Mapped[float | None] = mapped_column(Float)
+
+
+class OutboxUpdate(Base):
+    """Something to be published, written in the transaction that caused it."""
+
+    __tablename__ = "updates"
+    __table_args__ = (
+        UniqueConstraint("job_id", "sequence"),
+        UniqueConstraint("job_id", "dedupe_key"),
+        Index(None, "state", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    update_id: Mapped[str] = mapped_column(String(40), unique=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    generation: Mapped[int]
+    sequence: Mapped[int]
+    dedupe_key: Mapped[str | None] = mapped_column(String(200))
+    stage: Mapped[str | None] = mapped_column(String(40))
+    attempt: Mapped[int | None]
+    kind: Mapped[str] = mapped_column(String(40))
+    body: Mapped[dict[str, Any]] = mapped_column(Json)
+    state: Mapped[str] = mapped_column(String(20), default="pending")
+    effect: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    error: Mapped[str | None] = mapped_column(Text)
+    tries: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[float] = mapped_column(Float, default=0.0)
+    lease_owner: Mapped[str | None] = mapped_column(String(200))
+    lease_until: Mapped[float | None] = mapped_column(Float)
+    created_at: Mapped[float] = mapped_column(Float)
+    published_at: Mapped[float | None] = mapped_column(Float)
+
+
+class ReviewDecision(Base):
+    """A decision that was made, by the key of the review or comment that made it."""
+
+    __tablename__ = "decisions"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    key: Mapped[str] = mapped_column(String(500), unique=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    stage: Mapped[str] = mapped_column(String(40))
+    attempt: Mapped[int]
+    sha: Mapped[str] = mapped_column(String(100))
+    decision: Mapped[str] = mapped_column(String(20))
+    decided_by: Mapped[str] = mapped_column(String(200))
+    at: Mapped[float] = mapped_column(Float)
+
+
+class Event(Base):
+    """Something that happened to a job."""
+
+    __tablename__ = "events"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"), index=True)
+    at: Mapped[float] = mapped_column(Float)
+    kind: Mapped[str] = mapped_column(String(40))
+    text: Mapped[str] = mapped_column(Text)
+
+
+class Artifact(Base):
+    """A named file of a job; the bytes are in the artifact store."""
+
+    __tablename__ = "artifacts"
+    __table_args__ = (UniqueConstraint("job_id", "name"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    name: Mapped[str] = mapped_column(String(300))
+    digest: Mapped[str] = mapped_column(String(64))
+    media_type: Mapped[str] = mapped_column(String(200))
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+
+
+class LedgerEntry(Base):
+    """What a job used, once for each ``key``."""
+
+    __tablename__ = "ledger"
+    __table_args__ = (Index(None, "repository", "person", "at"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    key: Mapped[str] = mapped_column(String(200), unique=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    repository: Mapped[str] = mapped_column(String(300))
+    person: Mapped[str] = mapped_column(String(200))
+    unit: Mapped[str] = mapped_column(String(40))
+    amount: Mapped[float] = mapped_column(Float)
+    at: Mapped[float] = mapped_column(Float)

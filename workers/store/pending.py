@@ -1,0 +1,78 @@
+"""Finding work that waits, for processes that look for it themselves and for reconcile."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from workers.contracts import JobState, StageState
+from workers.store import attempts, gpu_work
+from workers.store.models import GpuWork, Job, StageAttempt
+
+WORKING = (JobState.queued, JobState.running)
+
+
+def next_job(session: Session, now: float) -> str | None:
+    """Give the oldest job whose stage can be run now."""
+    query = (
+        select(StageAttempt.job_id)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(attempts.runnable(now), Job.state.in_(WORKING))
+        .order_by(Job.id)
+    )
+    return session.scalar(query.limit(1))
+
+
+def next_gpu_request(session: Session, now: float, architectures: tuple[str, ...] | None = None) -> str | None:
+    """Give the oldest GPU request that a host can take now; ``architectures`` None means all."""
+    query = select(GpuWork.request_id).where(gpu_work.claimable(now)).order_by(GpuWork.id)
+    if architectures is not None:
+        query = query.where(GpuWork.architecture.in_(architectures))
+    return session.scalar(query.limit(1))
+
+
+def due_at(session: Session) -> float | None:
+    """Give when the next stage that waits for its turn to be tried again can be run."""
+    query = select(func.min(StageAttempt.not_before)).where(
+        StageAttempt.state.in_((StageState.pending, StageState.running)),
+        StageAttempt.not_before > 0,
+        StageAttempt.lease_token.is_(None),
+    )
+    return session.scalar(query)
+
+
+def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
+    """Give the jobs whose stage can be run and of which nobody was told after ``since``, marked as told now."""
+    query = (
+        select(StageAttempt.id, StageAttempt.job_id)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(attempts.runnable(now), Job.state.in_(WORKING), StageAttempt.notified_at <= since)
+        .order_by(StageAttempt.id)
+    )
+    told = []
+    for row_id, job_id in session.execute(query).all():
+        marked = session.execute(
+            update(StageAttempt)
+            .where(StageAttempt.id == row_id, StageAttempt.notified_at <= since)
+            .values(notified_at=now)
+        )
+        if marked.rowcount == 1:  # type: ignore[attr-defined]
+            told.append(job_id)
+    return tuple(told)
+
+
+def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tuple[str, str], ...]:
+    """Give the GPU requests that wait, with their architecture, of which nobody was told after ``since``; marked as told now."""
+    query = (
+        select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
+        .where(gpu_work.claimable(now), GpuWork.notified_at <= since)
+        .order_by(GpuWork.id)
+    )
+    told = []
+    for row_id, request_id, architecture in session.execute(query).all():
+        marked = session.execute(
+            update(GpuWork).where(GpuWork.id == row_id, GpuWork.notified_at <= since).values(notified_at=now)
+        )
+        if marked.rowcount == 1:  # type: ignore[attr-defined]
+            told.append((request_id, architecture))
+    return tuple(told)

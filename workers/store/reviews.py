@@ -1,0 +1,146 @@
+"""What people decide on a job: reviews, cancelling, retrying; each part of one transaction on the locked job."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from gpu_runner.contracts import to_json
+from workers.authors.protocol import Feedback
+from workers.contracts import (
+    Decision,
+    DecisionOutcome,
+    DecisionResult,
+    JobState,
+    LineComment,
+    ReportUpdate,
+    StageName,
+    StageState,
+)
+from workers.pipelines import PIPELINES
+from workers.pipelines.transitions import Waiting, after_approval, judge
+from workers.store import lifecycle, updates
+from workers.store.codec import read_request
+from workers.store.models import Job, ReviewDecision, StageAttempt
+from workers.store.submission import branch_of
+from workers.store.views import checkpoint_sha
+
+MAX_FEEDBACK = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Review:
+    """A decision as it was made; ``key`` makes it unique, ``stage`` None means whichever checkpoint waits."""
+
+    key: str
+    stage: StageName | None
+    sha: str
+    decision: Decision
+    by: str
+    feedback: str = ""
+    lines: tuple[LineComment, ...] = ()
+
+
+def decide(session: Session, job: Job, review: Review, now: float) -> DecisionResult:
+    """Judge a review and carry it out; made a second time, it does nothing."""
+    known = session.scalar(select(ReviewDecision).where(ReviewDecision.key == review.key))
+    if known is not None:
+        return DecisionResult(DecisionOutcome.duplicate, known.job_id, StageName(known.stage), known.sha)
+    row = lifecycle.active_attempt(session, job)
+    if row is None or row.state != StageState.waiting:
+        return DecisionResult(DecisionOutcome.nothing_waits, job.job_id)
+    sha = checkpoint_sha(session, job, row)
+    stage = StageName(row.stage)
+    waiting = Waiting(stage, sha, lifecycle.attempts_of(session, job, row.stage))
+    outcome = judge(waiting, review.decision, review.stage, review.sha)
+    if outcome is DecisionOutcome.accepted:
+        _keep(session, job, row, review, sha or review.sha, now)
+        _carry_out(session, job, row, review, now)
+    return DecisionResult(outcome, job.job_id, stage, sha)
+
+
+def cancel(session: Session, job: Job, by: str, now: float) -> bool:
+    """Cancel a job and everything it has running; False where it has ended already."""
+    if job.state in lifecycle.FINAL:
+        return False
+    lifecycle.stop_work(session, job, StageState.cancelled, now)
+    updates.drop_pending(session, job)
+    job.state = JobState.cancelled
+    lifecycle.record(session, job, "cancelled", f"cancelled by {by}", now)
+    updates.append(session, job, ReportUpdate(cancelled_by=by), now)
+    updates.append_status(session, job, now)
+    return True
+
+
+def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, now: float) -> bool:
+    """Have a failed job go on from its failed stage, or start over on a fresh (snapshot, base commit)."""
+    if job.state != JobState.failed:
+        return False
+    request = read_request(job.request)
+    failed = _failed_attempt(session, job)
+    job.failure = None
+    if fresh is not None or failed is None:
+        if fresh is not None:
+            request = dataclasses.replace(request, snapshot=fresh[0], base_sha=fresh[1])
+        job.request = to_json(request)
+        job.generation += 1
+        job.branch = branch_of(job.kernel, job.job_id, job.generation)
+        job.head_sha = job.pull_number = None
+        lifecycle.start_attempt(session, job, PIPELINES[request.verb][0].stage, [], now)
+    else:
+        lifecycle.start_attempt(session, job, StageName(failed.stage), list(failed.feedback), now)
+    lifecycle.record(session, job, "retried", f"retried by {by}", now)
+    updates.append_status(session, job, now)
+    return True
+
+
+def _failed_attempt(session: Session, job: Job) -> StageAttempt | None:
+    """Give the last failed attempt: all that the job had when it failed ended with it, the failed stage first."""
+    query = (
+        select(StageAttempt)
+        .where(
+            StageAttempt.job_id == job.job_id,
+            StageAttempt.generation == job.generation,
+            StageAttempt.state == StageState.failed,
+        )
+        .order_by(StageAttempt.id.desc())
+    )
+    return session.scalar(query.limit(1))
+
+
+def _keep(session: Session, job: Job, row: StageAttempt, review: Review, sha: str, now: float) -> None:
+    row.sha, row.decision, row.decided_by = sha, review.decision.value, review.by
+    session.add(
+        ReviewDecision(
+            key=review.key,
+            job_id=job.job_id,
+            stage=row.stage,
+            attempt=row.attempt,
+            sha=sha,
+            decision=review.decision.value,
+            decided_by=review.by,
+            at=now,
+        )
+    )
+    lifecycle.record(session, job, "decided", f"{review.decision.value} of {row.stage} by {review.by}", now)
+
+
+def _carry_out(session: Session, job: Job, row: StageAttempt, review: Review, now: float) -> None:
+    stage = StageName(row.stage)
+    if review.decision is Decision.approve:
+        row.state = StageState.done
+        pipeline = PIPELINES[read_request(job.request).verb]
+        lifecycle.make_move(session, job, after_approval(pipeline, stage), now)
+    else:
+        row.state = StageState.revised
+        asked = [*row.feedback, *(to_json(item) for item in _feedback(review))]
+        lifecycle.start_attempt(session, job, stage, asked, now)
+    updates.append_status(session, job, now)
+
+
+def _feedback(review: Review) -> tuple[Feedback, ...]:
+    text = review.feedback.strip()[:MAX_FEEDBACK]
+    whole = (Feedback(text),) if text else ()
+    return whole + tuple(Feedback(item.body[:MAX_FEEDBACK], item.path, item.line) for item in review.lines)

@@ -1,0 +1,131 @@
+"""Rows as the views that other rooms see."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from workers.contracts import (
+    ArtifactView,
+    CheckpointView,
+    Decision,
+    JobState,
+    JobView,
+    StageName,
+    StageState,
+    StageView,
+    TimelineEvent,
+)
+from workers.pipelines import PIPELINES
+from workers.store import updates
+from workers.store.codec import read_failure, read_request
+from workers.store.models import Artifact, Event, GpuWork, Job, StageAttempt
+from workers.store.text import iso
+
+MAX_EVENTS = 500
+RECENT_REQUESTS = 20
+
+
+def view(session: Session, job: Job) -> JobView:
+    """Give all that is shown of a job."""
+    request = read_request(job.request)
+    attempts = session.scalars(
+        select(StageAttempt).where(StageAttempt.job_id == job.job_id).order_by(StageAttempt.id)
+    ).all()
+    position, wait_s = _queue(session, job, attempts[-1] if attempts else None)
+    return JobView(
+        job_id=job.job_id,
+        request=request,
+        state=JobState(job.state),
+        pipeline=tuple(step.stage for step in PIPELINES[request.verb]),
+        stages=tuple(_stage(row) for row in attempts),
+        created_at=iso(job.created_at) or "",
+        updated_at=iso(job.updated_at) or "",
+        branch=job.branch,
+        head_sha=job.head_sha,
+        pull_number=job.pull_number,
+        checkpoint=_checkpoint(session, job, attempts[-1] if attempts else None),
+        failure=read_failure(job.failure),
+        queue_position=position,
+        expected_wait_s=wait_s,
+        artifacts=_artifacts(session, job),
+        timeline=_timeline(session, job),
+    )
+
+
+def checkpoint_sha(session: Session, job: Job, row: StageAttempt) -> str | None:
+    """Give the commit that a checkpoint names: the job's last one, once none is left to be published."""
+    if row.sha is not None:
+        return row.sha
+    return None if updates.commits_pending(session, job) else job.head_sha
+
+
+def _stage(row: StageAttempt) -> StageView:
+    return StageView(
+        stage=StageName(row.stage),
+        attempt=row.attempt,
+        state=StageState(row.state),
+        note=row.note,
+        started_at=iso(row.started_at),
+        ended_at=iso(row.ended_at),
+        failure=read_failure(row.failure),
+    )
+
+
+def _checkpoint(session: Session, job: Job, last: StageAttempt | None) -> CheckpointView | None:
+    query = (
+        select(StageAttempt)
+        .where(StageAttempt.job_id == job.job_id, StageAttempt.decision.is_not(None))
+        .order_by(StageAttempt.id.desc())
+        .limit(1)
+    )
+    waits = last is not None and last.state == StageState.waiting
+    row = last if waits else session.scalar(query)
+    if row is None:
+        return None
+    return CheckpointView(
+        stage=StageName(row.stage),
+        attempt=row.attempt,
+        sha=checkpoint_sha(session, job, row) if waits else row.sha,
+        decision=None if row.decision is None else Decision(row.decision),
+        decided_by=row.decided_by,
+    )
+
+
+def _queue(session: Session, job: Job, last: StageAttempt | None) -> tuple[int | None, float | None]:
+    if job.state == JobState.queued:
+        ahead = select(func.count(Job.id)).where(Job.state == JobState.queued, Job.id < job.id)
+        return (session.scalar(ahead) or 0) + 1, None
+    if last is None or last.awaiting is None:
+        return None, None
+    work = session.scalar(select(GpuWork).where(GpuWork.request_id == last.awaiting, GpuWork.state == "pending"))
+    if work is None:
+        return None, None
+    before = select(func.count(GpuWork.id)).where(
+        GpuWork.state.in_(("pending", "running")), GpuWork.architecture == work.architecture, GpuWork.id < work.id
+    )
+    ahead_count = session.scalar(before) or 0
+    usual_s = _usual_duration_s(session, work.architecture)
+    return ahead_count + 1, None if usual_s is None else usual_s * ahead_count
+
+
+def _usual_duration_s(session: Session, architecture: str) -> float | None:
+    recent = (
+        select((GpuWork.ended_at - GpuWork.started_at).label("duration_s"))
+        .where(GpuWork.architecture == architecture, GpuWork.state == "done", GpuWork.started_at.is_not(None))
+        .order_by(GpuWork.id.desc())
+        .limit(RECENT_REQUESTS)
+        .subquery()
+    )
+    return session.scalar(select(func.avg(recent.c.duration_s)))
+
+
+def _artifacts(session: Session, job: Job) -> tuple[ArtifactView, ...]:
+    rows = session.scalars(select(Artifact).where(Artifact.job_id == job.job_id).order_by(Artifact.id))
+    return tuple(ArtifactView(r.name, r.digest, r.media_type, r.size_bytes) for r in rows)
+
+
+def _timeline(session: Session, job: Job) -> tuple[TimelineEvent, ...]:
+    query = select(Event).where(Event.job_id == job.job_id).order_by(Event.id.desc()).limit(MAX_EVENTS)
+    rows = list(session.scalars(query))[::-1]
+    return tuple(TimelineEvent(iso(r.at) or "", r.kind, r.text) for r in rows)
