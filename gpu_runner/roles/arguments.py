@@ -1,0 +1,123 @@
+"""The arguments of one call, settled on the child's device from the guarded buffers that the parent sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpu_runner.roles import State
+
+
+@dataclass
+class Arguments:
+    """What a callable is called with, and the memory behind it."""
+
+    positional: list[Any] = field(default_factory=list)
+    named: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)  # of a module, in place of its own
+    leaves: dict[str, torch.Tensor] = field(default_factory=dict)  # inputs that want a gradient
+    raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
+    upstream: list[torch.Tensor | None] = field(default_factory=list)  # one per output
+    raw_upstream: list[torch.Tensor] = field(default_factory=list)
+    _other: list[Arguments] = field(default_factory=list)
+
+    @property
+    def other(self) -> Arguments:
+        """Give the second set of inputs, which lies beside the first."""
+        return self._other[0]
+
+    def call(self, callable_: Callable[..., Any]) -> Any:
+        """Call a function with these arguments, or a module with these parameters for its own.
+
+        Raises:
+            KeyError: the module lacks a parameter or buffer.
+        """
+        if not self.parameters:
+            return callable_(*self.positional, **self.named)
+        assert isinstance(callable_, torch.nn.Module)
+        held = {name for name, _ in [*callable_.named_parameters(), *callable_.named_buffers()]}
+        for name in self.parameters:
+            if name not in held:
+                raise KeyError(f"the module has no parameter or buffer {name}")
+        return torch.func.functional_call(callable_, self.parameters, tuple(self.positional), self.named)
+
+    def promoted(self) -> Arguments:
+        """Give the same arguments with every floating tensor as a float64 leaf of the same value."""
+        raised: dict[int, torch.Tensor] = {}
+
+        def up(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+                return value
+            return raised.setdefault(id(value), value.detach().double().requires_grad_(value.requires_grad))
+
+        return Arguments(
+            positional=[up(value) for value in self.positional],
+            named={name: up(value) for name, value in self.named.items()},
+            parameters={name: up(value) for name, value in self.parameters.items()},
+            leaves={name: up(value) for name, value in self.leaves.items()},
+            upstream=self.upstream,
+        )
+
+    def shares(self, tensor: torch.Tensor) -> bool:
+        """Say whether a tensor lies in the memory of an input or of an upstream gradient."""
+        held = [*self.raw.values(), *self.raw_upstream]
+        return any(tensor.untyped_storage().data_ptr() == raw.untyped_storage().data_ptr() for raw in held)
+
+    def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+        """Put the inputs back as they were sent, after a call that may overwrite them."""
+        for entry in meta["inputs"]:
+            self.raw[entry["name"]].copy_(tensors[entry["tensor"]])
+
+
+def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
+    """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``scalars`` are values, ``order`` the parameters.
+
+    A buffer of the same name and size is used again, so that a candidate that remembers addresses meets old ones with new content.
+    """
+    first = _settled(state, meta, tensors, meta["inputs"], "")
+    if meta.get("others"):
+        first._other.append(_settled(state, meta, tensors, meta["others"], "other "))  # noqa: SLF001 - its own kind
+    return first
+
+
+def _settled(
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], inputs: list[dict[str, Any]], prefix: str
+) -> Arguments:
+    given = Arguments()
+    values: dict[str, Any] = dict(meta["scalars"])
+    for entry in inputs:
+        raw = _kept(state, prefix + entry["name"], tensors[entry["tensor"]])
+        given.raw[entry["name"]] = raw
+        value = _view(raw, entry)
+        if entry["grad"]:
+            value.requires_grad_()
+            given.leaves[entry["name"]] = value
+        values[entry["name"]] = value
+    for place, entry in enumerate(meta["upstream"]):
+        if entry is None:
+            given.upstream.append(None)
+            continue
+        raw = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
+        given.raw_upstream.append(raw)
+        given.upstream.append(_view(raw, entry))
+    if meta["form"] == "kernelbench":
+        given.positional = [values[name] for name in meta["order"]]
+        given.parameters = {name: values[name] for name in meta["parameters"]}
+    else:
+        given.named = {name: values[name] for name in meta["order"] if name in values}
+    return given
+
+
+def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:
+    cache: dict[tuple[Any, ...], torch.Tensor] = state.values.setdefault("buffers", {})
+    key = (name, tuple(sent.shape), sent.dtype)
+    if key not in cache:
+        cache[key] = sent.to(state.device, copy=True)
+    return cache[key].copy_(sent)
+
+
+def _view(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
+    return raw.detach().as_strided(entry["shape"], entry["stride"], entry["offset"]).detach()

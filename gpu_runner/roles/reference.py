@@ -1,0 +1,102 @@
+"""The role in which a problem's reference runs: in its own dtype, and in float64 for the truth."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from gpu_runner.roles import Handler, State
+from gpu_runner.roles.arguments import settle
+from gpu_runner.verify.lift import lifted
+
+Answer = tuple[dict[str, Any], list[torch.Tensor]]
+
+
+def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Import the problem; a KernelBench model is built, and its inputs, parameters and buffers are given as they come."""
+    problem = importlib.import_module("problem")
+    if meta["form"] != "kernelbench":
+        state.values["reference"] = problem.reference
+        return {}, []
+    torch.manual_seed(meta["seed"])
+    init = problem.get_init_inputs()
+    model = problem.Model(*init)
+    state.values["problem"], state.values["reference"] = problem, model.to(state.device)
+    parameters = dict(model.named_parameters())
+    held = parameters | dict(model.named_buffers())
+    facts = {
+        "init": list(init),
+        "parameters": list(held),
+        "trained": [name for name, parameter in parameters.items() if parameter.requires_grad],
+    }
+    return facts, [tensor.detach() for tensor in held.values()]
+
+
+def inputs(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give fresh inputs of a KernelBench problem from its own ``get_inputs``."""
+    torch.manual_seed(meta["seed"])
+    made = state.values["problem"].get_inputs()
+    kinds = [isinstance(value, torch.Tensor) for value in made]
+    scalars = [value for value in made if not isinstance(value, torch.Tensor)]
+    return {"is_tensor": kinds, "scalars": scalars}, [value for value in made if isinstance(value, torch.Tensor)]
+
+
+def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give every output in float64 and in the reference's own dtype."""
+    answers: list[torch.Tensor] = []
+    facts: dict[str, Any] = {}
+    for kind in ("exact", "own"):
+        arguments = settle(state, meta, tensors)
+        if kind == "exact":
+            arguments = arguments.promoted()
+        with _context(kind):
+            value = arguments.call(state.values["reference"])
+        outputs = list(value) if isinstance(value, tuple | list) else [value]
+        for output in outputs:
+            if not isinstance(output, torch.Tensor):
+                raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
+        state.values[kind] = (outputs, arguments)
+        facts[kind] = [_facts(output) for output in outputs]
+        answers += [output.detach().contiguous() for output in outputs]
+    return facts, answers
+
+
+def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give the gradient of every leaf of the last ``evaluate``, in float64 and in the reference's own dtype."""
+    facts: dict[str, Any] = {}
+    answers: list[torch.Tensor] = []
+    for kind in ("exact", "own"):
+        outputs, arguments = state.values.pop(kind)
+        upstream = settle(state, {**meta, "inputs": [], "form": "reference"}, tensors).upstream
+        pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
+        leaves = list(arguments.leaves.values())
+        with _context(kind):
+            given = torch.autograd.grad(
+                [output for output, _ in pairs],
+                leaves,
+                [grad.to(output.dtype) for output, grad in pairs],
+                allow_unused=True,
+            )
+        facts[kind] = [None if grad is None else _facts(grad) for grad in given]
+        answers += [grad.detach().contiguous() for grad in given if grad is not None]
+    facts["names"] = list(arguments.leaves)
+    return facts, answers
+
+
+def _context(kind: str) -> AbstractContextManager[None]:
+    return lifted() if kind == "exact" else nullcontext()
+
+
+def _facts(tensor: torch.Tensor) -> dict[str, Any]:
+    return {
+        "shape": list(tensor.shape),
+        "stride": list(tensor.stride()),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "differentiable": tensor.requires_grad,
+    }
+
+
+HANDLERS: dict[str, Handler] = {"load": load, "inputs": inputs, "evaluate": evaluate, "gradients": gradients}

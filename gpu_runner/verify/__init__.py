@@ -1,0 +1,20 @@
+"""The verdict: says whether a candidate computes what the problem asks for. The parent judges, the children only compute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpu_runner.contracts.verify import Verdict, VerifyRequest
+    from gpu_runner.verify.judge import Context
+
+
+def run(request: VerifyRequest, context: Context) -> Verdict:
+    """Judge a candidate against a problem.
+
+    Raises:
+        RunnerError: the host, not the candidate, is at fault.
+    """
+    from gpu_runner.verify.judge import judge
+
+    return judge(request, context)

@@ -1,0 +1,219 @@
+"""Compares values with the float64 truth, within what the reference itself loses in the candidate's dtype. No I/O."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+ERROR_RATIO = 2.0  # a candidate may err twice as much as the reference in the same dtype
+PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
+FLOAT32_STEP = 2.0**-24
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Error that is always allowed in a dtype, relative to scale: of the whole tensor, of one row, of one element."""
+
+    tensor: float
+    row: float
+    element: float
+    smallest: float  # half the distance between the smallest numbers of the dtype
+
+
+# Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element may be off by
+# one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
+FLOORS: dict[torch.dtype, Floor] = {
+    torch.float64: Floor(1e-12, 4e-12, 2e-11, 0.0),
+    torch.float32: Floor(1.5e-6, 5e-6, 2e-5, 2.0**-149),
+    torch.float16: Floor(4e-4, 8e-4, 2e-3, 2.0**-24),
+    torch.bfloat16: Floor(3e-3, 6e-3, 1.2e-2, 2.0**-133),
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a value is held against: the float64 truth, the reference in its own dtype, and an absolute error that rounding explains."""
+
+    exact: torch.Tensor
+    own: torch.Tensor
+    natural: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a value compares; ``level`` says which bound decided."""
+
+    passed: bool
+    level: str  # tensor, row, element, nonfinite, unwritten, exact
+    error: float | None = None
+    allowed: float | None = None
+    position: tuple[int, ...] | None = None
+    got: float | None = None
+    expected: float | None = None
+
+
+def compare(got: torch.Tensor, truth: Truth) -> Comparison:
+    """Hold a value of the right shape and dtype against the truth.
+
+    Whole numbers and truth values must equal the truth or the reference.
+    """
+    if not got.dtype.is_floating_point:
+        return _compare_exact(got, truth)
+    odd = _nonfinite(got, truth)
+    if odd is not None:
+        return odd
+    if got.numel() == 0:
+        return Comparison(True, "tensor", 0.0, 0.0)
+    measures = _Measures.of(got, truth)
+    found = [measures.tensor(), measures.row(), measures.element()]
+    failed = [comparison for comparison in found if not comparison.passed]
+    return failed[0] if failed else found[0]
+
+
+def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
+    """Give the absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
+
+    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of its elements.
+    """
+    if own_input <= 0.0:
+        return 0.0
+    worth = max((u * y for u, y in zip(upstream, outputs, strict=True)), default=0.0)
+    return 16 * FLOAT32_STEP * worth / own_input * math.sqrt(max(1.0, per_element))
+
+
+def rms(tensor: torch.Tensor) -> float:
+    """Give the root mean square of the finite elements; zero where there are none."""
+    values = tensor.detach().double()
+    values = values[torch.isfinite(values)]
+    return float(values.square().mean().sqrt()) if values.numel() else 0.0
+
+
+@dataclass(frozen=True)
+class _Measures:
+    """Errors as [rows, columns] in float64, with the odd (non-finite) places set to zero."""
+
+    shape: tuple[int, ...]
+    got: torch.Tensor
+    exact: torch.Tensor
+    error: torch.Tensor
+    own_error: torch.Tensor
+    floor: Floor
+    natural: float
+    scale: float
+
+    @classmethod
+    def of(cls, got: torch.Tensor, truth: Truth) -> _Measures:
+        exact, own, value = truth.exact.double(), truth.own.double(), got.double()
+        good = torch.isfinite(exact) & torch.isfinite(value)
+        zero = torch.zeros((), dtype=torch.float64)
+        error = _rows(torch.where(good, (value - exact).abs(), zero))
+        own_error = _rows(torch.where(good & torch.isfinite(own), (own - exact).abs(), zero))
+        natural = truth.natural + FLOORS[got.dtype].smallest * 2
+        return cls(
+            tuple(got.shape),
+            _rows(value),
+            _rows(exact),
+            error,
+            own_error,
+            FLOORS[got.dtype],
+            natural,
+            rms(truth.exact),
+        )
+
+    def tensor(self) -> Comparison:
+        error = float(self.error.square().mean().sqrt())
+        allowed = ERROR_RATIO * self._own_rms() + self.floor.tensor * self.scale + self.natural
+        if error <= allowed:
+            return Comparison(True, "tensor", self._relative(error), self._relative(allowed))
+        return self._failed("tensor", int(self.error.flatten().argmax()), error, allowed)
+
+    def row(self) -> Comparison:
+        error = self.error.square().mean(-1).sqrt()
+        own = self.own_error.square().mean(-1).sqrt()
+        scale = self._row_scale()
+        # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
+        allowed = ERROR_RATIO * torch.maximum(own, 1.5 * own.square().mean().sqrt()) + self.floor.row * scale
+        excess = error - allowed - self.natural
+        worst = int(excess.argmax())
+        if float(excess[worst]) <= 0:
+            return Comparison(True, "row", self._relative(float(error[worst])))
+        place = worst * self.error.shape[1] + int(self.error[worst].argmax())
+        return self._failed("row", place, float(error[worst]), float(allowed[worst]) + self.natural)
+
+    def element(self) -> Comparison:
+        typical = self.own_error.square().mean(-1, keepdim=True).sqrt()
+        typical = torch.maximum(typical, self.own_error.square().mean().sqrt())
+        scale = torch.maximum(self._exact_abs(), self._row_scale()[:, None])
+        budget = PEAK_RATIO * typical + self.floor.element * scale + PEAK_RATIO * self.natural
+        allowed = ERROR_RATIO * self.own_error + budget
+        excess = (self.error - allowed).flatten()
+        worst = int(excess.argmax())
+        error = float(self.error.flatten()[worst])
+        if float(excess[worst]) <= 0:
+            return Comparison(True, "element", self._relative(error))
+        return self._failed("element", worst, error, float(allowed.flatten()[worst]))
+
+    def _exact_abs(self) -> torch.Tensor:
+        return torch.nan_to_num(self.exact.abs(), nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _row_scale(self) -> torch.Tensor:
+        return self._exact_abs().square().mean(-1).sqrt()
+
+    def _own_rms(self) -> float:
+        return float(self.own_error.square().mean().sqrt())
+
+    def _relative(self, value: float) -> float:
+        return value / self.scale if self.scale > 0 else value
+
+    def _failed(self, level: str, place: int, error: float, allowed: float) -> Comparison:
+        return Comparison(
+            False,
+            level,
+            self._relative(error),
+            self._relative(allowed),
+            _position(place, self.shape),
+            float(self.got.flatten()[place]),
+            float(self.exact.flatten()[place]),
+        )
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
+
+
+def _compare_exact(got: torch.Tensor, truth: Truth) -> Comparison:
+    wrong = ((got != truth.exact) & (got != truth.own)).flatten()
+    if not bool(wrong.any()):
+        return Comparison(True, "exact", 0.0, 0.0)
+    place = int(wrong.to(torch.uint8).argmax())
+    share = float(wrong.double().mean())
+    got_value, expected = float(got.flatten()[place]), float(truth.exact.flatten()[place])
+    return Comparison(False, "exact", share, 0.0, _position(place, tuple(got.shape)), got_value, expected)
+
+
+def _nonfinite(got: torch.Tensor, truth: Truth) -> Comparison | None:
+    """Find an element that is not finite where it should be, or the other way round."""
+    rounded = truth.exact.to(got.dtype)
+    same = torch.isfinite(got) & torch.isfinite(rounded)
+    # Where the dtype overflows, what the reference gives in it is right as well.
+    for accepted in (rounded, truth.own.to(got.dtype)):
+        same |= torch.isnan(got) & torch.isnan(accepted)
+        same |= torch.isinf(got) & (got == accepted)
+    same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & torch.isfinite(truth.exact)
+    if bool(same.all()):
+        return None
+    place = int((~same).flatten().to(torch.uint8).argmax())
+    value = float(got.flatten()[place])
+    level = "unwritten" if math.isnan(value) and math.isfinite(float(truth.exact.flatten()[place])) else "nonfinite"
+    expected = float(truth.exact.flatten()[place])
+    return Comparison(False, level, math.inf, None, _position(place, tuple(got.shape)), value, expected)
+
+
+def _position(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        index.append(place % size)
+        place //= size
+    return tuple(reversed(index))

@@ -1,0 +1,106 @@
+"""What was found against a candidate, and what the ways a child can fail mean for it. Pure."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Check, Evidence
+from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
+
+LOG_LINES = 40
+_COMPILE_KINDS = frozenset(
+    {
+        "CompilationError",
+        "CompileTimeAssertionFailure",
+        "UnsupportedLanguageConstruct",
+        "PTXASError",
+        "OutOfResources",
+        "SyntaxError",
+        "IndentationError",
+        "ImportError",
+        "ModuleNotFoundError",
+    }
+)
+_WILD_SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
+_WILD_WORDS = ("illegal memory access", "misaligned address", "invalid device pointer")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong."""
+
+    status: Status
+    evidence: Evidence
+    rule: str | None = None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What came of one case: every check, and what is wrong."""
+
+    checks: tuple[Check, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    deterministic: bool = True
+
+
+def decisive(findings: Sequence[Finding]) -> Finding:
+    """Give the finding that names the verdict: a cheat before all else, then the first one."""
+    cheats = [finding for finding in findings if finding.status is Status.cheating]
+    return (cheats or list(findings))[0]
+
+
+def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | None) -> Finding:
+    """Give what it says of a candidate that its child failed."""
+    status, rule, message = _meaning(error, check)
+    log = _first_lines(error.log) if isinstance(error, ChildFailed) else None
+    line = error.line if isinstance(error, ChildError) else None
+    return Finding(status, Evidence(check, message, workload, line=line, log=log), rule)
+
+
+def _meaning(error: ChildFailed | ProtocolError, check: str) -> tuple[Status, str | None, str]:
+    if isinstance(error, ChildTimeout):
+        return Status.timeout, None, f"The candidate gave no answer within {error.timeout_s:.0f} s."
+    if isinstance(error, ChildOutOfMemory):
+        return Status.out_of_memory, None, f"The candidate took more memory than there is: {_short(str(error))}"
+    if isinstance(error, ChildDied):
+        return _death(error)
+    if isinstance(error, ChildError):
+        return _raised(error, check)
+    return Status.cheating, "forged answer", "The candidate's process answered in place of the runner's own code."
+
+
+def _death(error: ChildDied) -> tuple[Status, str | None, str]:
+    if error.signal in _WILD_SIGNALS:
+        return Status.out_of_bounds, None, "The kernel read or wrote memory that is not there, and the process crashed."
+    if error.signal == signal.SIGSYS:
+        return Status.cheating, "forbidden system call", "The candidate made a system call that a kernel has no use for."
+    if error.exit_code is not None:
+        return Status.cheating, "ends the process", f"The candidate ended its process (exit code {error.exit_code})."
+    return Status.launch_error, None, f"The candidate's process was killed: {_short(str(error))}."
+
+
+def _raised(error: ChildError, check: str) -> tuple[Status, str | None, str]:
+    text = _short(f"{error.kind}: {error.message}")
+    if error.kind in ("SystemExit", "KeyboardInterrupt"):
+        return Status.cheating, "ends the process", f"The candidate tried to end its process ({text})."
+    if any(word in error.message for word in _WILD_WORDS):
+        return Status.out_of_bounds, None, text
+    if check == "load" or error.kind in _COMPILE_KINDS:
+        return Status.compile_error, None, text
+    return Status.launch_error, None, text
+
+
+def _first_lines(log: str) -> str | None:
+    lines = log.strip().splitlines()
+    if len(lines) > LOG_LINES:
+        half = LOG_LINES // 2
+        lines = [*lines[:half], f"... {len(lines) - LOG_LINES} lines left out ...", *lines[-half:]]
+    return "\n".join(line[:300] for line in lines) or None
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else flat[:299] + "…"

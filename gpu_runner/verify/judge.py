@@ -1,0 +1,205 @@
+"""Judges a candidate: the order in which it is screened, proved and accused. Thin; the parts decide."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from gpu_runner.contracts.envelope import Isolation, Limits, RunnerError
+from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
+from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
+from gpu_runner.errors import ChildFailed, ProtocolError
+from gpu_runner.scratch import ScratchError
+from gpu_runner.session import Session, has_gpu
+from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.examine import examine
+from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
+from gpu_runner.verify.mutants import survivors
+from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.screen import screen
+from gpu_runner.verify.sizes import Case, plan_cases
+from gpu_runner.verify.truth import BadProblem, Oracle
+
+MOST_EVIDENCE = 5
+KERNELBENCH_SEEDS = 5
+
+
+class Context(Protocol):
+    """What an action knows of its surroundings."""
+
+    @property
+    def folder(self) -> Path:
+        """Give the folder of the request, in which a tree lies."""
+
+    @property
+    def limits(self) -> Limits:
+        """Give the bounds on the action."""
+
+    @property
+    def require(self) -> tuple[Isolation, ...]:
+        """Give the isolation without which nothing may run."""
+
+
+@dataclass
+class _Trial:
+    """What the candidate's run gave so far."""
+
+    examined: list[Examined] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    kernels: dict[str, None] = field(default_factory=dict)
+    peaks: tuple[int | None, int | None] = (None, None)
+
+
+def judge(request: VerifyRequest, context: Context, *, screened: bool = True) -> Verdict:
+    """Judge a candidate; without ``screened``, which no request can say, only by what it does.
+
+    Raises:
+        RunnerError: the host, not the candidate, is at fault.
+    """
+    interpreted = not has_gpu()
+    frame = Verdict(Status.passed, quick=request.quick, interpreted=interpreted)
+    try:
+        problem = parse_problem(request.problem_source)
+        cases = _cases(request, problem, interpreted)
+    except ProblemError as error:
+        message = f"{error.message}. {error.cure or ''}".strip()
+        return _refused(frame, "problem", message, error.line)
+    if screened:
+        objection = screen(request.candidate)
+        if objection is not None:
+            evidence = Evidence("screen", objection.message, line=objection.line)
+            return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
+    try:
+        proofs = _prove(problem, cases, context)
+    except BadProblem as bad:
+        return _refused(frame, "problem", bad.message, bad.line, bad.log)
+    trivial = survivors(proofs)
+    if trivial:
+        return _degenerate(frame, trivial[0].mutant, trivial[0].label)
+    return _verdict(frame, proofs, _try(request.candidate, proofs, context))
+
+
+def _cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
+    if problem.form == "kernelbench":
+        dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
+        seeds = 2 if request.quick else KERNELBENCH_SEEDS
+        return tuple(Case(f"seed {n}", (), dtype, _draw()) for dtype in dtypes for n in range(seeds))
+    dtypes = request.dtypes or problem.dtypes
+    workloads: tuple[Workload, ...] = request.workloads or problem.workloads
+    return plan_cases(problem, dtypes, workloads, interpreted=interpreted, quick=request.quick, draw=_draw)
+
+
+def _draw() -> int:
+    """Draw a seed that nobody can know."""
+    return int.from_bytes(os.urandom(7), "big")
+
+
+def _prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Proof]:
+    """Get the truth of every case from the reference.
+
+    Raises:
+        BadProblem: the reference runs in too few cases.
+    """
+    files = {"problem.py": problem.source}
+    with Session("reference", context.limits, context.require, files=files) as session:
+        oracle = Oracle.open(problem, session, _draw())
+        proofs = []
+        for case in cases:
+            again = case.again and not problem.mutates
+            proof = oracle.prove(case, _draw() if again else None)
+            if proof is not None:
+                proofs.append(proof)
+        if not proofs:
+            dropped = oracle.dropped
+            reason = str(dropped) if dropped else "there is not enough memory for it"
+            raise BadProblem(f"the reference does not run: {reason}", *(dropped and (dropped.line, dropped.log) or ()))
+        return proofs
+
+
+def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: Context) -> _Trial:
+    trial = _Trial()
+    check, workload = "load", None
+    try:
+        with _session(candidate, context) as session:
+            form = proofs[0].form
+            facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
+            session.call("load", facts)
+            for proof in proofs:
+                check, workload = "launch", proof.case.label()
+                _one_case(trial, session, proof)
+                if len(trial.findings) >= MOST_EVIDENCE:
+                    return trial
+            if not trial.findings:
+                trial.peaks = _peaks(session, proofs)
+    except ScratchError as error:
+        trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
+    except (ChildFailed, ProtocolError) as error:
+        trial.findings.append(failure_of(error, check, workload))
+    return trial
+
+
+def _session(candidate: CandidateSource, context: Context) -> Session:
+    files = {file.path: file.text for file in candidate.files}
+    tree = None
+    if candidate.tree is not None:
+        if Path(candidate.tree).name != candidate.tree:
+            raise ScratchError(f"{candidate.tree} is not the name of a file beside the request")
+        tree = context.folder / candidate.tree
+    roots = candidate.import_roots
+    return Session("candidate", context.limits, context.require, files=files, tree=tree, import_roots=roots)
+
+
+def _one_case(trial: _Trial, session: Session, proof: Proof) -> None:
+    call = make_call(proof, poison=True)
+    answer = read_answer(session.call("run", call.meta, call.tensors))
+    examined = examine(proof, answer, "cuda" if session.gpu else "cpu")
+    trial.examined.append(examined)
+    trial.findings += examined.findings
+    trial.kernels |= dict.fromkeys(answer.launched)
+
+
+def _peaks(session: Session, proofs: Sequence[Proof]) -> tuple[int | None, int | None]:
+    if not session.gpu:
+        return None, None
+    measured = [proof for proof in proofs if proof.case.measured] or list(proofs)
+    call = make_call(replace(measured[0], other=None), poison=False)
+    meta: dict[str, Any] = session.call("memory", call.meta, call.tensors).meta
+    forward, backward = meta.get("forward"), meta.get("backward")
+    return forward if type(forward) is int else None, backward if type(backward) is int else None
+
+
+def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
+    checks = tuple(check for examined in trial.examined for check in examined.checks)
+    frame = replace(
+        frame,
+        checks=checks,
+        deterministic=all(examined.deterministic for examined in trial.examined) if trial.examined else None,
+        seeds=len({proof.case.seed for proof in proofs[: len(trial.examined)]}),
+        kernels=tuple(trial.kernels),
+        peak_forward_bytes=trial.peaks[0],
+        peak_backward_bytes=trial.peaks[1],
+    )
+    if not trial.findings:
+        return frame
+    first = decisive(trial.findings)
+    ordered = [first, *(finding for finding in trial.findings if finding is not first)]
+    evidence = tuple(finding.evidence for finding in ordered[:MOST_EVIDENCE])
+    return replace(frame, status=first.status, rule=first.rule, evidence=evidence)
+
+
+def _refused(frame: Verdict, rule: str, message: str, line: int | None = None, log: str = "") -> Verdict:
+    evidence = Evidence(rule, message, line=line, log=log or None)
+    return replace(frame, status=Status.refused, rule=rule, evidence=(evidence,))
+
+
+def _degenerate(frame: Verdict, mutant: str, label: str) -> Verdict:
+    message = (
+        f"On this problem a trivial answer ({mutant}) passes for {label}, so no verdict would mean anything. "
+        "Let every output and gradient depend on the inputs, or say `grad: False` for an input that needs no gradient."
+    )
+    return replace(frame, status=Status.degenerate_problem, evidence=(Evidence("mutants", message, output=label),))

@@ -1,0 +1,106 @@
+"""What the parent knows of one case: the inputs it made, the truth it got, and the call that asks for both. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpu_runner.buffers import Buffer
+from gpu_runner.verify.compare import Truth
+from gpu_runner.verify.inputs import Laid
+from gpu_runner.verify.sizes import Case, Scalar
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a problem's callable is called."""
+
+    name: str  # reference or kernelbench
+    order: tuple[str, ...]  # parameters, or positional inputs of a module
+    parameters: tuple[str, ...] = ()  # of a module
+    init: tuple[Any, ...] = ()  # what a module is built with
+    mutates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One output or gradient as it should be."""
+
+    label: str
+    truth: Truth
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+    differentiable: bool = False
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One case with everything that a candidate's answer is held against."""
+
+    case: Case
+    form: Form
+    inputs: dict[str, torch.Tensor]
+    laid: dict[str, Laid]
+    scalars: tuple[tuple[str, Scalar], ...]
+    wanted: tuple[str, ...]  # inputs that want a gradient
+    outputs: tuple[Expected, ...] = ()
+    upstream: tuple[Laid | None, ...] = ()
+    gradients: dict[str, Expected | None] = field(default_factory=dict)
+    other: Proof | None = None
+
+    @property
+    def has_backward(self) -> bool:
+        """Say whether there is a gradient to compute."""
+        return bool(self.wanted) and any(laid is not None for laid in self.upstream)
+
+    def expected(self) -> dict[str, Expected | None]:
+        """Give every output and gradient by label; None for a gradient that does not exist."""
+        found: dict[str, Expected | None] = {item.label: item for item in self.outputs}
+        if self.has_backward:
+            found |= {f"gradient of {name}": item for name, item in self.gradients.items()}
+        return found
+
+
+@dataclass
+class Call:
+    """A handler's metadata and tensors."""
+
+    meta: dict[str, Any]
+    tensors: list[Buffer]
+
+
+def make_call(proof: Proof, **more: Any) -> Call:
+    """Give the call that runs a case."""
+    call = Call({}, [])
+    call.meta = {
+        "form": proof.form.name,
+        "order": list(proof.form.order),
+        "parameters": list(proof.form.parameters),
+        "mutates": list(proof.form.mutates),
+        "scalars": dict(proof.scalars),
+        "inputs": [_entry(call, name, laid, name in proof.wanted) for name, laid in proof.laid.items()],
+        "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
+        "backward": proof.has_backward,
+        "again": proof.other is not None,
+        **more,
+    }
+    if proof.other is not None:
+        call.meta["others"] = [
+            _entry(call, name, laid, name in proof.wanted) for name, laid in proof.other.laid.items()
+        ]
+    return call
+
+
+def _entry(call: Call, name: str, laid: Laid, grad: bool) -> dict[str, Any]:
+    call.tensors.append(Buffer.from_torch(laid.raw))
+    return {
+        "name": name,
+        "tensor": len(call.tensors) - 1,
+        "shape": list(laid.shape),
+        "stride": list(laid.stride),
+        "offset": laid.offset,
+        "grad": grad,
+    }

@@ -1,0 +1,194 @@
+"""Asks the reference, in a child of its own, for the truth of each case."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gpu_runner.buffers import Buffer
+from gpu_runner.contracts.problem import InputSpec, Problem
+from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
+from gpu_runner.session import Reply, Session
+from gpu_runner.verify.compare import Truth, natural_error, rms
+from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, lay, make_inputs, make_upstream
+from gpu_runner.verify.proof import Expected, Form, Proof, make_call
+from gpu_runner.verify.sizes import Case, fallbacks
+
+
+class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a problem
+    """The reference does not run, or cannot be judged by."""
+
+    def __init__(self, message: str, line: int | None = None, log: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.log = log
+
+
+@dataclass
+class Oracle:
+    """The reference in its child."""
+
+    problem: Problem
+    session: Session
+    form: Form
+    held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
+    trained: tuple[str, ...] = ()
+    dropped: ChildError | None = None  # why the last case was left out
+
+    @classmethod
+    def open(cls, problem: Problem, session: Session, seed: int) -> Oracle:
+        """Import the problem in the child.
+
+        Raises:
+            BadProblem: it cannot be imported or built.
+        """
+        try:
+            reply = session.call("load", {"form": problem.form, "seed": seed})
+        except ChildError as error:
+            raise BadProblem(f"the problem cannot be loaded: {error}", error.line, error.log) from error
+        if problem.form != "kernelbench":
+            return cls(problem, session, Form("reference", problem.parameters, mutates=problem.mutates), {})
+        names = tuple(reply.meta["parameters"])
+        form = Form("kernelbench", (), names, tuple(reply.meta["init"]))
+        held = dict(zip(names, _torch(reply), strict=True))
+        return cls(problem, session, form, held, tuple(reply.meta["trained"]))
+
+    def prove(self, case: Case, other_seed: int | None) -> Proof | None:
+        """Give the case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
+
+        Raises:
+            BadProblem: the reference takes too long.
+        """
+        for attempt in (case, *fallbacks(case)):
+            try:
+                proof = self._with_truth(self._asked(attempt), None)
+                if other_seed is None or self.form.name == "kernelbench":
+                    return proof
+                other = self._asked(replace(attempt, seed=other_seed))
+                return replace(proof, other=self._with_truth(other, proof.upstream))
+            except ChildError as error:
+                self.dropped = error
+            except ChildOutOfMemory:
+                return None
+            except ChildTimeout as error:
+                raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
+        return None
+
+    def _asked(self, case: Case) -> Proof:
+        """Make the inputs of a case."""
+        if self.form.name == "kernelbench":
+            return self._asked_of_module(case)
+        inputs = make_inputs(self.problem, case)
+        scalars = {spec.name: spec.default for spec in self.problem.scalars if spec.default is not None}
+        laid = {spec.name: lay(inputs[spec.name], case.layout, _beyond(spec, case)) for spec in self.problem.inputs}
+        wanted = [spec.name for spec in self.problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
+        chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
+        return Proof(case, self.form, inputs, laid, tuple((scalars | dict(case.scalars)).items()), chosen)
+
+    def _asked_of_module(self, case: Case) -> Proof:
+        reply = self.session.call("inputs", {"seed": case.seed})
+        tensors = iter(_torch(reply))
+        scalars = iter(reply.meta["scalars"])
+        dtype = DTYPES[case.dtype]
+        inputs: dict[str, torch.Tensor] = {}
+        plain: dict[str, Any] = {}
+        for place, is_tensor in enumerate(reply.meta["is_tensor"]):
+            if is_tensor:
+                tensor = next(tensors)
+                inputs[f"input {place}"] = tensor.to(dtype) if tensor.is_floating_point() else tensor
+            else:
+                plain[f"input {place}"] = next(scalars)
+        order = tuple(f"input {place}" for place in range(len(reply.meta["is_tensor"])))
+        inputs |= self._parameters(case, dtype)
+        laid = {name: lay(tensor, "dense") for name, tensor in inputs.items()}
+        return Proof(case, replace(self.form, order=order), inputs, laid, tuple(plain.items()), ())
+
+    def _parameters(self, case: Case, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+        stream = torch.Generator().manual_seed(case.seed)
+        found = {}
+        for name, tensor in self.held.items():
+            if tensor.is_floating_point() and name in self.trained:
+                noise = PARAMETER_NOISE * (rms(tensor) or 1.0)
+                tensor = tensor + noise * torch.randn(tensor.shape, generator=stream)
+            found[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
+        return found
+
+    def _with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
+        call = make_call(proof)
+        reply = self.session.call("evaluate", call.meta, call.tensors)
+        outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
+        given = [item for item in outputs if item is not None]
+        proof = replace(proof, outputs=tuple(given))
+        proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
+        if not proof.has_backward:
+            return proof
+        call = make_call(proof)
+        reply = self.session.call("gradients", call.meta, call.tensors)
+        names = list(reply.meta["names"])
+        found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
+        return replace(proof, gradients={name: _with_natural(item, name, proof) for name, item in found.items()})
+
+
+def _beyond(spec: InputSpec, case: Case) -> int | None:
+    high = case.size_of.get(spec.high) if isinstance(spec.high, str) else spec.high
+    return None if high is None else int(high)
+
+
+def _upstream(proof: Proof) -> tuple[Any, ...]:
+    shapes = [item.shape for item in proof.outputs]
+    dtypes = [DTYPES[item.dtype] if item.differentiable else torch.float32 for item in proof.outputs]
+    made = make_upstream(shapes, dtypes, proof.case)
+    layout = "apart" if proof.case.upstream == "apart" else "dense"
+    pairs = zip(made, proof.outputs, strict=True)
+    return tuple(lay(grad, layout) if item.differentiable else None for grad, item in pairs)
+
+
+def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
+    """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
+    tensors = _torch(reply)
+    exact, own = reply.meta["exact"], reply.meta["own"]
+    if len(exact) != len(own):
+        raise BadProblem("the reference gives another number of outputs in float64")
+    there = [place for place, facts in enumerate(own) if facts is not None and exact[place] is not None]
+    middle = sum(facts is not None for facts in exact)
+    at_exact = {place: index for index, place in enumerate(p for p, facts in enumerate(exact) if facts is not None)}
+    at_own = {place: index for index, place in enumerate(p for p, facts in enumerate(own) if facts is not None)}
+    found: list[Expected | None] = [None] * len(own)
+    for place in there:
+        facts = own[place]
+        truth = Truth(tensors[at_exact[place]], tensors[middle + at_own[place]])
+        found[place] = Expected(
+            labels[place],
+            truth,
+            tuple(facts["shape"]),
+            tuple(facts["stride"]),
+            facts["dtype"],
+            bool(facts["differentiable"]),
+        )
+    return found
+
+
+def _with_natural(item: Expected | None, name: str, proof: Proof) -> Expected | None:
+    if item is None:
+        return None
+    pairs = [(laid, output) for laid, output in zip(proof.upstream, proof.outputs, strict=True) if laid is not None]
+    meeting = sum(math.prod(output.shape) for _, output in pairs) / max(1, math.prod(item.shape))
+    natural = natural_error(
+        [rms(laid.view()) for laid, _ in pairs],
+        [rms(output.truth.exact) for _, output in pairs],
+        rms(proof.inputs[name]),
+        meeting,
+    )
+    return replace(item, truth=replace(item.truth, natural=natural))
+
+
+def _torch(reply: Reply) -> list[torch.Tensor]:
+    return [_from_buffer(buffer) for buffer in reply.tensors]
+
+
+def _from_buffer(buffer: Buffer) -> torch.Tensor:
+    return buffer.to_torch()

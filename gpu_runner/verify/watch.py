@@ -1,0 +1,153 @@
+"""Watches a candidate from inside its process: which kernels it launches, what torch computes for it, what it leaves unwritten."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpu_runner.verify.poison import GUARD_ELEMENTS, fill_unwritten, unwritten
+
+_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
+# Operators that move, shape or initialise data, and the sum of partial buffers: they compute no answer.
+_MOVES = frozenset(
+    """
+    _local_scalar_dense _reshape_alias _to_copy _unsafe_view alias arange as_strided cat chunk clone constant_pad_nd copy_ detach
+    diagonal expand fill_ full full_like is_same_size lift_fresh narrow new_full new_ones new_zeros ones ones_like permute resize_
+    scalar_tensor select set_ slice split split_with_sizes squeeze stack t transpose unbind unfold unsqueeze view view_as zero_ zeros
+    zeros_like record_stream is_pinned _has_compatible_shallow_copy_type lift_fresh_copy lift _conj _neg_view
+    """.split()
+)
+_SUMS = frozenset({"sum"})
+
+
+class Watch(TorchDispatchMode):
+    """Sees every operator that torch runs, and every kernel launch, while it is entered.
+
+    ``root`` is the folder of the candidate's files: what torch computes is held against it only where code of these asked for it.
+    """
+
+    def __init__(self, root: str, poison: bool = True) -> None:
+        super().__init__()
+        self._root = root
+        self.launched: dict[str, int] = {}
+        self.computed: dict[str, int] = {}  # operator -> elements of its largest operand or result
+        self._poison = poison
+        self._paused = 0
+        self._touched: set[int] = set()  # storages that a kernel was given, and what was moved from them
+        self._guards: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = func(*args, **(kwargs or {}))
+        if self._paused:
+            return given
+        name = func.overloadpacket.__name__
+        if name in _EMPTY:
+            return self._guarded(given) if self._poison else given
+        operands, results = _tensors((args, kwargs or {})), _tensors(given)
+        if any(_storage(tensor) in self._touched for tensor in operands):
+            self._touched.update(_storage(tensor) for tensor in results)
+        if name not in _MOVES and not self._is_partial_sum(name, args, operands) and self._called_by_candidate():
+            size = max((tensor.numel() for tensor in [*operands, *results]), default=0)
+            self.computed[name] = max(size, self.computed.get(name, 0))
+        return given
+
+    def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
+        """Note that a kernel runs on these arguments, and run it unseen: the interpreter itself computes with torch."""
+        self.launched[name] = self.launched.get(name, 0) + 1
+        self._touched.update(_storage(tensor) for tensor in _tensors(arguments))
+        with self.paused():
+            return run()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Look away: what is done inside is the runner's own work."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def was_touched(self, tensor: torch.Tensor) -> bool:
+        """Say whether a kernel was given this tensor's memory, or the memory that it was moved from."""
+        return _storage(tensor) in self._touched
+
+    def broken_guards(self) -> int:
+        """Count the buffers beyond whose ends something was written."""
+        return sum(
+            not all(bool(unwritten(raw[part]).all()) for part in (slice(0, GUARD_ELEMENTS), slice(-GUARD_ELEMENTS, None)))
+            for raw, _ in self._guards
+        )
+
+    def _is_partial_sum(self, name: str, args: tuple[Any, ...], operands: list[torch.Tensor]) -> bool:
+        """Say whether this sums the first dimension of a buffer that a kernel has filled."""
+        along_first = len(args) > 1 and list(args[1] if isinstance(args[1], list | tuple) else [args[1]]) == [0]
+        return name in _SUMS and along_first and all(self._is_buffer(tensor) for tensor in operands)
+
+    def _is_buffer(self, tensor: torch.Tensor) -> bool:
+        own = any(_storage(tensor) == _storage(raw) for raw, _ in self._guards) or not self._poison
+        return own and self.was_touched(tensor)
+
+    def _called_by_candidate(self) -> bool:
+        # Autograd by itself adds up the gradients of an input that is used twice, and that is no cheat.
+        frame: Any = sys._getframe(2)  # noqa: SLF001 - the only way to the caller's frame
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(self._root):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _guarded(self, plain: torch.Tensor) -> torch.Tensor:
+        self._touched.discard(_storage(plain))
+        if plain.numel() == 0 or plain.layout != torch.strided or plain.dtype == torch.bool:
+            return plain
+        span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001 - or autograd would see every buffer as a view
+            raw = torch.empty(span + 2 * GUARD_ELEMENTS, dtype=plain.dtype, device=plain.device)
+            fill_unwritten(raw)
+            view = raw.as_strided(plain.shape, plain.stride(), GUARD_ELEMENTS)
+        self._touched.discard(_storage(raw))
+        self._guards.append((raw, view))
+        return view
+
+
+def watch_launches(current: Callable[[], Watch | None]) -> None:
+    """Report every kernel launch of this process from now on, compiled or interpreted, to the watch that ``current`` gives."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    for kind in (JITFunction, InterpretedFunction):
+        _wrap_run(kind, current)
+
+
+def _wrap_run(kind: Any, current: Callable[[], Watch | None]) -> None:
+    original = kind.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watch = current()
+        if watch is None or kwargs.get("warmup"):
+            return original(self, *args, **kwargs)
+        name = getattr(self.fn, "__name__", "kernel")
+        return watch.launch(name, [*args, *kwargs.values()], lambda: original(self, *args, **kwargs))
+
+    kind.run = run
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        return [tensor for item in value.values() for tensor in _tensors(item)]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
