@@ -33,6 +33,7 @@ __all__ = [
     "finish_delivery",
     "get_job",
     "ready",
+    "recent_jobs",
     "record_delivery",
     "release_delivery",
     "retry",
@@ -117,6 +118,13 @@ def find_jobs(
     """Give a repository's jobs, oldest first; ``active`` True leaves out those that have ended, False the others."""
     with current().database.read() as session:
         return tuple(view(session, job) for job in submission.find(session, repository, number, active, pull_number))
+
+
+def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
+    """Give the jobs of all repositories that changed last, newest first."""
+    with current().database.read() as session:
+        jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
+        return tuple(view(session, job) for job in jobs)
 
 
 def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:
