@@ -33,12 +33,16 @@ class StyleCheck:
 
 @dataclass(frozen=True)
 class SuiteRun:
-    """Something of the target's to run: ``module`` ``pytest`` or ``benchmark``, as the runner's tests action takes it."""
+    """Something of the target's to run: ``module`` ``pytest`` or ``benchmark``, as the runner's tests action takes it.
+
+    ``support`` are files that the run needs beside the changes and that are never committed, such as package metadata.
+    """
 
     module: str
     arguments: tuple[str, ...]
     import_roots: tuple[str, ...]
     collect: tuple[str, ...] = ()
+    support: tuple[SourceFile, ...] = ()
 
 
 class Layout(Protocol):

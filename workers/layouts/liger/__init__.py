@@ -1,0 +1,1 @@
+"""The layout of Liger-Kernel and of libraries in its form."""

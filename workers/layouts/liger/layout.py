@@ -1,0 +1,153 @@
+"""The layout `liger`: the eight files of a kernel, found and changed as that library does it. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
+from workers.authors.protocol import SourceStyle
+from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
+from workers.layouts.kernel_profile import kernel_profile
+from workers.layouts.liger import data, paths
+from workers.layouts.liger.exports import export_changes, exported, function_module
+from workers.layouts.liger.module_file import module_source
+from workers.layouts.liger.script_file import script_source
+from workers.layouts.liger.script_parts import PROVIDERS
+from workers.layouts.liger.suite_file import suite_source
+from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
+from workers.layouts.naming import camel_case, check_name
+from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
+from workers.layouts.protocol import Design, StyleCheck, SuiteRun
+from workers.layouts.ruff import ruff_check
+from workers.layouts.written import existing_failure, source_of
+from workers.tree import Tree
+
+HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
+FUNCTION_CLASS = re.compile(r"^class \w+\((?:torch\.autograd\.)?Function\):", re.MULTILINE)
+
+
+class LigerLayout:
+    """How kernels live in Liger-Kernel."""
+
+    name = "liger"
+
+    def matches(self, tree: Tree) -> bool:
+        """Tell whether a repository is of this kind."""
+        return paths.FUNCTIONAL in tree.files and paths.OPS_HELPERS in tree.files
+
+    def existing(self, tree: Tree) -> dict[str, str]:
+        """Give the kernels that are there: name to the path of the main file."""
+        found: dict[str, str] = {}
+        for path in tree.paths(paths.OPS + "/", ".py"):
+            folder, _, file = path.removeprefix(paths.OPS + "/").rpartition("/")
+            if (
+                folder in ("", "experimental")
+                and not file.startswith("_")
+                and FUNCTION_CLASS.search(tree.read(path) or "")
+            ):
+                found[file.removesuffix(".py")] = path
+        return found
+
+    def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
+        """Give the complete names of a new kernel, the problem's own where it sets them."""
+        check_name(name)
+        written = camel_case(name)
+        names = KernelNames(
+            problem.names.function or f"Liger{written}Function",
+            problem.names.module or f"Liger{written}",
+            problem.names.functional or f"liger_{name}",
+        )
+        self._refuse_existing(name, names, tree)
+        return names
+
+    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
+        """Give the style in which an author shall write the kernel's module."""
+        source = tree.read(paths.OPS_HELPERS) or ""
+        there = [helper for helper in HELPERS if re.search(rf"^def {helper}\(", source, re.MULTILINE)]
+        return SourceStyle(
+            function_class=names.function or "",
+            forward_function=f"{name}_forward",
+            backward_function=f"{name}_backward",
+            helpers=tuple((helper, f"{paths.PACKAGE}.ops.utils") for helper in there),
+        )
+
+    def profile(self, design: Design, tree: Tree) -> KernelProfile:
+        """Give the kernel profile, with the nearest existing kernel of the tree."""
+        likeness = likeness_of_problem(design.name, design.problem, design.graph)
+        others = tuple(likeness_of_source(name, tree.read(path) or "") for name, path in self.existing(tree).items())
+        sweep = sweep_of(design.problem, tree)
+        return kernel_profile(design, nearest(likeness, others), sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS)
+
+    def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """Give the first commit: the test file, with the reference in it."""
+        return (FileChange(paths.suite_path(design.name), suite_source(design)),)
+
+    def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """Give every file that the kernel needs, the test file included; never the benchmark data."""
+        module = function_module(design.name, tree)
+        return (
+            FileChange(paths.ops_path(design.name), source_of(design)),
+            FileChange(paths.module_path(design.name), module_source(design, module)),
+            *export_changes(design, tree),
+            FileChange(paths.suite_path(design.name), suite_source(design)),
+            FileChange(paths.script_path(design.name), script_source(design, tree)),
+        )
+
+    def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
+        """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        return CandidateSource(
+            files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
+            module=f"{paths.PACKAGE}.transformers.functional",
+            symbol=design.names.functional or "",
+            tree=tree_file,
+            import_roots=paths.IMPORT_ROOTS,
+            screened=(paths.ops_path(design.name),),
+        )
+
+    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
+        """Give the target's own style check for the changed files."""
+        return ruff_check(changes, tree)
+
+    def tests(self, design: Design, tree: Tree) -> SuiteRun:
+        """Give the run of the new kernel's tests."""
+        return SuiteRun("pytest", ("-q", paths.suite_path(design.name)), paths.IMPORT_ROOTS)
+
+    def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
+        """Give the run of the new kernel's benchmark script."""
+        roots = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
+        return SuiteRun("benchmark", (paths.script_path(design.name),), roots, (paths.DATA,), _metadata(tree))
+
+    def data_changes(
+        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Give the benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
+        original = tree.read(paths.DATA)
+        written = next((file.text for file in collected if file.path == paths.DATA), None)
+        if measured.predicted or original is None or written is None:
+            return ()
+        text = data.appended(original, written, design.name)
+        return () if text is None else (FileChange(paths.DATA, text),)
+
+    def _refuse_existing(self, name: str, names: KernelNames, tree: Tree) -> None:
+        there = self.existing(tree)
+        if name in there:
+            raise existing_failure(name, there[name])
+        for path in (paths.ops_path(name), paths.module_path(name), paths.suite_path(name), paths.script_path(name)):
+            if tree.exists(path) or tree.exists(path.removesuffix(".py") + "/__init__.py"):
+                raise existing_failure(name, path)
+        symbols = exported(tree)
+        for symbol in (names.function, names.module, names.functional):
+            if symbol in symbols:
+                cure = 'Choose another name, or set NAMES = {"module": ...} in the problem.'
+                raise UserFacingError(
+                    Failure(FailureCode.exists, f"`{symbol}` is already exported by `{symbols[symbol]}`", cure)
+                )
+
+
+def _metadata(tree: Tree) -> tuple[SourceFile, ...]:
+    """The benchmark helpers ask for the installed version; in a checkout that was not installed this answers them."""
+    version = re.search(r'^version\s*=\s*"([\w.+!-]+)"', tree.read("pyproject.toml") or "", re.MULTILINE)
+    if paths.METADATA in tree.files or version is None:
+        return ()
+    text = f"Metadata-Version: 2.1\nName: {paths.PACKAGE}\nVersion: {version.group(1)}\n"
+    return (SourceFile(paths.METADATA, text),)

@@ -1,0 +1,110 @@
+"""The existing kernel that a new one is most like: by operators, reductions, inputs and name. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from gpu_runner.contracts import Graph, NodeRef, Problem
+
+# A trait of a kernel, and how it shows in Triton source.
+TRAITS = {
+    "dot": r"\btl\.dot\(",
+    "erf": r"\berf\(",
+    "exp": r"\btl\.(?:math\.)?exp2?\(|\bexp\(",
+    "log": r"\btl\.(?:math\.)?log2?\(",
+    "max": r"\btl\.max\(",
+    "relu": r"\btl\.maximum\([^()]*, 0(?:\.0)?\)",
+    "rsqrt": r"\brsqrt\(",
+    "scan": r"\btl\.(?:cumsum|associative_scan|sort)\(",
+    "sigmoid": r"\bsigmoid\(",
+    "sin": r"\b(?:sin|cos)(?:_row|_ptr|\()",
+    "sum": r"\btl\.sum\(",
+    "tanh": r"\btanh\(",
+}
+OPERATORS = {"amax": "max", "argmax": "max", "cos": "sin", "exp2": "exp", "expm1": "exp", "log1p": "log", "log2": "log",
+             "matmul": "dot", "sqrt": "rsqrt"}  # fmt: skip
+ACTIVATIONS = frozenset({"erf", "relu", "sigmoid", "tanh"})
+STRUCTURE = frozenset({"dot", "log", "max", "rsqrt", "scan", "sin", "sum"})
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """What a kernel is compared by."""
+
+    name: str
+    traits: frozenset[str]
+    tensors: int  # given to the forward pass
+
+
+def likeness_of_source(name: str, source: str) -> Likeness:
+    """Read the likeness of an existing kernel from its source."""
+    traits = frozenset(trait for trait, pattern in TRAITS.items() if re.search(pattern, source))
+    return Likeness(name, traits, _tensors(source))
+
+
+def likeness_of_problem(name: str, problem: Problem, graph: Graph) -> Likeness:
+    """Read the likeness of a new kernel from its graph."""
+    operators = {node.op for node in graph.nodes}
+    traits = {OPERATORS.get(op, op) for op in operators if OPERATORS.get(op, op) in TRAITS}
+    # A sum that only the gradient of a parameter needs says nothing of the forward pass.
+    if "sum" in traits and not _forward_operators(graph) & {"sum", "mean"}:
+        traits.discard("sum")
+    return Likeness(name, frozenset(traits), len(problem.inputs))
+
+
+def nearest(new: Likeness, existing: tuple[Likeness, ...]) -> str | None:
+    """Give the name of the existing kernel that is most like the new one, None where there is none."""
+    ranked = sorted(existing, key=lambda other: (-_score(new, other), len(other.traits), other.name))
+    return ranked[0].name if ranked else None
+
+
+def _score(new: Likeness, other: Likeness) -> float:
+    ours, theirs = new.traits & STRUCTURE, other.traits & STRUCTURE
+    structure = 2.0 * _overlap(ours, theirs)
+    activation = 1.0 * _overlap(new.traits - STRUCTURE, other.traits - STRUCTURE)
+    activation += 0.5 * bool(new.traits & ACTIVATIONS and other.traits & ACTIVATIONS)
+    inputs = 1.0 / (1 + abs(new.tensors - other.tensors))
+    return structure + activation + inputs + 1.5 * _named_alike(new.name, other.name)
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def _named_alike(one: str, other: str) -> float:
+    ours, theirs = set(one.split("_")), set(other.split("_"))
+    shared = len(ours & theirs) / len(ours | theirs)
+    families = [
+        end for end in ("glu", "norm", "softmax", "max", "loss", "rope") if one.endswith(end) and other.endswith(end)
+    ]
+    return max(shared, 0.6 if families else 0.0)
+
+
+def _forward_operators(graph: Graph) -> set[str]:
+    nodes = {node.name: node for node in graph.nodes}
+    reached, waiting = set[str](), list(graph.outputs)
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name not in nodes:
+            continue
+        reached.add(name)
+        for argument in nodes[name].args:
+            members = argument if isinstance(argument, tuple) else (argument,)
+            waiting += [member.name for member in members if isinstance(member, NodeRef)]
+    return {nodes[name].op for name in reached}
+
+
+def _tensors(source: str) -> int:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any("Function" in ast.unparse(base) for base in node.bases):
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef) and item.name == "forward":
+                    required = item.args.args[1 : len(item.args.args) - len(item.args.defaults)]
+                    return len([a for a in required if a.arg not in ("eps", "dim", "ctx")])
+    return 0

@@ -1,0 +1,1 @@
+"""The layout of a small library without conventions."""

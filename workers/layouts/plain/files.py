@@ -1,0 +1,137 @@
+"""The files of a new kernel in a small library. Pure."""
+
+from __future__ import annotations
+
+from workers.layouts.dimensions import axes_of, local
+from workers.layouts.imports import Import, block
+from workers.layouts.module_form import ModuleForm, module_form
+from workers.layouts.plain.home import Home
+from workers.layouts.protocol import Design
+from workers.layouts.pysource import call, indented, listing, literal
+from workers.layouts.reference import reference_of
+from workers.layouts.suite import Words, suite_of
+from workers.layouts.tensors import assignments
+from workers.layouts.written import source_of
+
+DEVICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
+ASSERT_MATCHES = '''\
+def assert_matches(expected, actual, atol, rtol, what):
+    """Compare with atol relative to the largest value, so that outputs of a small scale count too."""
+    scale = max(expected.abs().max().item(), 1e-6)
+    torch.testing.assert_close(
+        actual, expected, atol=atol * scale, rtol=rtol, msg=lambda text: f"{what}: {text}"
+    )'''
+
+
+def kernel_source(design: Design) -> str:
+    """Give the kernel's module: the proved source, then the functional form and the nn.Module around it."""
+    form = _form(design)
+    target = f"{design.names.function}.apply"
+    function = form.function_source(design.names.functional or "", target)
+    module = form.class_source(design.names.module or "", target, "torch.nn", title=design.problem.title)
+    return f"{source_of(design)}\n\n{function}\n\n\n{module}\n"
+
+
+def suite_source(design: Design, home: Home) -> str:
+    """Give the whole test file, with the reference in it."""
+    reference_class = f"Torch{design.names.module}"
+    suite = suite_of(design, Words("kernel", reference_class, "torch.cuda.is_available()"))
+    reference = reference_of(design.problem)
+    names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
+    strided = suite.strided_test()
+    sections = [
+        _header((*reference.imports, Import("pytest"), Import("torch"), *names), home),
+        "# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.\n" + DEVICE,
+        f"\n{reference.code}",
+        f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",
+        f"\n{suite.inputs_function()}",
+        f"\n{ASSERT_MATCHES}",
+        f"\n{suite.module_test()}",
+        f"\n{suite.functional_test()}",
+        *([] if strided is None else [f"\n{strided}"]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def script_source(design: Design, home: Home) -> str:
+    """Give the benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
+    form, reference = _form(design), reference_of(design.problem)
+    names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
+    sections = [
+        _header((*reference.imports, *names), home),
+        listing("WORKLOADS = ", _workloads(design, form)),
+        f"\n{reference.code}",
+        f"\n{_make_inputs(design, form)}",
+        f"\n{_measure(design, form)}",
+        f"\n{_main(design, form)}",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _form(design: Design) -> ModuleForm:
+    return module_form(design.problem, axes_of(design.problem))
+
+
+def _header(imports: tuple[Import, ...], home: Home) -> str:
+    return block(imports, frozenset({home.package.split(".")[0]}), blank_between_kinds=False)
+
+
+def _workloads(design: Design, form: ModuleForm) -> list[str]:
+    rows = [{form.axes.variable(dim): size for dim, size in w.sizes} for w in design.problem.workloads]
+    return ["{" + ", ".join(f"{literal(name)}: {size}" for name, size in row.items()) + "}" for row in rows]
+
+
+def _make_inputs(design: Design, form: ModuleForm) -> str:
+    specs = (*form.called, *form.learned)
+    variables = [form.axes.variable(dim) for dim in form.axes.all]
+    dtype = "bfloat16" if "bfloat16" in design.problem.dtypes else design.problem.dtypes[0]
+    given = ", ".join(f'"{s.name}": {local(s.name)}' for s in specs)
+    body = [
+        f'device, dtype = "cuda", torch.{dtype}',
+        assignments(specs, form.axes, grad=True, depth=0),
+        f"return {{{given}}}",
+    ]
+    return call("def make_inputs", variables, ":") + "\n" + indented("\n".join(body))
+
+
+def _measure(design: Design, form: ModuleForm) -> str:
+    samples = ", ".join(f"{name}={value}" for name, value in form.samples)
+    arguments = f"**inputs, {samples}" if samples else "**inputs"
+    lines = [
+        '"""Give the median milliseconds of forward, and of forward and backward; None where nothing has a gradient."""',
+        "leaves = list(inputs.values())",
+        f'forward_ms = triton.testing.do_bench(lambda: function({arguments}), return_mode="median")',
+        f"outputs = function({arguments})",
+        "outputs = [o for o in (outputs if isinstance(outputs, tuple) else (outputs,)) if o.requires_grad]",
+        "if not outputs:",
+        "    return forward_ms, None",
+        "gradients = [torch.randn_like(output) for output in outputs]",
+        "",
+        "def full():",
+        f"    results = function({arguments})",
+        "    results = [o for o in (results if isinstance(results, tuple) else (results,)) if o.requires_grad]",
+        "    torch.autograd.backward(results, gradients)",
+        "",
+        'full_ms = triton.testing.do_bench(full, grad_to_none=leaves, return_mode="median")',
+        "return forward_ms, full_ms",
+    ]
+    return "def measure(function, inputs):\n" + indented("\n".join(lines))
+
+
+def _main(design: Design, form: ModuleForm) -> str:
+    contenders = [
+        f'"kernel": {design.names.functional}',
+        '"torch": reference',
+        '"torch_compile": torch.compile(reference)',
+    ]
+    lines = [
+        'if __name__ == "__main__":',
+        "    for sizes in WORKLOADS:",
+        "        inputs = make_inputs(**sizes)",
+        *indented("contenders = {\n" + "".join(f"    {c},\n" for c in contenders) + "}", 2).split("\n"),
+        "        for name, function in contenders.items():",
+        "            forward_ms, full_ms = measure(function, inputs)",
+        '            full = "-" if full_ms is None else f"{full_ms:.4f}"',
+        '            print(f"{sizes} {name}: forward {forward_ms:.4f} ms, forward and backward {full} ms")',
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,133 @@
+"""The layout `plain`: one module, one test file and one benchmark script in a library without conventions. Pure."""
+
+from __future__ import annotations
+
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
+from workers.authors.protocol import SourceStyle
+from workers.contracts import FileChange, KernelProfile
+from workers.layouts.dimensions import axes_of
+from workers.layouts.kernel_profile import kernel_profile
+from workers.layouts.naming import camel_case, check_name
+from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
+from workers.layouts.plain.files import kernel_source, script_source, suite_source
+from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
+from workers.layouts.protocol import Design, StyleCheck, SuiteRun
+from workers.layouts.ruff import line_length, ruff_check, single_line_imports
+from workers.layouts.written import existing_failure
+from workers.tree import Tree
+
+PROVIDERS = ("kernel", "torch", "torch_compile")
+
+
+class PlainLayout:
+    """How kernels live in a small library."""
+
+    name = "plain"
+
+    def matches(self, tree: Tree) -> bool:
+        """Tell whether a repository is of this kind."""
+        return bool(kernel_folders(tree)) or tree.exists("kernels")
+
+    def existing(self, tree: Tree) -> dict[str, str]:
+        """Give the kernels that are there: name to the path of the main file."""
+        found: dict[str, str] = {}
+        for path in tree.paths(home_of(tree).kernels + "/", ".py"):
+            stem = path.removeprefix(home_of(tree).kernels + "/").removesuffix(".py")
+            if "/" not in stem and not stem.startswith("_") and KERNEL.search(tree.read(path) or ""):
+                found[stem] = path
+        return found
+
+    def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
+        """Give the complete names of a new kernel, the problem's own where it sets them."""
+        check_name(name)
+        home, there = home_of(tree), self.existing(tree)
+        if name in there:
+            raise existing_failure(name, there[name])
+        for path in (*_paths(name, home), f"{home.kernels}/{name}/__init__.py"):
+            if tree.exists(path):
+                raise existing_failure(name, path)
+        written = camel_case(name)
+        return KernelNames(
+            problem.names.function or f"{written}Function",
+            problem.names.module or written,
+            problem.names.functional or name,
+        )
+
+    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
+        """Give the style in which an author shall write the kernel's module."""
+        return SourceStyle(
+            function_class=names.function or "",
+            forward_function=f"{name}_forward",
+            backward_function=f"{name}_backward",
+            line_length=line_length(tree),
+            single_line_imports=single_line_imports(tree),
+        )
+
+    def profile(self, design: Design, tree: Tree) -> KernelProfile:
+        """Give the kernel profile, with the nearest existing kernel of the tree."""
+        likeness = likeness_of_problem(design.name, design.problem, design.graph)
+        others = tuple(likeness_of_source(name, tree.read(path) or "") for name, path in self.existing(tree).items())
+        axes = axes_of(design.problem)
+        swept = axes.rows[0] if axes.rows else axes.columns or ""
+        values = tuple(dict(w.sizes)[swept] for w in design.problem.workloads if swept in dict(w.sizes))
+        return kernel_profile(design, nearest(likeness, others), swept, swept, tuple(dict.fromkeys(values)), PROVIDERS)
+
+    def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """Give the first commit: the test file, with the reference in it."""
+        home = home_of(tree)
+        return (FileChange(_paths(design.name, home)[1], suite_source(design, home)),)
+
+    def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """Give every file that the kernel needs, the test file included."""
+        home = home_of(tree)
+        kernel, suite, script = _paths(design.name, home)
+        opening = () if tree.exists(home.kernels) else (FileChange(f"{home.kernels}/__init__.py", ""),)
+        return (
+            *opening,
+            FileChange(kernel, kernel_source(design)),
+            FileChange(suite, suite_source(design, home)),
+            FileChange(script, script_source(design, home)),
+        )
+
+    def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
+        """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}.py"))
+        root, _, module = (
+            kernel.removesuffix(".py").partition("/") if kernel.startswith("src/") else (".", "", kernel[:-3])
+        )
+        return CandidateSource(
+            files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
+            module=module.replace("/", "."),
+            symbol=design.names.functional or "",
+            tree=tree_file,
+            import_roots=tuple(dict.fromkeys((root, "."))),
+            screened=(kernel,),
+        )
+
+    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
+        """Give the target's own style check for the changed files."""
+        return ruff_check(changes, tree)
+
+    def tests(self, design: Design, tree: Tree) -> SuiteRun:
+        """Give the run of the new kernel's tests."""
+        home = home_of(tree)
+        return SuiteRun("pytest", ("-q", _paths(design.name, home)[1]), _roots(home))
+
+    def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
+        """Give the run of the new kernel's benchmark script."""
+        home = home_of(tree)
+        return SuiteRun("benchmark", (_paths(design.name, home)[2],), _roots(home))
+
+    def data_changes(
+        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Give nothing: such a library keeps no benchmark data."""
+        return ()
+
+
+def _paths(name: str, home: Home) -> tuple[str, str, str]:
+    return f"{home.kernels}/{name}.py", f"{home.tests}/test_{name}.py", f"{home.benchmarks}/benchmark_{name}.py"
+
+
+def _roots(home: Home) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((home.root, ".")))

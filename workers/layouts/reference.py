@@ -1,0 +1,70 @@
+"""The reference of a problem as it stands in a test file: its own code, without the tables of the problem. Pure."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from gpu_runner.contracts import Problem
+from workers.layouts.imports import Import, read_imports
+
+TABLES = frozenset({"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES"})
+Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``code`` defines ``reference`` and what it needs of the problem, as it was written there."""
+
+    imports: tuple[Import, ...]
+    code: str
+
+
+def reference_of(problem: Problem) -> Reference:
+    """Take the reference, and only what it needs, out of a problem's source."""
+    tree = ast.parse(problem.source)
+    definitions = _needed(tree)
+    lines = problem.source.splitlines()
+    parts = [_text(lines, node) for node in definitions]
+    used = {name for node in definitions for name in _names(node)}
+    imports = tuple(
+        s.imported for s in read_imports(problem.source) if s.imported.bound in used or s.imported.name == "*"
+    )
+    future = tuple(s.imported for s in read_imports(problem.source) if s.imported.module == "__future__")
+    return Reference(tuple(dict.fromkeys((*future, *imports))), _joined(definitions, parts))
+
+
+def _needed(tree: ast.Module) -> list[Definition]:
+    definitions = [node for node in tree.body if isinstance(node, Definition) and not _bound(node) & TABLES]
+    wanted, last = {"reference"}, -1
+    while len(wanted) != last:
+        last = len(wanted)
+        wanted |= {name for node in definitions if _bound(node) & wanted for name in _names(node)}
+    return [node for node in definitions if _bound(node) & wanted]
+
+
+def _bound(node: Definition) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _text(lines: list[str], node: Definition) -> str:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+    first = min([node.lineno, *(d.lineno for d in decorators)]) - 1
+    while first > 0 and lines[first - 1].startswith("#"):
+        first -= 1
+    return "\n".join(line.rstrip() for line in lines[first : node.end_lineno])
+
+
+def _joined(definitions: list[Definition], parts: list[str]) -> str:
+    text = parts[0] if parts else ""
+    for earlier, later, part in zip(definitions, definitions[1:], parts[1:], strict=False):
+        tight = isinstance(earlier, ast.Assign | ast.AnnAssign) and isinstance(later, ast.Assign | ast.AnnAssign)
+        text += ("\n" if tight else "\n\n\n") + part
+    return text

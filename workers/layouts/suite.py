@@ -1,0 +1,150 @@
+"""The tests of a kernel, in the form that every layout's test file shares: module, functional form, strided inputs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.layouts.comparison import backward_lines, copies, forward_lines, layer_lines, outputs_of
+from workers.layouts.dimensions import axes_of, local, suite_sizes
+from workers.layouts.module_form import ModuleForm, module_form
+from workers.layouts.protocol import Design
+from workers.layouts.pysource import indented, listing, tuple_of
+from workers.layouts.tensors import assignments
+
+# atol is relative to the largest value of the tensor. Source: 8 bits of mantissa in bfloat16, 11 in float16; reductions over some
+# thousand columns in another order than torch's cost float32 another digit.
+TOLERANCES = {"float32": ("1e-5", "1e-4"), "float16": ("5e-3", "5e-3"), "bfloat16": ("2e-2", "2e-2")}
+TESTED_DTYPES = ("float32", "bfloat16")
+FEWER_SIZES = 3
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a layout calls things in its tests; ``bfloat16_there`` is the condition under which bfloat16 is tested."""
+
+    own: str  # the side that is not torch
+    reference_class: str
+    bfloat16_there: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests of one design."""
+
+    design: Design
+    form: ModuleForm
+    words: Words
+
+    def inputs_function(self) -> str:
+        """Give the function that makes one input each, parameters last."""
+        specs = (*self.form.called, *self.form.learned)
+        made = assignments(specs, self.form.axes)
+        given = local(specs[0].name) if len(specs) == 1 else ", ".join(local(s.name) for s in specs)
+        return f"def make_inputs({', '.join([*self._variables, 'dtype'])}):\n{made}\n    return {given}"
+
+    def module_test(self) -> str:
+        """Give the test of the module, with the gradients of its parameters."""
+        own, form, names = self.words.own, self.form, [local(s.name) for s in self.form.called]
+        outputs = outputs_of(self.design.graph)
+        lines = [
+            self._unpacked((*names, *("_" for _ in form.learned))),
+            *copies(form.called, "torch"),
+            *copies(form.called, own),
+            "",
+            *layer_lines(form, own, self.words.reference_class, self.design.names.module or ""),
+            "",
+            *forward_lines(
+                outputs,
+                own,
+                ("torch_layer", [f"{name}_torch" for name in names]),
+                (f"{own}_layer", [f"{name}_{own}" for name in names]),
+            ),
+            *backward_lines(outputs, own, form.called, tuple(s.name for s in form.learned if s.grad)),
+        ]
+        return self._decorated("correctness", lines, len(suite_sizes(form.axes)))
+
+    def functional_test(self) -> str:
+        """Give the test of the functional form."""
+        return self._decorated("functional", self._functional_lines(), FEWER_SIZES)
+
+    def strided_test(self) -> str | None:
+        """Give the test with inputs whose elements do not lie side by side; None where no input has a dimension."""
+        if not any(spec.dims for spec in self.form.called):
+            return None
+        widened = ".repeat_interleave(2, dim=-1)[..., ::2]"
+        wanted = {f"{local(s.name)}_{self.words.own} " for s in self.form.called if s.dims}
+        lines = [
+            line.replace(".clone()", widened) if line.partition("=")[0] in wanted else line
+            for line in self._functional_lines()[1:]
+        ]
+        sizes = suite_sizes(self.form.axes)[FEWER_SIZES:] or suite_sizes(self.form.axes)
+        values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
+        dtype = self._dtypes[0]
+        opening = [f"atol, rtol = {', '.join(self._tolerance(dtype))}"]
+        opening.append(self._unpacked(self._names, [*values, f"dtype=torch.{dtype}"]))
+        head = f"def test_{self.design.names.functional}_non_contiguous_inputs():\n"
+        return head + indented("\n".join([*opening, *lines]))
+
+    @property
+    def _variables(self) -> list[str]:
+        return [self.form.axes.variable(dim) for dim in self.form.axes.all]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(local(s.name) for s in (*self.form.called, *self.form.learned))
+
+    @property
+    def _dtypes(self) -> tuple[str, ...]:
+        there = self.design.problem.dtypes
+        return tuple(dtype for dtype in TESTED_DTYPES if dtype in there) or there
+
+    def _functional_lines(self) -> list[str]:
+        own, outputs = self.words.own, outputs_of(self.design.graph)
+        specs = (*self.form.called, *self.form.learned)
+        return [
+            self._unpacked(self._names),
+            *copies(specs, "torch"),
+            *copies(specs, own),
+            "",
+            *forward_lines(
+                outputs,
+                own,
+                ("reference", self.form.call_arguments("_torch")),
+                (self.design.names.functional or "", self.form.call_arguments(f"_{own}")),
+            ),
+            *backward_lines(outputs, own, specs, ()),
+        ]
+
+    def _unpacked(self, names: tuple[str, ...], arguments: list[str] | None = None) -> str:
+        return f"{', '.join(names)} = make_inputs({', '.join(arguments or [*self._variables, 'dtype'])})"
+
+    def _decorated(self, what: str, lines: list[str], count: int) -> str:
+        variables = self._variables
+        sizes = [tuple_of(map(str, row)) if len(row) > 1 else str(row[0]) for row in suite_sizes(self.form.axes) if row]
+        parts: list[str] = []
+        if variables:
+            rows = listing("", sizes[:count], ",", depth=1)
+            parts += ["@pytest.mark.parametrize(", f'    "{", ".join(variables)}",', rows, ")"]
+        kinds = listing("", [self._dtype(dtype) for dtype in self._dtypes], ",", depth=1)
+        parts += ["@pytest.mark.parametrize(", '    "dtype, atol, rtol",', kinds, ")"]
+        signature = ", ".join([*variables, "dtype", "atol", "rtol"])
+        head = f"def test_{self.design.names.functional}_{what}({signature}):"
+        return "\n".join([*parts, head, indented("\n".join(lines))])
+
+    def _dtype(self, dtype: str) -> str:
+        atol, rtol = self._tolerance(dtype)
+        if dtype != "bfloat16":
+            return f"(torch.{dtype}, {atol}, {rtol})"
+        reason = "bfloat16 not supported on this device"
+        skip = f'marks=pytest.mark.skipif(not {self.words.bfloat16_there}, reason="{reason}"),'
+        inner = "".join(f"            {line}\n" for line in ("torch.bfloat16,", f"{atol},", f"{rtol},", skip))
+        return f"pytest.param(\n{inner}        )"
+
+    def _tolerance(self, dtype: str) -> tuple[str, str]:
+        atol, rtol = TOLERANCES[dtype]
+        return ("1e-4", rtol) if dtype == "float32" and self.design.plan.tier > 1 else (atol, rtol)
+
+
+def suite_of(design: Design, words: Words) -> Suite:
+    """Give the suite of a design."""
+    return Suite(design, module_form(design.problem, axes_of(design.problem)), words)
