@@ -18,6 +18,7 @@ DOORS = {
         "workers.outbox",
         "workers.artifacts",
         "workers.embedded",
+        "workers.byhand",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
     ("workers", "gpu_runner"): {"gpu_runner.contracts"},

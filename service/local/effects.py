@@ -1,0 +1,79 @@
+"""The effects of updates on a local checkout: commits on a branch, and what would be said on GitHub as files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from service.conversation.checkpoint import checkpoint_comment
+from service.conversation.commits import commit_message
+from service.conversation.links import Links
+from service.conversation.pull_request import pull_request_body, pull_request_title
+from service.conversation.report import report_comment
+from service.local.checkout import Checkout
+from service.publisher.trailers import is_commit_of, with_trailers
+from workers import artifacts
+from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    ClaimedUpdate,
+    CommitUpdate,
+    Effect,
+    PullRequestUpdate,
+    ReportUpdate,
+)
+
+
+@dataclass
+class LocalEffects:
+    """Carries updates out; the same update twice changes nothing the second time."""
+
+    checkout: Checkout
+    out: Path
+    show: Callable[[str], None]
+    shown: set[str] = field(default_factory=set)
+
+    def apply(self, claimed: ClaimedUpdate) -> Effect:
+        """Give the effect of one update.
+
+        Raises:
+            UserFacingError: the branch was moved by somebody else, or git failed.
+        """
+        update = claimed.update
+        if isinstance(update, CommitUpdate):
+            return Effect(sha=self._commit(claimed, update))
+        if isinstance(update, PullRequestUpdate):
+            title = pull_request_title(update, claimed.job)
+            body = pull_request_body(update, claimed.job, self._links(claimed))
+            self._write("pull_request.md", f"# {title}\n\n{body}\n")
+        elif isinstance(update, AssetsUpdate):
+            for image in update.images:
+                (self.out / image.name).write_bytes(artifacts.get(image.digest))
+        elif isinstance(update, CheckpointUpdate):
+            images = {image.name: image.name for image in getattr(update.summary, "images", ())}
+            comment = checkpoint_comment(update, claimed.job, self._links(claimed), images)
+            self._tell(f"{update.stage.value}-{update.attempt}.md", comment)
+        elif isinstance(update, ReportUpdate):
+            self._tell("report.md", report_comment(update, claimed.job, self._links(claimed), {}))
+        return Effect()
+
+    def _commit(self, claimed: ClaimedUpdate, update: CommitUpdate) -> str:
+        job = claimed.job
+        head = self.checkout.resolve(f"refs/heads/{job.branch}")
+        if head is not None and is_commit_of(self.checkout.message(head), claimed.update_id):
+            return head
+        message = with_trailers(commit_message(update, job), claimed.update_id, job.job_id)
+        return self.checkout.commit(job.branch, job.head_sha or job.request.base_sha, update.changes, message)
+
+    def _links(self, claimed: ClaimedUpdate) -> Links:
+        return Links("", f"file://{self.checkout.folder}", "kernelsmith")
+
+    def _tell(self, name: str, comment: str) -> None:
+        self._write(name, comment)
+        if name not in self.shown:
+            self.shown.add(name)
+            self.show(comment)
+
+    def _write(self, name: str, text: str) -> None:
+        (self.out / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,128 @@
+"""One job on a local checkout from beginning to end, in this process; run again after an interruption it goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.local.checkout import Checkout
+from service.local.effects import LocalEffects
+from service.local.terminal import StoppedError, Terminal
+from workers import artifacts, embedded, inbox, outbox
+from workers.contracts import (
+    Decision,
+    DecisionOutcome,
+    Failure,
+    FailureCode,
+    JobOptions,
+    JobRequest,
+    JobState,
+    JobView,
+    Origin,
+    ProblemKind,
+    ProblemText,
+    UserFacingError,
+    Verb,
+)
+
+WORKER = "local"
+LEASE_S = 600.0
+ENDED = (JobState.done, JobState.failed, JobState.cancelled)
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """What was asked for on the command line."""
+
+    name: str
+    problem: str
+    options: JobOptions
+    fresh: bool = False  # start over instead of going on with the same job
+
+
+class LocalSession:
+    """Drives the same engine as the service does, with a person at the terminal for a reviewer."""
+
+    def __init__(self, checkout: Checkout, out: Path, terminal: Terminal) -> None:
+        self.checkout = checkout
+        self.terminal = terminal
+        self.effects = LocalEffects(checkout, out, terminal.show)
+
+    def run(self, asked: LocalJob) -> JobView:
+        """Carry the job out and give it as it ended, or as it waits where the person left."""
+        request = self._request(asked)
+        job_id = inbox.submit(request).job_id
+        job = self._view(job_id)
+        if job.state is JobState.failed and inbox.retry(job_id, "local"):
+            self.terminal.say(f"Job {job_id} had failed; it goes on from its failed stage.")
+        elif job.stages and job.stages[0].started_at:
+            self.terminal.say(f"Job {job_id} is known; it goes on from where it was.")
+        try:
+            return self._until_it_ends(job_id)
+        except StoppedError:
+            self.terminal.say("The job stays at this checkpoint. Run the same command again to decide.")
+            return self._view(job_id)
+
+    def _until_it_ends(self, job_id: str) -> JobView:
+        while True:
+            with self.terminal.following(job_id):
+                worked = embedded.drive()
+                published = self._publish()
+            job = self._view(job_id)
+            if worked or published:
+                continue
+            if job.state in ENDED:
+                return job
+            if job.state is JobState.waiting:
+                self._decide(job)
+            else:
+                time.sleep(min(5.0, embedded.next_due_in_s() or 0.5))
+
+    def _decide(self, job: JobView) -> None:
+        choice = self.terminal.ask(job)
+        sha = (job.checkpoint.sha if job.checkpoint else None) or job.head_sha or job.request.base_sha
+        key = f"local:{job.job_id}:{len(job.stages)}:{choice.decision.value}"
+        outcome = inbox.decide(job.job_id, None, sha, choice.decision, choice.feedback, (), "local", key).outcome
+        if outcome is DecisionOutcome.attempts_used and choice.decision is Decision.revise:
+            self.terminal.say("This stage has had all its attempts; approve it or quit.")
+
+    def _publish(self) -> int:
+        done = 0
+        while (claimed := outbox.claim(WORKER, LEASE_S)) is not None:
+            try:
+                effect = self.effects.apply(claimed)
+            except UserFacingError as error:
+                outbox.give_up(claimed.update_id, WORKER, error.failure)
+                self.terminal.say(error.failure.message)
+            else:
+                outbox.complete(claimed.update_id, WORKER, effect)
+            done += 1
+        return done
+
+    def _request(self, asked: LocalJob) -> JobRequest:
+        head = self.checkout.head()
+        changed = self.checkout.changed()
+        if changed:
+            self.terminal.say(f"Not committed, so the job does not see it: {', '.join(changed[:5])}")
+        digest = artifacts.put(self.checkout.snapshot(head), "application/gzip")
+        salt = str(time.time_ns()) if asked.fresh else ""
+        key = hashlib.sha256(f"{head}\0{asked.name}\0{asked.problem}\0{salt}".encode()).hexdigest()
+        return JobRequest(
+            key=f"local:{key}",
+            verb=Verb.create,
+            kernel=asked.name,
+            origin=Origin(f"local/{self.checkout.folder.name}", 0, "local"),
+            base_ref=self.checkout.branch(),
+            base_sha=head,
+            snapshot=digest,
+            problem=ProblemText(ProblemKind.block, asked.problem),
+            options=asked.options,
+        )
+
+    def _view(self, job_id: str) -> JobView:
+        job = inbox.get_job(job_id)
+        if job is None:
+            raise UserFacingError(Failure(FailureCode.internal, f"job {job_id} is gone from the database"))
+        return job
