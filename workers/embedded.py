@@ -10,11 +10,13 @@ from workers import runtime as runtimes
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
 from workers.processes import serve_workers
+from workers.reconcile import Reconciled
+from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import Runtime, current
 from workers.settings import Settings
 from workers.store import pending
 
-__all__ = ["close", "configure", "drive", "next_due_in_s", "serve_workers", "settings", "step"]
+__all__ = ["close", "configure", "drive", "next_due_in_s", "reconcile", "serve_workers", "settings", "step"]
 
 
 def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
@@ -61,6 +63,11 @@ def next_due_in_s() -> float | None:
     with runtime.database.read() as session:
         at = pending.due_at(session)
     return None if at is None else max(0.0, at - runtime.clock())
+
+
+def reconcile() -> Reconciled:
+    """Carry on what was accepted and left lying, and say what was found; may be called at any time."""
+    return reconcile_all(current())
 
 
 def _gpu_step(runtime: Runtime) -> bool:

@@ -15,13 +15,15 @@ import structlog
 from pydantic import SecretStr
 
 from workers import runtime as runtimes
-from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, embedded_redis, gpu_queue
+from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, gpu_queue, redis_command, socket_path, wait_until_up
 from workers.gpu_host.architecture import detect
+from workers.mortal import mortal
 from workers.settings import Settings, whole_environment
 from workers.store.gpu_work import ANY
 
 log = structlog.get_logger(__name__)
 
+START_S = 20.0
 STOP_S = 20.0
 POLL_S = 0.5
 MAX_PAUSE_S = 30.0
@@ -62,7 +64,7 @@ class Supervisor:
         pause_s = 1.0
         while not self._stop.is_set():
             started = time.monotonic()
-            with subprocess.Popen(command.arguments, env=self._environment, stdin=subprocess.DEVNULL) as child:
+            with subprocess.Popen(mortal(command.arguments), env=self._environment, stdin=subprocess.DEVNULL) as child:
                 self.pids[command.name] = child.pid
                 self._watch(child)
             if self._stop.is_set():
@@ -87,14 +89,30 @@ def serve_workers(settings: Settings) -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages."""
     with contextlib.ExitStack() as stack:
         if settings.redis_url is None:
-            url = stack.enter_context(embedded_redis(settings.data_dir))
-            settings = settings.model_copy(update={"redis_url": SecretStr(url)})
+            settings = stack.enter_context(_embedded_redis(settings))
+        wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        supervisor = Supervisor(commands(settings), child_environment(settings))
-        supervisor.start()
-        stack.callback(supervisor.stop)
+        yield stack.enter_context(_supervised(commands(settings), child_environment(settings)))
+
+
+@contextmanager
+def _embedded_redis(settings: Settings) -> Iterator[Settings]:
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    socket = socket_path(settings.data_dir)
+    command = Command("redis", redis_command(socket, settings.data_dir))
+    with _supervised((command,), whole_environment()):
+        yield settings.model_copy(update={"redis_url": SecretStr(f"redis+socket://{socket}")})
+
+
+@contextmanager
+def _supervised(commands: tuple[Command, ...], environment: dict[str, str]) -> Iterator[Supervisor]:
+    supervisor = Supervisor(commands, environment)
+    supervisor.start()
+    try:
         yield supervisor
+    finally:
+        supervisor.stop()
 
 
 def commands(settings: Settings) -> tuple[Command, ...]:
@@ -104,11 +122,12 @@ def commands(settings: Settings) -> tuple[Command, ...]:
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-A", "workers.celery_app")
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
-    schedule = str(settings.data_dir.absolute() / "beat-schedule")
     return (
         Command("stages", (*celery, "worker", *stages, *quiet)),
         Command("gpu", (*celery, "worker", *gpu, *quiet)),
-        Command("clock", (*celery, "beat", "-s", schedule, "--pidfile=", "--loglevel", settings.log_level)),
+        Command(
+            "clock", (*celery, "beat", "-S", "celery.beat:Scheduler", "--pidfile=", "--loglevel", settings.log_level)
+        ),
     )
 
 

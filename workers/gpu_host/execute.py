@@ -9,7 +9,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.mortal import mortal
 from workers.settings import inherited
 from workers.store.blobs import BlobError, BlobStore
 
@@ -25,7 +25,6 @@ MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
 POLL_S = 0.02
-LAUNCHER = Path(__file__).with_name("launch.py")
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES")
 
 
@@ -37,9 +36,9 @@ class AbandonedError(Exception):
 class Host:
     """How this host runs the runner."""
 
-    name: str
     command: tuple[str, ...]
     interpret: bool  # no GPU: Triton's interpreter runs the kernels
+    longest_s: float  # the deadline of any request, whatever it asks for
 
 
 def execute(
@@ -54,7 +53,7 @@ def execute(
     scratch = Path(tempfile.mkdtemp(prefix="kernelsmith-gpu-"))
     try:
         _lay_out(scratch, request, files, blobs)
-        ended = _run(host, scratch, request.limits.time_s + GRACE_S, lost)
+        ended = _run(host, scratch, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
         result = _read(scratch / "result" / "result.json", request)
         return result if result is not None else _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
     except (BlobError, OSError, ValueError) as error:
@@ -87,7 +86,7 @@ def _run(host: Host, scratch: Path, time_s: float, lost: threading.Event) -> str
     deadline = time.monotonic() + time_s
     with (scratch / "log").open("wb") as output:
         child = subprocess.Popen(
-            [sys.executable, "-I", str(LAUNCHER), str(os.getpid()), *command],
+            mortal(command),
             cwd=scratch,
             env=environment(host, scratch),
             stdin=subprocess.DEVNULL,

@@ -15,11 +15,15 @@ from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
 
+MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the task around it
+
 log = structlog.get_logger(__name__)
 
 
 def serve(runtime: Runtime, request_id: str) -> bool:
     """Answer a request; False where another host has it, it is answered already, or the lease was lost."""
+    if _gave_up(runtime, request_id):
+        return True
     lease = _claim(runtime, request_id)
     if lease is None:
         return False
@@ -43,12 +47,27 @@ def serve(runtime: Runtime, request_id: str) -> bool:
 def host_of(runtime: Runtime) -> Host:
     """Give how this host runs the runner."""
     architecture = runtime.settings.architecture or detect()
-    name = f"{socket.gethostname()}/{os.getpid()}"
-    return Host(name, runtime.runner_command, interpret=architecture == INTERPRETER)
+    longest_s = runtime.settings.gpu_time_limit_s - MARGIN_S
+    return Host(runtime.runner_command, interpret=architecture == INTERPRETER, longest_s=longest_s)
+
+
+def host_name() -> str:
+    """Give the name under which this process holds requests."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def _gave_up(runtime: Runtime, request_id: str) -> bool:
+    with runtime.database.write() as session:
+        job_id = gpu_work.give_up(session, request_id, runtime.clock())
+    if job_id is None:
+        return False
+    log.error("gpu_request_given_up", gpu_request=request_id, job=job_id, reason="its hosts were lost too often")
+    runtime.notifier.advance(job_id)
+    return True
 
 
 def _claim(runtime: Runtime, request_id: str) -> GpuLease | None:
-    name = f"{socket.gethostname()}/{os.getpid()}"
+    name = host_name()
     with runtime.database.write() as session:
         return gpu_work.claim(session, request_id, name, runtime.clock(), runtime.settings.lease_s)
 

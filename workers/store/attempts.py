@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from workers.contracts import JobState, StageState
 from workers.store import lifecycle
 from workers.store.models import Artifact, GpuWork, Job, StageAttempt, StageMemo
+from workers.store.swap import swapped
 from workers.store.updates import append_status
 
 
@@ -44,7 +45,8 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
         return None
     lost = row.lease_token is not None
     token = uuid.uuid4().hex
-    taken = session.execute(
+    taken = swapped(
+        session,
         update(StageAttempt)
         .where(StageAttempt.id == row.id, runnable(now))
         .values(
@@ -53,10 +55,9 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
             state=StageState.running,
             tries=row.tries + int(lost),
             started_at=row.started_at or now,
-        )
-        .execution_options(synchronize_session=False)
+        ),
     )
-    if taken.rowcount != 1:  # type: ignore[attr-defined]
+    if taken != 1:
         return None
     first = row.started_at is None
     session.refresh(row)
@@ -69,12 +70,13 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
 
 def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
     """Extend a lease; False where it was lost."""
-    done = session.execute(
+    done = swapped(
+        session,
         update(StageAttempt)
         .where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
-        .values(lease_until=now + lease_s)
+        .values(lease_until=now + lease_s),
     )
-    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+    return done == 1
 
 
 def held(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from workers.store.models import Delivery
+from workers.store.swap import swapped
 from workers.store.text import storable
 
 
@@ -48,13 +49,13 @@ def first(session: Session, now: float) -> int | None:
 
 def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedDelivery | None:
     """Take the lease on a delivery; None where another worker was faster."""
-    taken = session.execute(
+    taken = swapped(
+        session,
         update(Delivery)
         .where(Delivery.id == row_id, claimable(now))
-        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1)
-        .execution_options(synchronize_session=False)
+        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1),
     )
-    if taken.rowcount != 1:  # type: ignore[attr-defined]
+    if taken != 1:
         return None
     row = session.get_one(Delivery, row_id)
     return ClaimedDelivery(row.delivery_id, row.event, row.payload, row.tries, row.received_at)
@@ -62,19 +63,21 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
 
 def finish(session: Session, delivery_id: str, outcome: str, now: float) -> bool:
     """Mark a delivery as handled; False where it was already."""
-    done = session.execute(
+    done = swapped(
+        session,
         update(Delivery)
         .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
-        .values(state="done", outcome=storable(outcome, 1000), finished_at=now, lease_owner=None, lease_until=None)
+        .values(state="done", outcome=storable(outcome, 1000), finished_at=now, lease_owner=None, lease_until=None),
     )
-    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+    return done == 1
 
 
 def release(session: Session, delivery_id: str, error: str, retry_at: float) -> bool:
     """Put a delivery back, not to be handled before ``retry_at``."""
-    done = session.execute(
+    done = swapped(
+        session,
         update(Delivery)
         .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
-        .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None)
+        .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None),
     )
-    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+    return done == 1

@@ -12,6 +12,7 @@ from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.store import lifecycle
 from workers.store.codec import read_request
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
+from workers.store.swap import swapped
 
 MAX_HOST_TRIES = 3
 ANY = "any"
@@ -59,15 +60,13 @@ def claimable(now: float) -> ColumnElement[bool]:
 
 
 def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
-    """Take a request; None where another host has it, or it is answered. Past its tries it is answered with an error."""
+    """Take a request; None where another host has it, or it is answered or past its tries."""
     work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
-    if work is None:
-        return None
-    if work.tries >= MAX_HOST_TRIES:
-        give_up(session, work, now)
+    if work is None or work.tries >= MAX_HOST_TRIES:
         return None
     token = uuid.uuid4().hex
-    taken = session.execute(
+    taken = swapped(
+        session,
         update(GpuWork)
         .where(GpuWork.id == work.id, GpuWork.tries == work.tries, claimable(now))
         .values(
@@ -77,34 +76,35 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
             tries=work.tries + 1,
             host=host,
             started_at=now,
-        )
-        .execution_options(synchronize_session=False)
+        ),
     )
-    if taken.rowcount != 1:  # type: ignore[attr-defined]
+    if taken != 1:
         return None
     return GpuLease(from_json(GpuRequest, work.request), dict(work.files), token, work.tries + 1)
 
 
 def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:
     """Extend a lease; False where it was lost or the job was cancelled."""
-    done = session.execute(
+    done = swapped(
+        session,
         update(GpuWork)
         .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(lease_until=now + lease_s)
+        .values(lease_until=now + lease_s),
     )
-    return bool(done.rowcount == 1)  # type: ignore[attr-defined]
+    return done == 1
 
 
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
     """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
     job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))
     job = None if job_id is None else lifecycle.locked(session, job_id)
-    taken = session.execute(
+    taken = swapped(
+        session,
         update(GpuWork)
         .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None)
+        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None),
     )
-    if job is None or taken.rowcount != 1:  # type: ignore[attr-defined]
+    if job is None or taken != 1:
         return None
     outcome = "failed: " + result.error if result.error else f"finished in {result.duration_s:.1f} s"
     lifecycle.record(session, job, "gpu_finished", f"{result.action.value} {outcome}", now)
@@ -112,17 +112,21 @@ def answer(session: Session, request_id: str, token: str, result: GpuResult, now
     return job.job_id
 
 
-def give_up(session: Session, work: GpuWork, now: float) -> None:
-    """Answer a request whose hosts were lost too often with an error."""
+def give_up(session: Session, request_id: str, now: float) -> str | None:
+    """Answer a request whose hosts were lost too often with an error, and give the job that waits for it."""
+    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    if work is None or work.tries < MAX_HOST_TRIES:
+        return None
     request = from_json(GpuRequest, work.request)
     error = f"the GPU host was lost {work.tries} times while it worked on this"
     result = GpuResult(request.request_id, request.action, None, error=error)
-    session.execute(
+    answered = swapped(
+        session,
         update(GpuWork)
-        .where(GpuWork.id == work.id, GpuWork.tries == work.tries, claimable(now))
-        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None)
-        .execution_options(synchronize_session=False)
+        .where(GpuWork.id == work.id, claimable(now))
+        .values(state="done", result=to_json(result), ended_at=now, lease_token=None, lease_until=None),
     )
+    return work.job_id if answered == 1 else None
 
 
 def result_of(work: GpuWork) -> GpuResult | None:

@@ -8,6 +8,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from workers.store.models import Delivery, OutboxUpdate
+from workers.store.swap import swapped
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ def free_expired(session: Session, now: float) -> Freed:
     """
     counts = []
     for table in (Delivery, OutboxUpdate):
-        freed = session.execute(
+        freed = swapped(
+            session,
             update(table)
             .where(table.state == "pending", table.lease_until <= now)
-            .values(lease_owner=None, lease_until=None)
+            .values(lease_owner=None, lease_until=None),
         )
-        counts.append(int(freed.rowcount))  # type: ignore[attr-defined]
+        counts.append(freed)
     return Freed(*counts)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from workers.contracts import JobState, StageState
 from workers.store import attempts, gpu_work
 from workers.store.models import GpuWork, Job, StageAttempt
+from workers.store.swap import swapped
 
 WORKING = (JobState.queued, JobState.running)
 
@@ -51,12 +52,13 @@ def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
     )
     told = []
     for row_id, job_id in session.execute(query).all():
-        marked = session.execute(
+        marked = swapped(
+            session,
             update(StageAttempt)
             .where(StageAttempt.id == row_id, StageAttempt.notified_at <= since)
-            .values(notified_at=now)
+            .values(notified_at=now),
         )
-        if marked.rowcount == 1:  # type: ignore[attr-defined]
+        if marked == 1:
             told.append(job_id)
     return tuple(told)
 
@@ -65,14 +67,19 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
     """Give the GPU requests that wait, with their architecture, of which nobody was told after ``since``; marked as told now."""
     query = (
         select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
-        .where(gpu_work.claimable(now), GpuWork.notified_at <= since)
+        .where(
+            gpu_work.claimable(now),
+            GpuWork.notified_at <= since,
+            # The pauses double, so that a queue which no host serves does not fill up.
+            now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
+        )
         .order_by(GpuWork.id)
     )
     told = []
     for row_id, request_id, architecture in session.execute(query).all():
-        marked = session.execute(
-            update(GpuWork).where(GpuWork.id == row_id, GpuWork.notified_at <= since).values(notified_at=now)
+        marked = swapped(
+            session, update(GpuWork).where(GpuWork.id == row_id, GpuWork.notified_at <= since).values(notified_at=now)
         )
-        if marked.rowcount == 1:  # type: ignore[attr-defined]
+        if marked == 1:
             told.append((request_id, architecture))
     return tuple(told)

@@ -10,6 +10,7 @@ from workers.contracts import ClaimedUpdate, Effect, Failure, JobState, StageSta
 from workers.store import lifecycle, updates
 from workers.store.codec import read_effect, read_update
 from workers.store.models import Job, OutboxUpdate, StageAttempt
+from workers.store.swap import swapped
 from workers.store.text import storable
 from workers.store.updates import FAILED, PENDING, PUBLISHED, STATUS
 from workers.store.views import view
@@ -40,13 +41,13 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
     """Take the lease on an update; None where another publisher was faster."""
     job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.id == row_id))
     job = None if job_id is None else lifecycle.locked(session, job_id)
-    taken = session.execute(
+    taken = swapped(
+        session,
         update(OutboxUpdate)
         .where(OutboxUpdate.id == row_id, claimable(now))
-        .values(lease_owner=worker, lease_until=now + lease_s, tries=OutboxUpdate.tries + 1)
-        .execution_options(synchronize_session=False)
+        .values(lease_owner=worker, lease_until=now + lease_s, tries=OutboxUpdate.tries + 1),
     )
-    if job is None or taken.rowcount != 1:  # type: ignore[attr-defined]
+    if job is None or taken != 1:
         return None
     row = session.get_one(OutboxUpdate, row_id)
     return ClaimedUpdate(

@@ -84,6 +84,8 @@ def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, no
     if fresh is not None or failed is None:
         if fresh is not None:
             request = dataclasses.replace(request, snapshot=fresh[0], base_sha=fresh[1])
+        # What was to be published belongs to the old snapshot, and would end up on the new branch.
+        updates.drop_pending(session, job)
         job.request = to_json(request)
         job.generation += 1
         job.branch = branch_of(job.kernel, job.job_id, job.generation)

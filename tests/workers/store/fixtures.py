@@ -1,0 +1,42 @@
+"""Fixtures of the store's and the engine's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.store import worlds
+from tests.workers.store.servers import Postgres, postgres
+from tests.workers.store.worlds import World
+from workers import runtime
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    with postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str | None:
+    """The URL of a fresh database, None for the default one in the data folder."""
+    if request.param == "sqlite":
+        return None
+    server: Postgres = request.getfixturevalue("postgres_server")
+    return server.migrated_database()
+
+
+@pytest.fixture
+def world(tmp_path: Path, database_url: str | None) -> Iterator[World]:
+    """A world on each kind of database."""
+    yield worlds.build(tmp_path, database_url)
+    runtime.install(None)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[World]:
+    """A world on SQLite, for what has nothing to do with the database."""
+    yield worlds.build(tmp_path, None)
+    runtime.install(None)

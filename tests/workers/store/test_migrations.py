@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import inspect
+
+from tests.workers.store.servers import Postgres
+from workers.settings import Settings
+from workers.store.database import MIGRATIONS, Database
+from workers.store.models import Base
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.sqlite3'}"
+    server: Postgres = request.getfixturevalue("postgres_server")
+    return server.new_database().replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def test_migrations_make_exactly_the_tables_of_the_models(empty_url: str) -> None:
+    database = Database(empty_url)
+    database.migrate()
+    with database.engine.begin() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), Base.metadata)
+    database.dispose()
+    assert differences == []
+
+
+def test_downgrade_leaves_nothing_behind(empty_url: str) -> None:
+    database = Database(empty_url)
+    database.migrate()
+    with database.engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+        left = inspect(connection).get_table_names()
+    database.dispose()
+    assert left == ["alembic_version"]
+
+
+def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
+    databases = [Database(empty_url) for _ in range(4)]
+    errors: list[BaseException] = []
+
+    def migrate(database: Database) -> None:
+        try:
+            database.migrate()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=migrate, args=(database,)) for database in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for database in databases:
+        database.dispose()
+    assert errors == []
+
+
+def test_sqlite_keeps_a_write_ahead_log_that_outlives_a_power_cut(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'a' / 'new.sqlite3'}")
+    with database.engine.connect() as connection:
+        mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+        durability = connection.exec_driver_sql("PRAGMA synchronous").scalar()
+    database.dispose()
+    assert (mode, durability) == ("wal", 2)
+
+
+def test_postgresql_urls_of_every_spelling_use_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    for spelling in ("postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"):
+        monkeypatch.setenv("DATABASE_URL", spelling)
+        assert Settings().database() == "postgresql+psycopg://u:p@h/d"
+
+
+def test_secrets_in_urls_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hidden@h/d")
+    monkeypatch.setenv("REDIS_URL", "redis://:hidden@h/0")
+    assert "hidden" not in repr(Settings())
