@@ -10,6 +10,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.verify.watch import Watch, watch_launches
 
 # Taken before a candidate is imported, so that it calls what torch had then.
@@ -46,6 +47,8 @@ class _Reply:
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the candidate; a ``ModelNew`` is built with ``meta["init"]``."""
+    if not state.gpu:
+        teach_interpreter()
     watch_launches(lambda: _current[-1] if _current else None)
     module = importlib.import_module(meta["module"])
     found = module

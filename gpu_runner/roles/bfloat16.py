@@ -1,0 +1,130 @@
+"""Makes Triton's interpreter compute in bfloat16 as a GPU does: the interpreter alone takes the bits for whole numbers.
+
+Every operation goes by float32 and is rounded to the nearest even, so a value is what the hardware's float32 unit would give.
+Source: Triton's documentation of the interpreter's limits (``bfloat16`` numerics are unsupported in it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_CANONICAL_NAN = 0x7FC0
+_BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
+
+
+def teach_interpreter() -> None:
+    """Change the interpreter of this process; a second time changes nothing."""
+    from triton.runtime import interpreter
+
+    builder = interpreter.InterpreterBuilder
+    if getattr(builder, "computes_bfloat16", False):
+        return
+    builder.computes_bfloat16 = True
+    builder.binary_op = _binary(builder.binary_op)
+    builder.unary_op = _unary(builder.unary_op)
+    builder.cast_impl = _cast(builder.cast_impl)
+    for name in ("create_fma", "create_dot"):
+        setattr(builder, name, _widened(getattr(builder, name)))
+    for kind in (interpreter.ReduceOps, interpreter.ScanOps):
+        kind.apply_impl = _reduced(kind.apply_impl)
+
+
+def widen(data: Any) -> Any:
+    """Give bfloat16 bits as float32 values."""
+    return (data.astype("uint32") << 16).view("float32")
+
+
+def narrow(values: Any) -> Any:
+    """Give float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
+    values = values.astype("float32")
+    bits = values.view("uint32").astype("uint64")
+    odd = values != values  # noqa: PLR0124 - this is how NaN shows without numpy's own functions
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return (rounded * ~odd + _CANONICAL_NAN * odd).astype("uint16")
+
+
+def _is_bfloat16(handle: Any) -> bool:
+    import triton.language as tl
+
+    return getattr(getattr(handle, "dtype", None), "scalar", None) is tl.bfloat16 or (
+        getattr(handle, "dtype", None) == tl.bfloat16
+    )
+
+
+def _wide(handle: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    return TensorHandle(widen(handle.data), tl.float32) if _is_bfloat16(handle) else handle
+
+
+def _narrow(handle: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    if handle.data.dtype == bool:
+        return TensorHandle(handle.data, tl.bfloat16)  # a comparison: the caller gives it its type
+    return TensorHandle(narrow(handle.data), tl.bfloat16)
+
+
+def _binary(original: Callable[..., Any]) -> Callable[..., Any]:
+    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        if getattr(op, "__name__", "") in _BITWISE or not (_is_bfloat16(lhs) or _is_bfloat16(rhs)):
+            return original(self, lhs, rhs, op)
+        return _narrow(original(self, _wide(lhs), _wide(rhs), op))
+
+    return binary_op
+
+
+def _unary(original: Callable[..., Any]) -> Callable[..., Any]:
+    def unary_op(self: Any, arg: Any, op: Any) -> Any:
+        return _narrow(original(self, _wide(arg), op)) if _is_bfloat16(arg) else original(self, arg, op)
+
+    return unary_op
+
+
+def _cast(original: Callable[..., Any]) -> Callable[..., Any]:
+    def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
+        import triton.language as tl
+        from triton.runtime.interpreter import TensorHandle
+
+        target = dst_type.scalar
+        if target == tl.bfloat16 and not _is_bfloat16(src):
+            return TensorHandle(narrow(src.data), tl.bfloat16)
+        return original(self, _wide(src), dst_type) if target != tl.bfloat16 else src
+
+    return cast_impl
+
+
+def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
+    def create(self: Any, first: Any, second: Any, third: Any, *rest: Any) -> Any:
+        if not any(_is_bfloat16(handle) for handle in (first, second, third)):
+            return original(self, first, second, third, *rest)
+        given = original(self, _wide(first), _wide(second), _wide(third), *rest)
+        return _narrow(given) if _is_bfloat16(third) else given
+
+    return create
+
+
+def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_impl(self: Any, input: Any) -> Any:  # noqa: A002 - the interpreter's own name for it
+        if not any(_is_bfloat16(item.handle) for item in input):
+            return original(self, input)
+        given = original(self, tuple(_retyped(item, _wide) if _is_bfloat16(item.handle) else item for item in input))
+        results = list(given) if isinstance(given, list | tuple) else [given]
+        narrowed = [
+            _retyped(result, _narrow) if place < len(input) and _is_bfloat16(input[place].handle) else result
+            for place, result in enumerate(results)
+        ]
+        return narrowed if isinstance(given, list | tuple) else narrowed[0]
+
+    return apply_impl
+
+
+def _retyped(tensor: Any, change: Callable[[Any], Any]) -> Any:
+    import triton.language as tl
+
+    handle = change(tensor.handle)
+    shape = list(handle.data.shape)
+    return tl.core.tensor(handle, tl.block_type(handle.dtype, shape) if tensor.type.is_block() else handle.dtype)
