@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from service.commands.command import Command, CommandError, ErrorCode, GivenOptions
 from service.commands.grammar import (
@@ -134,7 +134,7 @@ def _read_create(reading: _Reading, below: str, host: str) -> Command:
         raise reading.refuse(ErrorCode.bad_name, name, about="NAME", nearest=fault.suggestion, reason=fault.reason)
     source = read_source(others, host)
     if isinstance(source, CommandError):
-        raise reading.refuse(source.code, source.word, about=source.about, nearest=source.nearest, reason=source.reason)
+        raise _RefusedError(replace(source, verb=reading.rule.verb))
     options = GivenOptions(
         author=AuthorName(reading.options["author"]) if "author" in reading.options else None,
         layout=reading.options.get("layout"),

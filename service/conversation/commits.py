@@ -1,0 +1,32 @@
+"""Commit messages. Pure."""
+
+from __future__ import annotations
+
+from service.escape import clip, plain
+from workers.contracts import CommitPurpose, CommitUpdate, JobView
+
+SUBJECT_LIMIT = 72
+MAX_PATHS = 30
+SUBJECTS: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "Add the reference of {kernel} and its tests",
+    CommitPurpose.kernel: "Add the {kernel} kernel",
+    CommitPurpose.revision: "Revise the {kernel} kernel",
+    CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
+}
+REASONS: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
+    CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
+    CommitPurpose.revision: "It was proved against the reference again before this commit.",
+    CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
+}
+
+
+def commit_message(update: CommitUpdate, job: JobView) -> str:
+    """Give subject, body and trailers."""
+    kernel = plain(job.request.kernel, 40)
+    subject = clip(SUBJECTS[update.purpose].format(kernel=kernel), SUBJECT_LIMIT)
+    files = [f"- {'remove ' if change.text is None else ''}{plain(change.path, 200)}" for change in update.changes]
+    if len(files) > MAX_PATHS:
+        files = [*files[:MAX_PATHS], f"- and {len(files) - MAX_PATHS} more"]
+    trailers = [f"Kernelsmith-Job: {plain(job.job_id)}", f"Kernelsmith-Stage: {update.stage.value} {update.attempt}"]
+    return "\n\n".join([subject, REASONS[update.purpose], "\n".join(files), "\n".join(trailers)]) + "\n"

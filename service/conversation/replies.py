@@ -1,0 +1,191 @@
+"""Answers to commands that were understood: what became of them, or why nothing did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from service.conversation.failures import reason
+from service.conversation.links import Links, link
+from service.conversation.markdown import bullets, folded, paragraphs
+from service.conversation.pasting import paste_this
+from service.conversation.quantities import counted
+from service.conversation.status import current_stage, job_line, pull_link
+from service.escape import code, code_block, inline, sentence
+from workers.contracts import Decision, DecisionOutcome, DecisionResult, Failure, JobState, JobView, Verb
+
+FROM_CONFIGURATION = "`.github/kernelsmith.toml` on the default branch"
+
+
+def reply_no_permission(login: str, permission: str, *, decides: bool = False) -> str:
+    """Answer a command of someone who may not give it."""
+    has = "no" if permission in ("", "none") else inline(permission, 20)
+    told = f"{code(login)} has {has} permission on this repository, and "
+    if decides:
+        return f"{told}only people with write permission decide at a checkpoint. Nothing was done."
+    return (
+        f"{told}commands need write permission. Nothing was done. "
+        f"A maintainer can give the command, or add a login to `allow` in {FROM_CONFIGURATION}."
+    )
+
+
+def reply_existing_kernel(name: str, path: str, url: str = "") -> str:
+    """Answer a create whose name is taken."""
+    return (
+        f"There is a kernel {code(name)} already, in {link(code(path, 200), url)}. Nothing was done. `create` makes new kernels "
+        "only; to change that one, or to make it faster, open an issue that says so, or take another name here."
+    )
+
+
+def reply_empty_create(name: str) -> str:
+    """Answer a create that says nowhere what to compute."""
+    return paragraphs(
+        f"Nothing says yet what {code(name)} should compute. Paste this with your own code in it:", paste_this(name)
+    )
+
+
+def reply_words_without_model(name: str) -> str:
+    """Answer a create in words where no model author is configured."""
+    return paragraphs(
+        f"Words need a model author, and none is configured here; the compiler author works from code. "
+        f"For {code(name)}, paste this with your own code in it:",
+        paste_this(name),
+    )
+
+
+def reply_limit(what: str, used: float, limit: float, again_at: str) -> str:
+    """Answer a command beyond a limit: ``what`` such as "jobs a day for one person", ``again_at`` a time in words."""
+    return (
+        f"The limit is reached: {used:g} of {limit:g} {inline(what, 80)}. Nothing was done. The command may be given again "
+        f"{inline(again_at, 60)}; the limits stand in {FROM_CONFIGURATION}."
+    )
+
+
+def reply_unreadable_link(url: str, why: str = "") -> str:
+    """Answer a create whose link, on the right host, leads to no file that the bot can read."""
+    told = f" ({inline(why, 120)})" if why else ""
+    return (
+        f"{code(url, 200)} could not be read{told}. Check that the file is there at that commit and that the bot may read the "
+        "repository, or paste the code as a fenced Python block."
+    )
+
+
+def reply_decision(
+    result: DecisionResult, decision: Decision, given_sha: str, job: JobView | None = None
+) -> str | None:
+    """Answer a review or its command; None where nothing needs to be said, since it was answered before."""
+    stage = f"`{result.stage.value}`" if result.stage else "the stage"
+    if result.outcome is DecisionOutcome.duplicate:
+        return None
+    if result.outcome is DecisionOutcome.accepted:
+        return f"Approved: {stage} is done." if decision is Decision.approve else f"Understood: {stage} is done again."
+    if result.outcome is DecisionOutcome.stale:
+        waits = f"`/kernel approve {result.sha[:12]}`" if result.sha else "the commit that the checkpoint names"
+        return (
+            f"That was for commit {code(given_sha[:12])}, and the checkpoint of {stage} is about another one. Nothing was decided. "
+            f"Look at the latest commit, and then say {waits}."
+        )
+    if result.outcome is DecisionOutcome.attempts_used:
+        return (
+            f"{stage} was done as often as it may be, so it is not done again. Approve what is there, "
+            "cancel with `/kernel cancel`, or give a new `/kernel create`."
+        )
+    return reply_nothing_waits(job)
+
+
+def reply_nothing_waits(job: JobView | None = None) -> str:
+    """Answer a decision where no checkpoint waits for one."""
+    if job is None:
+        return "No job waits for a decision here, so nothing was decided."
+    return f"Job {code(job.job_id)} does not wait for a decision: {_is_now(job)}. Nothing was decided."
+
+
+def reply_unknown_job(job_id: str, known: Sequence[JobView] = ()) -> str:
+    """Answer a command that names a job which this repository does not have."""
+    return paragraphs(f"There is no job {code(job_id)} in this repository.", _list(known))
+
+
+def reply_no_job(verb: Verb) -> str:
+    """Answer a command about a job where there is none in this conversation."""
+    return (
+        f"No job belongs to this conversation, so there is nothing to {verb.value}. `/kernel create NAME` starts one."
+    )
+
+
+def reply_which_job(verb: Verb, jobs: Sequence[JobView]) -> str:
+    """Answer a command that fits more than one job."""
+    told = (
+        f"More than one job belongs to this conversation. Say which, such as `/kernel {verb.value} {jobs[0].job_id}`:"
+    )
+    return paragraphs(told, _list(jobs))
+
+
+def reply_jobs(jobs: Sequence[tuple[JobView, Links]]) -> str:
+    """Answer ``/kernel status``: where each job is."""
+    if not jobs:
+        return "No job belongs to this conversation. `/kernel create NAME` starts one."
+    return bullets([f"{job_line(job, links)}{_where(job, links)}" for job, links in jobs])
+
+
+def reply_cancel(job: JobView, *, done: bool) -> str:
+    """Answer ``/kernel cancel``."""
+    if done:
+        return f"Job {code(job.job_id)} is cancelled. What was pushed stays."
+    return f"Job {code(job.job_id)} has ended already ({_is_now(job)}), so there is nothing to cancel."
+
+
+def reply_retry(job: JobView, *, done: bool, fresh: bool = False) -> str:
+    """Answer ``/kernel retry``; ``fresh``: it starts over from the branch as it is now."""
+    if done:
+        how = "starts over from the branch as it is now" if fresh else f"goes on from {current_stage(job)}"
+        return f"Job {code(job.job_id)} {how}."
+    if job.state is JobState.cancelled:
+        return f"Job {code(job.job_id)} was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."
+    return f"Only a job that stopped can be retried, and job {code(job.job_id)} did not: {_is_now(job)}."
+
+
+def reply_known(job: JobView, links: Links) -> str:
+    """Answer a create that is carried out already."""
+    return f"This is job {link(code(job.job_id), links.job_page)} already: {_is_now(job)}."
+
+
+def reply_failure(failure: Failure) -> str:
+    """Answer a command that could not become a job."""
+    cure = f"**Next:** {sentence(failure.cure)}" if failure.cure else ""
+    log = code_block(failure.log, "text") if failure.log and failure.log.strip() else ""
+    return paragraphs(f"{reason(failure)[:1].upper()}{reason(failure)[1:]} Nothing was done.", cure, folded("Log", log))
+
+
+def reply_configuration(line: int | None, message: str, cure: str) -> str:
+    """Answer a command in a repository whose configuration cannot be read."""
+    where = f", line {line}" if line is not None else ""
+    return f"{FROM_CONFIGURATION}{where}: {sentence(message)}. Nothing was done. **Next:** {sentence(cure)}"
+
+
+def reply_moved(given_sha: str, head_sha: str) -> str:
+    """Answer a command on a pull request that got commits while it was carried out."""
+    return (
+        f"The pull request moved from {code(given_sha[:12])} to {code(head_sha[:12])} after this command, so nothing was done. "
+        "Give it again if it is meant for the new commit."
+    )
+
+
+def _list(jobs: Sequence[JobView]) -> str:
+    many = [f"{code(job.job_id)}: {code(job.request.kernel)}, {_is_now(job)}" for job in jobs[:10]]
+    more = f"and {counted(len(jobs) - 10, 'more job')}" if len(jobs) > 10 else ""
+    return bullets([*many, *([more] if more else [])])
+
+
+def _is_now(job: JobView) -> str:
+    words = {
+        JobState.queued: "it is queued",
+        JobState.running: f"{current_stage(job)} runs",
+        JobState.waiting: f"{current_stage(job)} waits for a review",
+        JobState.done: "it is done",
+        JobState.failed: f"it stopped in {current_stage(job)}",
+        JobState.cancelled: "it was cancelled",
+    }
+    return words[job.state]
+
+
+def _where(job: JobView, links: Links) -> str:
+    return f", on {pull_link(job, links)}" if job.pull_number is not None else ""

@@ -1,0 +1,131 @@
+"""The status comment: one a job, edited in place. Pure."""
+
+from __future__ import annotations
+
+from service.conversation.failures import details, next_line, stopped_line
+from service.conversation.links import Links, link
+from service.conversation.markdown import bullets, paragraphs
+from service.conversation.markers import Kind, signed
+from service.conversation.quantities import counted, wait
+from service.escape import code, inline, sentence
+from workers.contracts import JobState, JobView, StageName, StageState, StageView
+
+ICONS: dict[StageState, str] = {
+    StageState.pending: "⬜",
+    StageState.running: "⏳",
+    StageState.waiting: "👀",
+    StageState.done: "✅",
+    StageState.revised: "🔁",
+    StageState.failed: "❌",
+    StageState.cancelled: "⏹️",
+}
+STAGE_WORDS: dict[StageName, str] = {
+    StageName.analyze: "find and trace the problem, write the kernel profile",
+    StageName.generate: "write the kernel and prove it against the reference",
+    StageName.validate: "the library's own checks and tests, the benchmark, the report",
+}
+
+
+def status_comment(job: JobView, links: Links) -> str:
+    """Give the whole status comment of a job, as the job is now."""
+    body = paragraphs(_headline(job, links), _next(job, links), _checklist(job), _details(job), job_footer(job, links))
+    return signed(body, job.job_id, Kind.status)
+
+
+def job_line(job: JobView, links: Links) -> str:
+    """Give a job's state in one line, for lists of jobs."""
+    state = _STATE_WORDS[job.state].format(stage=current_stage(job))
+    return f"{link(code(job.job_id), links.job_page)}: {code(job.request.kernel)}, {state}"
+
+
+def short(sha: str | None) -> str:
+    """Give a commit as people name it."""
+    return code(sha[:12]) if sha else "its commit"
+
+
+def pull_link(job: JobView, links: Links) -> str:
+    """Give the job's pull request as a link, or in words before there is one."""
+    if job.pull_number is None:
+        return "the pull request"
+    return link(f"pull request {job.pull_number}", links.pull(job.pull_number))
+
+
+def current_stage(job: JobView) -> str:
+    """Give the name of the stage that a job is in."""
+    return job.stages[-1].stage.value if job.stages else job.pipeline[0].value
+
+
+def job_footer(job: JobView, links: Links) -> str:
+    """Give who asked for what, and where to look."""
+    asked = link("asked", job.request.origin.url) if job.request.origin.url else "asked"
+    parts = [f"Job {link(code(job.job_id), links.job_page)}", f"{asked} for by {code(job.request.origin.author)}"]
+    if job.pull_number is not None:
+        parts.append(pull_link(job, links))
+    return f"<sub>{' · '.join(parts)}</sub>"
+
+
+_STATE_WORDS: dict[JobState, str] = {
+    JobState.queued: "queued",
+    JobState.running: "{stage} runs",
+    JobState.waiting: "waits for a review of {stage}",
+    JobState.done: "done",
+    JobState.failed: "stopped in {stage}",
+    JobState.cancelled: "cancelled",
+}
+
+
+def _headline(job: JobView, links: Links) -> str:
+    kernel = code(job.request.kernel)
+    if job.state is JobState.failed and job.failure is not None:
+        return stopped_line(job.failure, job)
+    if job.state is JobState.waiting:
+        return f"**{kernel}: {current_stage(job)} is done and waits for your review** on {pull_link(job, links)}."
+    if job.state is JobState.done:
+        return f"**{kernel} is done**: see {pull_link(job, links)}."
+    words = {JobState.queued: "is queued", JobState.cancelled: "was cancelled"}
+    return f"**{kernel} {words.get(job.state, f'is in {current_stage(job)}')}.**"
+
+
+def _next(job: JobView, links: Links) -> str:
+    if job.state is JobState.failed and job.failure is not None:
+        return next_line(job.failure, job)
+    if job.state is JobState.waiting:
+        sha = job.checkpoint.sha if job.checkpoint else None
+        return f"**Next:** approve or request changes on commit {short(sha)}; the checkpoint's comment says what each does."
+    if job.state is JobState.done:
+        return "**Next:** merge it when you are content. The bot never merges."
+    if job.state is JobState.cancelled:
+        return "**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh."
+    return f"**Now:** {_now(job)}"
+
+
+def _now(job: JobView) -> str:
+    if job.queue_position is not None:
+        place = "next in the queue" if job.queue_position <= 1 else f"number {job.queue_position} in the queue"
+        expected = f", expected to start in {wait(job.expected_wait_s)}" if job.expected_wait_s is not None else ""
+        return f"{place}{expected}."
+    note = next((view.note for view in reversed(job.stages) if view.state is StageState.running and view.note), "")
+    if note:
+        return f"{inline(note)}."
+    return "waiting for a worker." if job.state is JobState.queued else "working."
+
+
+def _checklist(job: JobView) -> str:
+    return bullets([_stage_line(stage, [view for view in job.stages if view.stage is stage]) for stage in job.pipeline])
+
+
+def _stage_line(stage: StageName, attempts: list[StageView]) -> str:
+    if not attempts:
+        return f"{ICONS[StageState.pending]} **{stage.value}**: {STAGE_WORDS[stage]}"
+    last = attempts[-1]
+    many = f" ({counted(len(attempts), 'attempt')})" if len(attempts) > 1 else ""
+    told = STAGE_WORDS[stage]
+    if last.state is StageState.running and last.note:
+        told = inline(last.note)
+    if last.state is StageState.failed and last.failure is not None:
+        told = sentence(last.failure.message, 200)
+    return f"{ICONS[last.state]} **{stage.value}**{many}: {told}"
+
+
+def _details(job: JobView) -> str:
+    return details(job.failure) if job.state is JobState.failed and job.failure is not None else ""

@@ -1,0 +1,119 @@
+"""The outcome of a proof, in words and tables. Pure."""
+
+from __future__ import annotations
+
+from gpu_runner.contracts import Check, Evidence, Status, Verdict
+from service.conversation.markdown import bullets, folded, paragraphs, table
+from service.conversation.quantities import DASH, counted, size_bytes, small
+from service.escape import code, code_block, inline, sentence
+
+STATUS_WORDS: dict[Status, str] = {
+    Status.passed: "values and gradients match the reference",
+    Status.incorrect_values: "the values are wrong",
+    Status.incorrect_gradient: "a gradient is wrong",
+    Status.incorrect_shape: "an output has the wrong shape",
+    Status.incorrect_dtype: "an output has the wrong dtype",
+    Status.unwritten_output: "part of an output is never written",
+    Status.mutated_input: "an input is overwritten",
+    Status.out_of_bounds: "memory outside of the tensors is written",
+    Status.nondeterministic: "two runs on the same inputs disagree",
+    Status.compile_error: "the kernel does not compile",
+    Status.launch_error: "the kernel cannot be launched",
+    Status.timeout: "the kernel did not end in time",
+    Status.out_of_memory: "the kernel needs more memory than there is",
+    Status.refused: "the source breaks a rule, so it was not run",
+    Status.degenerate_problem: "a trivial answer passes on this problem, so nothing can be proved on it",
+    Status.cheating: "the candidate works on how it is judged, not on the problem",
+    Status.environment_error: "the host is at fault, so nothing is known of the kernel",
+}
+INTERPRETED = (
+    "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
+    "compiled code."
+)
+MAX_EVIDENCE = 3
+MAX_KERNELS = 8
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """Give the outcome as part of a sentence."""
+    words = STATUS_WORDS[verdict.status]
+    if verdict.rule:
+        words += f" (rule {code(verdict.rule)})"
+    return words
+
+
+def verdict_section(verdict: Verdict) -> str:
+    """Give the outcome: what was examined, the evidence where it failed, and every check, folded."""
+    facts = [fact for fact in (_examined(verdict), _ran(verdict), _determinism(verdict), _memory(verdict)) if fact]
+    if verdict.interpreted:
+        facts.append(INTERPRETED)
+    if verdict.quick:
+        facts.append("This was only a quick look; it opens no gate.")
+    found = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
+    return paragraphs(bullets(facts), *found, folded("All checks", checks_table(verdict.checks)))
+
+
+def checks_table(checks: tuple[Check, ...]) -> str:
+    """Give the checks, those of one kind and output in one row, with the largest error among them."""
+    groups: dict[tuple[str, str], list[Check]] = {}
+    for check in checks:
+        groups.setdefault((check.name, check.output or ""), []).append(check)
+    rows = []
+    for (name, output), members in groups.items():
+        worst = max(members, key=lambda check: (not check.passed, _share(check)))
+        passed = sum(check.passed for check in members)
+        cells = [inline(name, 60), inline(output, 60) if output else DASH, f"{passed} of {len(members)}"]
+        rows.append([*cells, small(worst.error), small(worst.allowed), code(worst.workload, 80)])
+    return table(("check", "of", "passed", "largest error", "allowed", "on"), rows, numeric=(2, 3, 4))
+
+
+def _share(check: Check) -> float:
+    if check.error is None:
+        return 0.0
+    return check.error / check.allowed if check.allowed else check.error
+
+
+def _examined(verdict: Verdict) -> str:
+    if not verdict.checks:
+        return ""
+    workloads = len({check.workload for check in verdict.checks})
+    passed = sum(check.passed for check in verdict.checks)
+    seeds = f" with {counted(verdict.seeds, 'seed')}" if verdict.seeds else ""
+    return f"{passed} of {len(verdict.checks)} checks passed, on {counted(workloads, 'workload')}{seeds}."
+
+
+def _ran(verdict: Verdict) -> str:
+    names = [code(name, 80) for name in verdict.kernels[:MAX_KERNELS]]
+    more = len(verdict.kernels) - len(names)
+    return f"Kernels seen to run: {', '.join(names)}{f' and {more} more' if more else ''}." if names else ""
+
+
+def _determinism(verdict: Verdict) -> str:
+    if verdict.deterministic is None:
+        return ""
+    return "Two runs agree bit by bit." if verdict.deterministic else "Two runs do not agree bit by bit."
+
+
+def _memory(verdict: Verdict) -> str:
+    peaks = (("forward", verdict.peak_forward_bytes), ("backward", verdict.peak_backward_bytes))
+    known = [f"{size_bytes(value)} {name}" for name, value in peaks if value is not None]
+    return f"Peak memory: {', '.join(known)}." if known else ""
+
+
+def _evidence(evidence: Evidence) -> str:
+    where = [code(evidence.workload, 80)] if evidence.workload else []
+    where += [inline(evidence.output, 60)] if evidence.output else []
+    where += [f"at {code(str(evidence.position))}"] if evidence.position is not None else []
+    where += [f"line {evidence.line}"] if evidence.line is not None else []
+    numbers = []
+    if evidence.got is not None and evidence.expected is not None:
+        numbers.append(f"got {code(repr(evidence.got))}, expected {code(repr(evidence.expected))}")
+    if evidence.error is not None:
+        allowed = f", allowed {small(evidence.allowed)}" if evidence.allowed is not None else ""
+        numbers.append(f"error {small(evidence.error)}{allowed}")
+    told = f"**{inline(evidence.check, 60)}**: {sentence(evidence.message)}"
+    log = code_block(evidence.log, "text", 4_000) if evidence.log and evidence.log.strip() else ""
+    place = f"({', '.join(where)})" if where else ""
+    return paragraphs(
+        " ".join(part for part in (told, place, "; ".join(numbers)) if part), folded("What it printed", log)
+    )

@@ -1,0 +1,215 @@
+"""What a repository says of itself in .github/kernelsmith.toml, read from the default branch only. Pure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from service.commands.command import GivenOptions
+from service.commands.grammar import LAYOUTS, architecture
+from workers.contracts import AuthorName, JobOptions
+
+PATH = ".github/kernelsmith.toml"
+MAX_BYTES = 64 * 1024
+LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@-]{0,199}(?<![./])")
+
+
+class RepoConfigError(ValueError):
+    """A configuration that cannot be used: what is wrong, on which line, and the cure."""
+
+    def __init__(self, message: str, line: int | None, cure: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.cure = cure
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """Bounds on what may be asked for."""
+
+    jobs_per_day_per_person: int = 20
+    gpu_minutes_per_day: int = 240
+
+
+@dataclass(frozen=True)
+class RepoConfig:
+    """The configuration, with a default for everything that is not said."""
+
+    layout: str | None = None  # None: found by looking at the repository
+    author: AuthorName = AuthorName.auto
+    allow: tuple[str, ...] = ()
+    base_branch: str | None = None  # None: the default branch
+    gpu: str | None = None  # None: whatever is there
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key: ``read`` gives its value, None where it is not one."""
+
+    name: str  # with its table, such as "limits.gpu_minutes_per_day"
+    wanted: str
+    default: str
+    summary: str
+    read: Callable[[Any], Any]
+
+
+def _read_layout(value: Any) -> str | None:
+    return value if value in LAYOUTS else None
+
+
+def _read_author(value: Any) -> AuthorName | None:
+    return AuthorName(value) if value in set(AuthorName) else None
+
+
+def _read_logins(value: Any) -> tuple[str, ...] | None:
+    good = isinstance(value, list) and len(value) <= 500 and all(_is_login(item) for item in value)
+    return tuple(value) if good else None
+
+
+def _is_login(value: Any) -> bool:
+    return isinstance(value, str) and LOGIN.fullmatch(value) is not None
+
+
+def _read_branch(value: Any) -> str | None:
+    return value if isinstance(value, str) and BRANCH.fullmatch(value) else None
+
+
+def _read_gpu(value: Any) -> str | None:
+    return architecture(value) if isinstance(value, str) else None
+
+
+def _read_count(value: Any) -> int | None:
+    # In Python True is a whole number too; here it is a mistake.
+    return value if type(value) is int and 0 <= value <= 1_000_000 else None
+
+
+_DEFAULTS = LimitsConfig()
+_LAYOUT_WORDS = " or ".join(f'"{name}"' for name in LAYOUTS)
+_AUTHOR_WORDS = " or ".join(f'"{name.value}"' for name in AuthorName)
+KEYS: tuple[Key, ...] = (
+    Key("layout", _LAYOUT_WORDS, "found by looking", "how a kernel lives in the repository", _read_layout),
+    Key("author", _AUTHOR_WORDS, '"auto"', "who writes kernels", _read_author),
+    Key(
+        "allow",
+        'a list of logins such as ["octocat"]',
+        "[]",
+        "who may give commands without write permission",
+        _read_logins,
+    ),
+    Key("base_branch", "the name of a branch", "the default branch", "where pull requests go", _read_branch),
+    Key("gpu", 'an architecture such as "sm_90"', "any that is there", "the GPU to measure on", _read_gpu),
+    Key(
+        "limits.jobs_per_day_per_person",
+        "a whole number from 0",
+        str(_DEFAULTS.jobs_per_day_per_person),
+        "jobs that one person may start in 24 hours",
+        _read_count,
+    ),
+    Key(
+        "limits.gpu_minutes_per_day",
+        "a whole number from 0",
+        str(_DEFAULTS.gpu_minutes_per_day),
+        "minutes of GPU time for the whole repository in 24 hours",
+        _read_count,
+    ),
+)
+TABLES = ("limits",)
+
+
+def parse_repo_config(source: str | bytes) -> RepoConfig:
+    """Read a configuration.
+
+    Raises:
+        RepoConfigError: it is no TOML, has a key that does not exist, or a value of the wrong kind.
+    """
+    text = _text(source)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        reason = re.sub(r" \(at .*\)$", "", str(error))[:200] or "nested too deeply"
+        raise RepoConfigError(f"not TOML: {reason}", int(found[1]) if found else None, "Correct the line.") from error
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if name in TABLES and isinstance(value, dict):
+            values |= {f"{name}.{key}": _value(text, f"{name}.{key}", item) for key, item in value.items()}
+        else:
+            values[name] = _value(text, name, value)
+    limits = {name.removeprefix("limits."): value for name, value in values.items() if "." in name}
+    return RepoConfig(**{n: v for n, v in values.items() if "." not in n}, limits=LimitsConfig(**limits))
+
+
+def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
+    """Give a command's options, with the repository's own where the command says nothing."""
+    return JobOptions(
+        author=given.author or config.author,
+        layout=given.layout or config.layout,
+        auto=given.auto,
+        gpu=given.gpu or config.gpu,
+    )
+
+
+def configuration_table() -> str:
+    """Give the keys as a markdown table for the docs."""
+    rows = [f"| `{key.name}` | {key.wanted} | {key.default} | {key.summary} |" for key in KEYS]
+    return "\n".join(["| key | value | default | is |", "| --- | --- | --- | --- |", *rows]) + "\n"
+
+
+def _text(source: str | bytes) -> str:
+    if len(source) > MAX_BYTES:
+        raise RepoConfigError("larger than 64 KiB", None, "Keep only the keys that the docs name.")
+    if isinstance(source, str):
+        return source.removeprefix("\ufeff")
+    try:
+        return source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source[: error.start].count(b"\n") + 1
+        raise RepoConfigError("not UTF-8 text", line, "Save the file as UTF-8.") from error
+
+
+def _value(text: str, name: str, value: Any) -> Any:
+    key = next((key for key in KEYS if key.name == name), None)
+    line = _line_of(text, name)
+    if key is None:
+        names = [key.name for key in KEYS] + list(TABLES)
+        near = get_close_matches(name, names, n=1, cutoff=0.6) or _same_tail(name)
+        cure = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
+        raise RepoConfigError(f"unknown key `{name[:80]}`", line, cure)
+    read = key.read(value)
+    if read is None:
+        shown = repr(value)[:80]
+        raise RepoConfigError(f"`{name}` cannot be {shown}", line, f"It is {key.wanted}.")
+    return read
+
+
+def _same_tail(name: str) -> list[str]:
+    # A key that was written outside of its table, or in one where it does not belong.
+    return [key.name for key in KEYS if key.name.rpartition(".")[2] == name.rpartition(".")[2]]
+
+
+def _line_of(text: str, name: str) -> int | None:
+    """Give the line on which a key is set; tomllib does not keep it."""
+    table, parts = "", [re.escape(part) for part in name.split(".")]
+    leaf = re.compile(rf"\s*[\"']?{parts[-1]}[\"']?\s*[.=]")
+    dotted = re.compile(r"\s*" + r"\s*\.\s*".join(rf"[\"']?{part}[\"']?" for part in parts) + r"\s*[.=]")
+    inline = re.compile(rf"\s*[\"']?{parts[0]}[\"']?\s*=\s*\{{")
+    header = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+")
+    wanted = name.rpartition(".")[0]
+    for number, line in enumerate(text.split("\n"), start=1):
+        found = header.match(line)
+        if found and "=" not in line.split("#")[0]:
+            table = found[1].strip("\"'")
+            if table == name or table.split(".")[0] == name:
+                return number
+        elif (table == wanted and leaf.match(line)) or (
+            not table and (dotted.match(line) or (wanted and inline.match(line)))
+        ):
+            return number
+    return None
