@@ -1,0 +1,1 @@
+"""What can be done: each action checks, changes the state, and tells the webhooks. Routes, pages and the Python API share it."""
