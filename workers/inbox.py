@@ -189,6 +189,6 @@ def counts() -> dict[str, dict[str, int]]:
     }
     with current().database.read() as session:
         return {
-            name: dict(session.execute(select(state, func.count()).group_by(state)).tuples().all())
+            name: {row[0]: row[1] for row in session.execute(select(state, func.count()).group_by(state))}
             for name, state in states.items()
         }

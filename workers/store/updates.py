@@ -65,14 +65,13 @@ def append_status(session: Session, job: Job, now: float) -> None:
 
 
 def drop_pending(session: Session, job: Job) -> None:
-    """Withdraw what nobody has begun to publish; the status comment is still wanted."""
+    """Withdraw what nobody has begun to publish; the caller appends a status update, which shows all that those would have."""
     session.execute(
         update(OutboxUpdate)
         .where(
             OutboxUpdate.job_id == job.job_id,
             OutboxUpdate.state == PENDING,
             OutboxUpdate.lease_owner.is_(None),
-            OutboxUpdate.kind != STATUS,
         )
         .values(state=DROPPED)
     )

