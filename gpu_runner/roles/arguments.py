@@ -73,7 +73,7 @@ class Arguments:
 
 
 def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
-    """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``scalars`` are values, ``order`` the parameters.
+    """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``order`` the parameters.
 
     A buffer of the same name and size is used again, so that a candidate that remembers addresses meets old ones with new content.
     """
@@ -107,7 +107,9 @@ def _settled(
         given.positional = [values[name] for name in meta["order"]]
         given.parameters = {name: values[name] for name in meta["parameters"]}
     else:
-        given.named = {name: values[name] for name in meta["order"] if name in values}
+        by_name = set(meta["keywords"])
+        given.positional = [values[name] for name in meta["order"] if name in values and name not in by_name]
+        given.named = {name: values[name] for name in meta["order"] if name in by_name}
     return given
 
 

@@ -39,7 +39,7 @@ def narrow(values: Any) -> Any:
     """Give float32 values as bfloat16 bits, rounded to the nearest, ties to even."""
     values = values.astype("float32")
     bits = values.view("uint32").astype("uint64")
-    odd = values != values  # noqa: PLR0124 - this is how NaN shows without numpy's own functions
+    odd = values != values  # NaN, without a function of numpy
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return (rounded * ~odd + _CANONICAL_NAN * odd).astype("uint16")
 
@@ -108,7 +108,7 @@ def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
-    def apply_impl(self: Any, input: Any) -> Any:  # noqa: A002 - the interpreter's own name for it
+    def apply_impl(self: Any, input: Any) -> Any:
         if not any(_is_bfloat16(item.handle) for item in input):
             return original(self, input)
         given = original(self, tuple(_retyped(item, _wide) if _is_bfloat16(item.handle) else item for item in input))

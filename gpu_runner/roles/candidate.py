@@ -81,7 +81,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
         }
     finally:
         _current.pop()
-    reply.tensors += [raw for raw in arguments.raw.values()]
+    reply.tensors += list(arguments.raw.values())
     reply.tensors += arguments.raw_upstream
     facts |= {"values": reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
     return facts, reply.tensors
@@ -90,9 +90,9 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
 def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
     if not state.gpu:
-        return {"forward": None, "backward": None}
+        return {}, []
     arguments = settle(state, meta, tensors)
-    peaks: dict[str, int | None] = {"forward": None, "backward": None}
+    peaks: dict[str, Any] = {"forward": None, "backward": None}
     _synchronize()
     for _ in range(2):  # the first run also compiles
         before = _reset_peak()
@@ -103,7 +103,7 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
             _backward(outputs, arguments, retain=False)
             peaks["backward"] = torch.cuda.max_memory_allocated() - before
         del outputs
-    return dict(peaks), []
+    return peaks, []
 
 
 def _reset_peak() -> int:

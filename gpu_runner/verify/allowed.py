@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Modules that do no more than write kernels down. What is on no list is refused.
-MODULES = frozenset(
-    "torch triton triton.language math functools typing dataclasses contextlib enum collections.abc __future__".split()
+MODULES = _words(
+    "torch triton triton.language math functools typing dataclasses contextlib enum collections.abc __future__"
 )
-MODULE_PREFIXES = ("triton.language.extra.",)
+MODULE_PREFIXES = ("triton.language.",)
 FROM_ONLY = {
-    "operator": frozenset("eq ne lt le gt ge add sub mul truediv floordiv".split()),
-    "functools": frozenset("partial wraps reduce cache lru_cache".split()),
-    "contextlib": frozenset("contextmanager nullcontext".split()),
+    "operator": _words("eq ne lt le gt ge add sub mul truediv floordiv"),
+    "functools": _words("partial wraps reduce cache lru_cache"),
+    "contextlib": _words("contextmanager nullcontext"),
 }
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
-REACHING = frozenset(
-    """
+REACHING = _words("""
     os sys subprocess threading multiprocessing concurrent asyncio socket ssl http urllib requests ctypes cffi gc inspect importlib
-    builtins traceback signal mmap shutil tempfile pathlib io pickle marshal code codeop pty resource select selectors atexit weakref
-    faulthandler tracemalloc site sysconfig runpy pkgutil platform glob fcntl posix _thread _ctypes queue types dis time timeit random
-    secrets uuid datetime gpu_runner
-    """.split()
-)
+    builtins traceback signal mmap shutil tempfile pathlib io pickle marshal code codeop pty resource select selectors atexit
+    weakref faulthandler tracemalloc site sysconfig runpy pkgutil platform glob fcntl posix _thread _ctypes queue types
+    dis time timeit
+    random secrets uuid datetime gpu_runner
+    """)
 # Built-in names that run text as code, or reach what was not handed in.
-RUNS_TEXT = frozenset("eval exec compile __import__".split())
-REACHES = frozenset("open globals locals vars setattr delattr dir id hash input breakpoint memoryview exit quit help".split())
-DUNDER_NAMES = frozenset("__name__ __all__ __doc__".split())
-DUNDER_ATTRIBUTES = frozenset("__name__ __version__ __doc__ __init__ __post_init__".split())
+RUNS_TEXT = _words("eval exec compile __import__")
+REACHES = _words("open globals locals vars setattr delattr dir id hash input breakpoint memoryview exit quit help")
+DUNDER_NAMES = _words("__name__ __all__ __doc__")
+DUNDER_ATTRIBUTES = _words("__name__ __version__ __doc__ __init__ __post_init__")
 
-TORCH = frozenset(
-    """
+TORCH = _words("""
     Tensor Size dtype device autograd.Function autograd.function.once_differentiable autograd.function.FunctionCtx
     empty empty_like empty_strided zeros zeros_like ones ones_like full full_like
     float16 half bfloat16 float32 float float64 double int8 int16 short int32 int int64 long uint8 uint16 uint32 bool
@@ -39,16 +42,12 @@ TORCH = frozenset(
     amp.custom_fwd amp.custom_bwd cuda.amp.custom_fwd cuda.amp.custom_bwd
     distributed.tensor distributed.tensor.DTensor distributed.tensor.DTensor.from_local distributed.tensor.distribute_tensor
     nn nn.Module nn.Parameter
-    """.split()
-)
-TRITON = frozenset(
-    """
+    """)
+TRITON = _words("""
     jit cdiv next_power_of_2 language constexpr_function __version__ runtime.driver.active.utils.get_device_properties
-    """.split()
-)
+    """)
 # Attributes of tensors, contexts, device properties and plain containers that compute no answer.
-ATTRIBUTES = frozenset(
-    """
+ATTRIBUTES = _words("""
     shape stride size dim ndim numel nelement element_size itemsize dtype device type is_cuda is_contiguous contiguous view view_as
     reshape flatten unflatten expand expand_as transpose t T mT permute movedim squeeze unsqueeze narrow split chunk unbind to float
     half bfloat16 double clone detach copy_ zero_ fill_ new_empty new_zeros new_ones new_full data_ptr storage_offset requires_grad
@@ -61,6 +60,5 @@ ATTRIBUTES = frozenset(
     count bit_length is_integer
     register_parameter register_buffer parameters weight bias
     device_mesh placements to_local from_local value
-    """.split()
-)
+    """)
 JIT_DECORATORS = frozenset({"triton.jit", "triton.constexpr_function"})

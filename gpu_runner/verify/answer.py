@@ -25,7 +25,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that came back from one case. ``launched``, ``computed`` and the rest are the child's word; the values speak for themselves."""
+    """All that came back from one case. What it says of launches and operators is the child's word; the values speak."""
 
     runs: dict[str, dict[str, Value]]  # first, second, interleaved, ... -> label -> value
     launched: dict[str, int]

@@ -22,8 +22,8 @@ class Floor:
     smallest: float  # half the distance between the smallest numbers of the dtype
 
 
-# Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element may be off by
-# one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
+# Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element
+# may be off by one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
 FLOORS: dict[torch.dtype, Floor] = {
     torch.float64: Floor(1e-12, 4e-12, 2e-11, 0.0),
     torch.float32: Floor(1.5e-6, 5e-6, 2e-5, 2.0**-149),
@@ -34,7 +34,7 @@ FLOORS: dict[torch.dtype, Floor] = {
 
 @dataclass(frozen=True)
 class Truth:
-    """What a value is held against: the float64 truth, the reference in its own dtype, and an absolute error that rounding explains."""
+    """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains."""
 
     exact: torch.Tensor
     own: torch.Tensor
@@ -75,7 +75,7 @@ def compare(got: torch.Tensor, truth: Truth) -> Comparison:
 def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
     """Give the absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
 
-    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of its elements.
+    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it.
     """
     if own_input <= 0.0:
         return 0.0

@@ -76,7 +76,11 @@ def _death(error: ChildDied) -> tuple[Status, str | None, str]:
     if error.signal in _WILD_SIGNALS:
         return Status.out_of_bounds, None, "The kernel read or wrote memory that is not there, and the process crashed."
     if error.signal == signal.SIGSYS:
-        return Status.cheating, "forbidden system call", "The candidate made a system call that a kernel has no use for."
+        return (
+            Status.cheating,
+            "forbidden system call",
+            "The candidate made a system call that a kernel has no use for.",
+        )
     if error.exit_code is not None:
         return Status.cheating, "ends the process", f"The candidate ended its process (exit code {error.exit_code})."
     return Status.launch_error, None, f"The candidate's process was killed: {_short(str(error))}."

@@ -58,15 +58,18 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
     return grads
 
 
-def lay(tensor: torch.Tensor, layout: str, poison: float | int | None = None) -> Laid:
-    """Put a tensor into a guarded buffer; with ``apart`` there is a gap after each of its rows. An expanded tensor stays one number."""
+def lay(tensor: torch.Tensor, layout: str, beyond: int | None = None) -> Laid:
+    """Put a tensor into a guarded buffer; with ``apart`` there is a gap after each row. An expanded tensor stays one number.
+
+    ``beyond`` stands in the guards of whole numbers: one that is no valid index.
+    """
     if tensor.dim() and tensor.numel() > 1 and not any(tensor.stride()):
-        one = lay(tensor.flatten()[0].clone(), "dense", poison)
+        one = lay(tensor.flatten()[0].clone(), "dense", beyond)
         return Laid(one.raw, tuple(tensor.shape), (0,) * tensor.dim(), one.offset)
     shape = tuple(tensor.shape)
     stride = _strides(shape, ROW_GAP if layout == "apart" and len(shape) > 1 else 0)
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if tensor.numel() else 0
-    raw = torch.full((span + 2 * GUARD_ELEMENTS,), _poison(tensor.dtype, poison), dtype=tensor.dtype)
+    raw = torch.full((span + 2 * GUARD_ELEMENTS,), _guard(tensor.dtype, beyond), dtype=tensor.dtype)
     laid = Laid(raw, shape, stride, GUARD_ELEMENTS)
     laid.view().copy_(tensor)
     return laid
@@ -83,12 +86,12 @@ def _strides(shape: tuple[int, ...], gap: int) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def _poison(dtype: torch.dtype, poison: float | int | None) -> float | int | bool:
+def _guard(dtype: torch.dtype, beyond: int | None) -> float:
     if dtype.is_floating_point:
         return math.nan
     if dtype == torch.bool:
         return True
-    return min(int(poison or 0), torch.iinfo(dtype).max)
+    return min(beyond or 0, int(torch.iinfo(dtype).max))
 
 
 def _make(spec: InputSpec, case: Case, stream: torch.Generator) -> torch.Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from gpu_runner.contracts.envelope import Isolation, Limits, RunnerError
+from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
@@ -21,7 +21,7 @@ from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.proof import Proof, make_call
-from gpu_runner.verify.screen import screen
+from gpu_runner.verify.screen import screen, tops_under
 from gpu_runner.verify.sizes import Case, plan_cases
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -69,8 +69,12 @@ def judge(request: VerifyRequest, context: Context, *, screened: bool = True) ->
     except ProblemError as error:
         message = f"{error.message}. {error.cure or ''}".strip()
         return _refused(frame, "problem", message, error.line)
+    try:
+        own = _own_packages(request.candidate, context.folder)
+    except ScratchError as error:
+        return _refused(frame, "files", str(error))
     if screened:
-        objection = screen(request.candidate)
+        objection = screen(request.candidate, own)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
@@ -115,9 +119,7 @@ def _prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Pr
             if proof is not None:
                 proofs.append(proof)
         if not proofs:
-            dropped = oracle.dropped
-            reason = str(dropped) if dropped else "there is not enough memory for it"
-            raise BadProblem(f"the reference does not run: {reason}", *(dropped and (dropped.line, dropped.log) or ()))
+            raise oracle.reason()
         return proofs
 
 
@@ -145,13 +147,28 @@ def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: Context) 
 
 def _session(candidate: CandidateSource, context: Context) -> Session:
     files = {file.path: file.text for file in candidate.files}
-    tree = None
-    if candidate.tree is not None:
-        if Path(candidate.tree).name != candidate.tree:
-            raise ScratchError(f"{candidate.tree} is not the name of a file beside the request")
-        tree = context.folder / candidate.tree
+    tree = None if candidate.tree is None else _tree(candidate, context.folder)
     roots = candidate.import_roots
     return Session("candidate", context.limits, context.require, files=files, tree=tree, import_roots=roots)
+
+
+def _own_packages(candidate: CandidateSource, folder: Path) -> frozenset[str]:
+    """Give the top-level modules of the tree that the candidate lies in."""
+    if candidate.tree is None:
+        return frozenset()
+    try:
+        with tarfile.open(_tree(candidate, folder)) as archive:
+            names = archive.getnames()
+    except (OSError, tarfile.TarError) as error:
+        raise ScratchError(f"the tree cannot be read: {error}") from error
+    return frozenset(tops_under(names, candidate.import_roots))
+
+
+def _tree(candidate: CandidateSource, folder: Path) -> Path:
+    name = candidate.tree or ""
+    if not name or Path(name).name != name:
+        raise ScratchError(f"{name!r} is not the name of a file beside the request")
+    return folder / name
 
 
 def _one_case(trial: _Trial, session: Session, proof: Proof) -> None:

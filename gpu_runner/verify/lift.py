@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_map
 _LIFTED = (torch.float32, torch.bfloat16, torch.float16)
 
 
-class _Lift(TorchDispatchMode):
+class _Lift(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
     """Rewrites every dtype argument, and every operand, of a smaller floating dtype to float64.
 
     It sits below autograd, so the gradient's own casts are lifted in the same way.

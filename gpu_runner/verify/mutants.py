@@ -27,10 +27,7 @@ def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
     """Give every trivial answer that no case would reject."""
     labels = dict.fromkeys(label for proof in proofs for label, item in proof.expected().items() if item is not None)
     return [
-        Survivor(name, label)
-        for label in labels
-        for name, make in MUTANTS.items()
-        if _survives(make, label, proofs)
+        Survivor(name, label) for label in labels for name, make in MUTANTS.items() if _survives(make, label, proofs)
     ]
 
 

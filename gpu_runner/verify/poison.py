@@ -29,7 +29,8 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 def bits_equal(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Say whether two tensors hold the same bits, NaN and negative zero included."""
-    return left.dtype == right.dtype and left.shape == right.shape and torch.equal(bits(left), bits(right))
+    same_form = left.dtype == right.dtype and left.shape == right.shape
+    return same_form and bool(torch.equal(bits(left), bits(right)))
 
 
 def fill_unwritten(flat: torch.Tensor) -> None:

@@ -19,6 +19,7 @@ class Form:
 
     name: str  # reference or kernelbench
     order: tuple[str, ...]  # parameters, or positional inputs of a module
+    keywords: tuple[str, ...] = ()  # those of ``order`` that are passed by name
     parameters: tuple[str, ...] = ()  # of a module
     init: tuple[Any, ...] = ()  # what a module is built with
     mutates: tuple[str, ...] = ()
@@ -78,6 +79,7 @@ def make_call(proof: Proof, **more: Any) -> Call:
     call.meta = {
         "form": proof.form.name,
         "order": list(proof.form.order),
+        "keywords": list(proof.form.keywords),
         "parameters": list(proof.form.parameters),
         "mutates": list(proof.form.mutates),
         "scalars": dict(proof.scalars),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -29,7 +29,7 @@ class Objection:
 
 def screen(candidate: CandidateSource, own: frozenset[str] = frozenset()) -> Objection | None:
     """Give the first objection to the screened files; ``own`` are the top-level names of the tree that the candidate lies in."""
-    local = own | {_top(file, candidate.import_roots) for file in candidate.files}
+    local = own | tops_under([file.path for file in candidate.files], candidate.import_roots)
     wanted = set(candidate.screened) or {file.path for file in candidate.files}
     for file in candidate.files:
         if file.path not in wanted or not file.path.endswith(".py"):
@@ -38,6 +38,22 @@ def screen(candidate: CandidateSource, own: frozenset[str] = frozenset()) -> Obj
         if objection is not None:
             return objection
     return None
+
+
+def tops_under(paths: Iterable[str], roots: tuple[str, ...]) -> set[str]:
+    """Give the top-level modules that files have when these folders are on the path.
+
+    A snapshot's files may lie in one more folder, so a root counts wherever it stands among the first two.
+    """
+    wanted = [PurePosixPath(root).parts for root in roots]
+    tops = set()
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        for root in wanted:
+            for start in (0, 1):
+                if parts[start : start + len(root)] == root and len(parts) > start + len(root):
+                    tops.add(parts[start + len(root)].removesuffix(".py"))
+    return {top for top in tops if top.isidentifier()} - allowed.REACHING - allowed.MODULES
 
 
 def screen_text(file: SourceFile, local: frozenset[str]) -> Objection | None:
@@ -86,7 +102,9 @@ class _Screen:
                 self.defined |= {name for item in node.body for name in _targets(item)}
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _root(node) in ("self", "ctx"):
                 self.defined.add(node.attr)
-            elif isinstance(node, _FUNCTIONS) and any(self._dotted(d) in allowed.JIT_DECORATORS for d in _decorators(node)):
+            elif isinstance(node, _FUNCTIONS) and any(
+                self._dotted(d) in allowed.JIT_DECORATORS for d in _decorators(node)
+            ):
                 self.in_kernel |= {id(child) for child in ast.walk(node)}
         self.top_level = {name for item in self.tree.body for name in _targets(item)}
 
@@ -127,14 +145,16 @@ class _Screen:
             self.ours.add(alias.asname or alias.name)
 
     def _module(self, node: ast.AST, name: str) -> Objection | None:
-        top = name.split(".")[0]
+        top = name.partition(".")[0]
         if top in allowed.REACHING:
             return self._say(node, "reaches outside", f"It imports `{name}`.", Status.cheating)
         good = name in allowed.MODULES or name in allowed.FROM_ONLY or top in self.local
         good = good or name.startswith(allowed.MODULE_PREFIXES)
         if good or name.startswith("torch."):  # what is used of torch is looked at name by name
             return None
-        return self._say(node, "unknown module", f"It imports `{name}`, which is none of the modules that kernels need.")
+        return self._say(
+            node, "unknown module", f"It imports `{name}`, which is none of the modules that kernels need."
+        )
 
     def _full_name(self, node: ast.AST, full: str) -> Objection | None:
         """Hold a complete dotted name against the tables."""
@@ -142,7 +162,9 @@ class _Screen:
         if top in allowed.FROM_ONLY and rest not in allowed.FROM_ONLY[top]:
             return self._say(node, "unknown module", f"`{full}` is nothing that a kernel needs.")
         if top == "torch" and rest not in allowed.TORCH:
-            return self._say(node, "torch operator", f"`{full}` is not among the parts of torch that a candidate may use.")
+            return self._say(
+                node, "torch operator", f"`{full}` is not among the parts of torch that a candidate may use."
+            )
         if top == "triton" and not rest.startswith("language") and rest not in allowed.TRITON:
             return self._say(node, "triton", f"`{full}` is not among the parts of Triton that a candidate may use.")
         if any(part.startswith("_") and part not in allowed.DUNDER_ATTRIBUTES for part in rest.split(".")):
@@ -158,7 +180,9 @@ class _Screen:
             yield from self._call(node)
         elif isinstance(node, ast.Try | ast.TryStar):
             if not all(_is_import_only(item) for item in _bodies(node)):
-                yield self._say(node, "try around code", "A `try` stands around more than imports: it could hide a fallback.")
+                yield self._say(
+                    node, "try around code", "A `try` stands around more than imports: it could hide a fallback."
+                )
         elif isinstance(node, ast.Global | ast.Nonlocal):
             yield self._say(node, "remembers between calls", "`global` and `nonlocal` keep state between calls.")
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
@@ -208,7 +232,9 @@ class _Screen:
             yield self._say(node, "runs code from text", "A class is made by `type`.")
         is_sum = isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and id(node) not in self.in_kernel
         if is_sum and not _sums_first_dimension(node, self._dotted(node.func) is not None):
-            yield self._say(node, "torch operator", "`sum` may only add up partial buffers along their first dimension.")
+            yield self._say(
+                node, "torch operator", "`sum` may only add up partial buffers along their first dimension."
+            )
 
     def _function(self, node: ast.FunctionDef) -> Iterator[Objection]:
         defaults = [*node.args.defaults, *(item for item in node.args.kw_defaults if item is not None)]
@@ -218,7 +244,9 @@ class _Screen:
         for decorator in _decorators(node):
             cached = self._dotted(decorator) in ("functools.cache", "functools.lru_cache")
             if cached and (node.args.args or node.args.posonlyargs or node.args.kwonlyargs or node.args.vararg):
-                yield self._say(decorator, "remembers between calls", "Only a function without parameters may be cached.")
+                yield self._say(
+                    decorator, "remembers between calls", "Only a function without parameters may be cached."
+                )
 
     def _stores(self, node: ast.AST) -> Iterator[Objection]:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -232,15 +260,20 @@ class _Screen:
             if root in self.modules or root in self.top_level:
                 yield self._say(node, "remembers between calls", f"It writes into `{root}`, which outlives a call.")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) in self.top_level:
-            if node.func.attr in ("append", "extend", "update", "setdefault", "pop", "insert", "copy_", "fill_", "zero_"):
-                yield self._say(node, "remembers between calls", f"It changes `{_root(node.func)}`, which outlives a call.")
-
-
-def _top(file: SourceFile, roots: tuple[str, ...]) -> str:
-    for root in roots:
-        if root not in ("", ".") and file.path.startswith(root.rstrip("/") + "/"):
-            return PurePosixPath(file.path[len(root.rstrip("/")) + 1 :]).parts[0].removesuffix(".py")
-    return PurePosixPath(file.path).parts[0].removesuffix(".py")
+            if node.func.attr in (
+                "append",
+                "extend",
+                "update",
+                "setdefault",
+                "pop",
+                "insert",
+                "copy_",
+                "fill_",
+                "zero_",
+            ):
+                yield self._say(
+                    node, "remembers between calls", f"It changes `{_root(node.func)}`, which outlives a call."
+                )
 
 
 def _targets(item: ast.stmt) -> Iterator[str]:

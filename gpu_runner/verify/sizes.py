@@ -95,8 +95,7 @@ def plan_cases(
     cases: list[Case] = []
     recipes = [recipe for recipe in RECIPES if not quick or recipe.name in QUICK]
     for recipe in recipes:
-        for dtype in _dtypes_of(recipe, dtypes):
-            cases.append(_odd(problem, recipe, dtype, workloads[0], draw()))
+        cases += [_odd(problem, recipe, dtype, workloads[0], draw()) for dtype in _dtypes_of(recipe, dtypes)]
     if not quick:
         cases += _wide(problem, dtypes, workloads[0], draw)
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
@@ -193,9 +192,13 @@ def _measured(
         sizes = _scaled(problem, dict(workload.sizes)) if interpreted else dict(workload.sizes)
         wanted = (workload.dtype,) if workload.dtype else dtypes
         # A GPU proves the full size once, in the dtype that is measured; the small sizes prove the other ones.
-        at_size = wanted if interpreted or len(wanted) == 1 else tuple(d for d in wanted if d == "bfloat16") or wanted[:1]
+        at_size = (
+            wanted if interpreted or len(wanted) == 1 else tuple(d for d in wanted if d == "bfloat16") or wanted[:1]
+        )
         cases += [
-            Case("workload", tuple(sizes.items()), dtype, draw(), workload.scalars, plain_init=place == 0, measured=True)
+            Case(
+                "workload", tuple(sizes.items()), dtype, draw(), workload.scalars, plain_init=place == 0, measured=True
+            )
             for place, dtype in enumerate(at_size)
         ]
     return cases

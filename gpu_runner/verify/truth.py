@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from gpu_runner.buffers import Buffer
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Reply, Session
@@ -51,9 +51,10 @@ class Oracle:
         except ChildError as error:
             raise BadProblem(f"the problem cannot be loaded: {error}", error.line, error.log) from error
         if problem.form != "kernelbench":
-            return cls(problem, session, Form("reference", problem.parameters, mutates=problem.mutates), {})
+            form = Form("reference", problem.parameters, _keyword_only(problem.source), mutates=problem.mutates)
+            return cls(problem, session, form, {})
         names = tuple(reply.meta["parameters"])
-        form = Form("kernelbench", (), names, tuple(reply.meta["init"]))
+        form = Form("kernelbench", (), (), names, tuple(reply.meta["init"]))
         held = dict(zip(names, _torch(reply), strict=True))
         return cls(problem, session, form, held, tuple(reply.meta["trained"]))
 
@@ -77,6 +78,12 @@ class Oracle:
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
         return None
+
+    def reason(self) -> BadProblem:
+        """Give why no case was left."""
+        if self.dropped is None:
+            return BadProblem("the reference does not run: there is not enough memory for it")
+        return BadProblem(f"the reference does not run: {self.dropped}", self.dropped.line, self.dropped.log)
 
     def _asked(self, case: Case) -> Proof:
         """Make the inputs of a case."""
@@ -133,6 +140,13 @@ class Oracle:
         return replace(proof, gradients={name: _with_natural(item, name, proof) for name, item in found.items()})
 
 
+def _keyword_only(source: str) -> tuple[str, ...]:
+    functions = [
+        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "reference"
+    ]
+    return tuple(argument.arg for function in functions for argument in function.args.kwonlyargs)
+
+
 def _beyond(spec: InputSpec, case: Case) -> int | None:
     high = case.size_of.get(spec.high) if isinstance(spec.high, str) else spec.high
     return None if high is None else int(high)
@@ -187,8 +201,4 @@ def _with_natural(item: Expected | None, name: str, proof: Proof) -> Expected | 
 
 
 def _torch(reply: Reply) -> list[torch.Tensor]:
-    return [_from_buffer(buffer) for buffer in reply.tensors]
-
-
-def _from_buffer(buffer: Buffer) -> torch.Tensor:
-    return buffer.to_torch()
+    return [buffer.to_torch() for buffer in reply.tensors]

@@ -14,18 +14,18 @@ from gpu_runner.verify.poison import GUARD_ELEMENTS, fill_unwritten, unwritten
 
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data, and the sum of partial buffers: they compute no answer.
-_MOVES = frozenset(
-    """
-    _local_scalar_dense _reshape_alias _to_copy _unsafe_view alias arange as_strided cat chunk clone constant_pad_nd copy_ detach
-    diagonal expand fill_ full full_like is_same_size lift_fresh narrow new_full new_ones new_zeros ones ones_like permute resize_
-    scalar_tensor select set_ slice split split_with_sizes squeeze stack t transpose unbind unfold unsqueeze view view_as zero_ zeros
-    zeros_like record_stream is_pinned _has_compatible_shallow_copy_type lift_fresh_copy lift _conj _neg_view
-    """.split()
-)
+_MOVE_NAMES = """
+    _conj _has_compatible_shallow_copy_type _local_scalar_dense _neg_view _reshape_alias _to_copy _unsafe_view
+    alias arange as_strided cat chunk clone constant_pad_nd copy_ detach diagonal expand fill_ full full_like
+    is_pinned is_same_size lift lift_fresh lift_fresh_copy narrow new_full new_ones new_zeros ones ones_like
+    permute record_stream resize_ scalar_tensor select set_ slice split split_with_sizes squeeze stack t
+    transpose unbind unfold unsqueeze view view_as zero_ zeros zeros_like
+"""
+_MOVES = frozenset(_MOVE_NAMES.split())
 _SUMS = frozenset({"sum"})
 
 
-class Watch(TorchDispatchMode):
+class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
     """Sees every operator that torch runs, and every kernel launch, while it is entered.
 
     ``root`` is the folder of the candidate's files: what torch computes is held against it only where code of these asked for it.
@@ -81,7 +81,9 @@ class Watch(TorchDispatchMode):
     def broken_guards(self) -> int:
         """Count the buffers beyond whose ends something was written."""
         return sum(
-            not all(bool(unwritten(raw[part]).all()) for part in (slice(0, GUARD_ELEMENTS), slice(-GUARD_ELEMENTS, None)))
+            not all(
+                bool(unwritten(raw[part]).all()) for part in (slice(0, GUARD_ELEMENTS), slice(-GUARD_ELEMENTS, None))
+            )
             for raw, _ in self._guards
         )
 
