@@ -19,6 +19,7 @@ from workers.contracts import (
 )
 from workers.runtime import current
 from workers.store import deliveries, lifecycle, reviews, submission
+from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
 from workers.store.views import view
@@ -38,6 +39,7 @@ __all__ = [
     "release_delivery",
     "retry",
     "submit",
+    "submitted_since",
 ]
 
 
@@ -125,6 +127,13 @@ def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
     with current().database.read() as session:
         jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
         return tuple(view(session, job) for job in jobs)
+
+
+def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:
+    """Give who started a repository's jobs since a time, and when, oldest first; times are seconds since the epoch."""
+    query = select(Job).where(Job.repository == repository, Job.created_at >= since).order_by(Job.id)
+    with current().database.read() as session:
+        return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
 
 
 def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:
