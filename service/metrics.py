@@ -15,3 +15,8 @@ PUBLISH_SECONDS = Histogram(
     "kernelsmith_publish_seconds", "Time that one update took.", ["kind"], buckets=(0.1, 0.3, 1, 3, 10, 30)
 )
 LOOP_FAULTS = Counter("kernelsmith_loop_faults", "Errors that reached the top of a background loop.", ["loop"])
+DELIVERY_SECONDS = Histogram(
+    "kernelsmith_delivery_seconds",
+    "Time from the webhook to the end of handling.",
+    buckets=(0.3, 1, 3, 10, 30, 100, 300, 1000, 3600),
+)

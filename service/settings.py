@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     publisher_threads: int = Field(default=2, ge=0, le=32)
     delivery_threads: int = Field(default=2, ge=0, le=32)
     poll_s: float = Field(default=1.0, gt=0)  # how often is looked for work that nothing announced
-    publish_lease_s: float = Field(default=60.0, ge=5)  # how long a piece of work is held before another may take it
+    publish_lease_s: float = Field(default=60.0, ge=1)  # how long an update is held before another thread may take it
+    delivery_lease_s: float = Field(default=180.0, ge=1)  # the same of a delivery, which may fetch a whole repository
     snapshot_limit_mib: int = Field(default=128, ge=1)
     log_level: str = "INFO"
 

@@ -19,9 +19,15 @@ class GitHubClient:
 
     def __init__(self, session: Session, full_name: str, deadline_s: float | None = None) -> None:
         self.full_name = full_name
+        self._session = session
+        self._deadline_s = deadline_s
         self.repository = RepositoryReads(session, full_name, deadline_s)
         self.conversation = Conversation(session, full_name, deadline_s)
         self.pulls = Pulls(session, full_name, deadline_s)
         self.git = GitData(session, full_name, deadline_s)
         self.checks = Checks(session, full_name, deadline_s)
         self.snapshots = Snapshots(session, full_name, deadline_s)
+
+    def of(self, full_name: str) -> GitHubClient:
+        """Give a client for another repository with the same credentials; an App's see only the public ones."""
+        return GitHubClient(self._session, full_name, self._deadline_s)

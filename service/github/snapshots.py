@@ -12,7 +12,7 @@ from service.github.session import RepositoryCalls
 
 CONNECT_S = 10.0
 READ_S = 30.0
-WHOLE_S = 180.0
+WHOLE_S = 120.0  # less than the lease of a delivery
 CHUNK_BYTES = 1 << 20
 
 

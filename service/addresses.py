@@ -1,0 +1,32 @@
+"""Addresses that the bot's comments and checks point to. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from service.conversation.links import Links
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the service and GitHub are seen by people; both without a slash at the end."""
+
+    public_url: str
+    html_url: str
+
+    def job(self, job_id: str) -> str:
+        """Give the address of a job's page."""
+        return f"{self.public_url}/jobs/{quote(job_id, safe='')}"
+
+    def links(self, job_id: str, repository: str, bot_login: str) -> Links:
+        """Give what the bot's texts about a job point to."""
+        return Links(self.job(job_id), f"{self.html_url}/{repository}", bot_login)
+
+    def pull(self, repository: str, number: int) -> str:
+        """Give the address of a pull request."""
+        return f"{self.html_url}/{repository}/pull/{number}"
+
+    def raw(self, repository: str, sha: str) -> str:
+        """Give the root under which the files of a commit can be seen as images."""
+        return f"{self.html_url}/{repository}/raw/{sha}"

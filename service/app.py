@@ -1,0 +1,140 @@
+"""The application: every part of the service put together, with the threads that live as long as it does."""
+
+from __future__ import annotations
+
+import socket
+import urllib.parse
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from service.addresses import Addresses
+from service.deliveries import DeliveryProcessor
+from service.dispatch.desk import Desk
+from service.dispatch.routing import handles
+from service.github import GitHubClients
+from service.health import Health, health_router
+from service.loops import Loop, Loops, Wake
+from service.pages import Pages, pages_router
+from service.publisher import Publisher
+from service.settings import Settings, checked
+from service.webhook import Intake, webhook_router
+from workers import artifacts, inbox, outbox
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the service is made of; tests step the processor and the publisher by hand."""
+
+    settings: Settings
+    clients: GitHubClients
+    desk: Desk
+    processor: DeliveryProcessor
+    publisher: Publisher
+    wake_deliveries: Wake
+    wake_updates: Wake
+
+
+def make_parts(settings: Settings) -> Parts:
+    """Put the service together, without any thread or route.
+
+    Raises:
+        ConfigurationError: the settings do not let it start.
+    """
+    checked(settings)
+    clients = GitHubClients(settings)
+    addresses = Addresses(settings.public_url, settings.html_url)
+    worker = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    desk = Desk(
+        inbox=inbox,
+        clients=clients,
+        put_artifact=artifacts.put,
+        addresses=addresses,
+        html_host=urllib.parse.urlsplit(settings.html_url).netloc,
+        snapshot_limit_bytes=settings.snapshot_limit_mib << 20,
+        work_s=settings.delivery_lease_s,
+    )
+    return Parts(
+        settings,
+        clients,
+        desk,
+        DeliveryProcessor(inbox, desk, worker, settings.delivery_lease_s),
+        Publisher(outbox, clients, addresses, artifacts.get, worker, settings.publish_lease_s),
+        Wake(),
+        Wake(),
+    )
+
+
+def make_loops(parts: Parts) -> Loops:
+    """Give the background threads, not started."""
+    settings = parts.settings
+
+    def handle() -> bool:
+        busy = parts.processor.step()
+        if busy:
+            parts.wake_updates.ring()
+        return busy
+
+    deliveries = [
+        Loop(f"deliveries-{n}", handle, parts.wake_deliveries, settings.poll_s)
+        for n in range(settings.delivery_threads)
+    ]
+    publishers = [
+        Loop(f"publisher-{n}", parts.publisher.step, parts.wake_updates, settings.poll_s)
+        for n in range(settings.publisher_threads)
+    ]
+    return Loops([*deliveries, *publishers])
+
+
+def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
+    """Give the application; its threads start and end with it.
+
+    Raises:
+        ConfigurationError: the settings do not let it start.
+    """
+    parts = parts or make_parts(settings)
+    loops = make_loops(parts)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        loops.start()
+        log.info("started", api_url=settings.api_url, public_url=settings.public_url)
+        try:
+            yield
+        finally:
+            late = await run_in_threadpool(loops.stop)
+            parts.clients.close()
+            log.info("stopped", late=late)
+
+    app = FastAPI(title="Kernelsmith", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    record = inbox.record_delivery
+    app.include_router(webhook_router(Intake(settings.secrets(), handles, record, parts.wake_deliveries.ring)))
+    app.include_router(health_router(_health(parts, loops)))
+    app.include_router(pages_router(_pages(parts)))
+    return app
+
+
+def _health(parts: Parts, loops: Loops) -> Health:
+    def github() -> tuple[bool, str]:
+        found = parts.clients.check()
+        return found.ok, found.detail
+
+    return Health(inbox.ready, github, loops.dead, inbox.counts, parts.clients.limits.remaining)
+
+
+def _pages(parts: Parts) -> Pages:
+    password = parts.settings.pages_password
+    return Pages(
+        inbox.recent_jobs,
+        inbox.get_job,
+        artifacts.get,
+        parts.desk.addresses,
+        password.get_secret_value() if password is not None else None,
+    )

@@ -1,0 +1,139 @@
+"""Stored deliveries become commands and decisions: one a step, tried again with growing pauses, never lost in silence."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from service.dispatch.desk import Desk
+from service.dispatch.payloads import MalformedPayloadError
+from service.dispatch.routing import route
+from service.github import GitHubError, TransientError
+from service.metrics import DELIVERIES, DELIVERY_SECONDS
+
+FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
+TRANSIENT_TRIES = 200  # of GitHub's outages and rate limits: more than a day
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 600.0
+
+log = structlog.get_logger(__name__)
+
+
+class Delivery(Protocol):
+    """A delivery that was claimed."""
+
+    @property
+    def delivery_id(self) -> str:
+        """Give GitHub's id."""
+        ...
+
+    @property
+    def event(self) -> str:
+        """Give the event's name."""
+        ...
+
+    @property
+    def payload(self) -> bytes:
+        """Give the body."""
+        ...
+
+    @property
+    def tries(self) -> int:
+        """Give how often it was claimed, this time too."""
+        ...
+
+    @property
+    def received_at(self) -> float:
+        """Give when it came, as Unix time."""
+        ...
+
+
+class DeliveryStore(Protocol):
+    """Where deliveries are kept."""
+
+    def claim_delivery(self, worker: str, lease_s: float) -> Delivery | None:
+        """Take the next delivery."""
+        ...
+
+    def finish_delivery(self, delivery_id: str, outcome: str) -> bool:
+        """Mark it as handled."""
+        ...
+
+    def release_delivery(self, delivery_id: str, error: str, retry_at: float) -> bool:
+        """Put it back."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeliveryProcessor:
+    """Handles deliveries, one a step."""
+
+    store: DeliveryStore
+    desk: Desk
+    worker: str
+    lease_s: float
+    clock: Callable[[], float] = time.time
+
+    def step(self) -> bool:
+        """Handle one delivery; False where there is none."""
+        claimed = self.store.claim_delivery(f"{self.worker}/{threading.get_ident()}", self.lease_s)
+        if claimed is None:
+            return False
+        with structlog.contextvars.bound_contextvars(
+            delivery_id=claimed.delivery_id, github_event=claimed.event, tries=claimed.tries
+        ):
+            outcome = self._settle(claimed)
+        DELIVERIES.labels(event=claimed.event, outcome=outcome).inc()
+        DELIVERY_SECONDS.observe(max(0.0, self.clock() - claimed.received_at))
+        return True
+
+    def _settle(self, claimed: Delivery) -> str:
+        try:
+            outcome = handle(self.desk, claimed.event, claimed.payload)
+        except MalformedPayloadError as error:
+            log.error("delivery_malformed", error=str(error))
+            self.store.finish_delivery(claimed.delivery_id, f"malformed: {error}")
+            return "malformed"
+        except TransientError as error:
+            return self._again(claimed, error, error.retry_after_s, TRANSIENT_TRIES)
+        except GitHubError as error:
+            return self._again(claimed, error, 0.0, FAULT_TRIES)
+        except Exception as error:  # the boundary of deliveries: one of them must not stop the others
+            log.exception("delivery_fault")
+            return self._again(claimed, error, 0.0, FAULT_TRIES)
+        self.store.finish_delivery(claimed.delivery_id, outcome)
+        log.info("delivery_handled", outcome=outcome)
+        return "handled"
+
+    def _again(self, claimed: Delivery, error: Exception, retry_after_s: float, most_tries: int) -> str:
+        text = f"{type(error).__name__}: {error}"
+        if claimed.tries >= most_tries:
+            log.error("delivery_given_up", error=text, cure="have the command given again")
+            self.store.finish_delivery(claimed.delivery_id, f"error: {text}")
+            return "error"
+        pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** (claimed.tries - 1), LONGEST_PAUSE_S))
+        log.warning("delivery_postponed", error=text, pause_s=pause_s)
+        self.store.release_delivery(claimed.delivery_id, text, self.clock() + pause_s)
+        return "postponed"
+
+
+def handle(desk: Desk, event: str, body: bytes) -> str:
+    """Handle one payload; give what came of it in a few words.
+
+    Raises:
+        MalformedPayloadError: it is not what GitHub documents.
+    """
+    try:
+        payload: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise MalformedPayloadError("it is no JSON") from error
+    if not isinstance(payload, dict):
+        raise MalformedPayloadError("it is no object")
+    handler = route(event, str(payload.get("action") or ""))
+    return "nothing to do" if handler is None else handler(desk, payload)

@@ -1,0 +1,1 @@
+"""From what happened on GitHub to what the production is asked: commands, decisions, and the replies to both."""

@@ -1,0 +1,91 @@
+"""What those who carry out commands work with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from service.addresses import Addresses
+from service.github import GitHubClient, GitHubClients
+from service.github.credentials import Purpose
+from workers.contracts import (
+    Decision,
+    DecisionResult,
+    JobRequest,
+    JobView,
+    LineComment,
+    StageName,
+    Submission,
+)
+
+WORK_SHARE = 0.9  # of a delivery's lease, after which no further request is begun
+
+
+class Inbox(Protocol):
+    """The production's inbox, as far as commands need it."""
+
+    def submit(self, request: JobRequest) -> Submission:
+        """Accept a command."""
+        ...
+
+    def decide(
+        self,
+        job_id: str,
+        stage: StageName | None,
+        sha: str,
+        decision: Decision,
+        feedback: str,
+        lines: tuple[LineComment, ...],
+        by: str,
+        key: str,
+    ) -> DecisionResult:
+        """Decide at a checkpoint."""
+        ...
+
+    def cancel(self, job_id: str, by: str) -> bool:
+        """Cancel a job."""
+        ...
+
+    def retry(self, job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
+        """Have a failed job go on, or start over."""
+        ...
+
+    def get_job(self, job_id: str) -> JobView | None:
+        """Give a job."""
+        ...
+
+    def find_jobs(
+        self, repository: str, number: int | None = None, active: bool | None = None, pull_number: int | None = None
+    ) -> tuple[JobView, ...]:
+        """Give jobs, oldest first."""
+        ...
+
+    def submitted_since(self, repository: str, since: float) -> tuple[tuple[str, float], ...]:
+        """Give who started jobs since a time, and when, both times as Unix time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One for the whole service."""
+
+    inbox: Inbox
+    clients: GitHubClients
+    put_artifact: Callable[[bytes, str], str]
+    addresses: Addresses
+    html_host: str  # whose links are followed, with its port where it has one
+    snapshot_limit_bytes: int
+    work_s: float  # how long one delivery may take before another worker may have it
+    clock: Callable[[], float] = time.time
+
+    def client(self, repository: str, installation_id: int | None) -> GitHubClient:
+        """Give a client for one delivery's work."""
+        deadline_s = time.monotonic() + self.work_s * WORK_SHARE
+        return self.clients.client(repository, installation_id, Purpose.intake, deadline_s)
+
+    def snapshot(self, github: GitHubClient, sha: str) -> str:
+        """Keep a repository as it is at a commit; give the digest of its tarball."""
+        tarball = github.snapshots.tarball(sha, self.snapshot_limit_bytes)
+        return self.put_artifact(tarball, "application/gzip")

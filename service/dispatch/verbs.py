@@ -1,0 +1,156 @@
+"""The commands about jobs that exist: status, cancel, retry, approve, revise; and help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.commands import Command
+from service.conversation import (
+    help_text,
+    reply_cancel,
+    reply_decision,
+    reply_jobs,
+    reply_no_job,
+    reply_nothing_waits,
+    reply_retry,
+    reply_unknown_job,
+    reply_which_job,
+)
+from service.dispatch.create import base
+from service.dispatch.decisions import Given, decide
+from service.dispatch.hearing import Hearing
+from service.dispatch.problem import AnswerError
+from workers.contracts import Decision, FailureCode, JobState, JobView
+
+ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The commit and the snapshot of it on which a job starts over."""
+
+    sha: str
+    snapshot: str
+
+
+def help_(_hearing: Hearing, command: Command) -> str:
+    """Explain the commands, or one of them."""
+    return help_text(command.topic)
+
+
+def status(hearing: Hearing, command: Command) -> str:
+    """Say where jobs are."""
+    jobs = _jobs(hearing, command.job)
+    if command.job is not None and not jobs:
+        return reply_unknown_job(command.job, _jobs(hearing, None))
+    return reply_jobs([(job, hearing.links(job)) for job in jobs])
+
+
+def cancel(hearing: Hearing, command: Command) -> str | None:
+    """Cancel a job; its report then says so."""
+    job = _one(hearing, command, ACTIVE)
+    if isinstance(job, str):
+        return job
+    done = hearing.desk.inbox.cancel(job.job_id, hearing.text.actor.login)
+    now = hearing.desk.inbox.get_job(job.job_id) or job
+    # Cancelled already is what this command did, when its delivery is handled a second time.
+    return None if done or now.state is JobState.cancelled else reply_cancel(now, done=False)
+
+
+def retry(hearing: Hearing, command: Command) -> str:
+    """Have a job go on that stopped."""
+    job = _one(hearing, command, (JobState.failed,))
+    if isinstance(job, str):
+        return job
+    try:
+        fresh = fresh_start(hearing, job)
+    except AnswerError as answer:
+        return answer.text
+    done = retry_job(hearing, job, fresh)
+    return reply_retry(hearing.desk.inbox.get_job(job.job_id) or job, done=done, fresh=fresh is not None)
+
+
+def retry_job(hearing: Hearing, job: JobView, fresh: Fresh | None) -> bool:
+    """Have a job go on, or start over."""
+    by = hearing.text.actor.login
+    if fresh is None:
+        return hearing.desk.inbox.retry(job.job_id, by)
+    return hearing.desk.inbox.retry(job.job_id, by, fresh.snapshot, fresh.sha)
+
+
+def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
+    """Give the commit to start over on; None where the job can go on from where it stopped.
+
+    Raises:
+        AnswerError: the branch to start from is gone.
+    """
+    if job.state is not JobState.failed:
+        return None
+    moved = job.failure is not None and job.failure.code is FailureCode.moved
+    if not moved and job.head_sha is not None:
+        return None
+    _, sha = base(hearing)
+    if not moved and sha == job.request.base_sha:
+        return None
+    return Fresh(sha, hearing.desk.snapshot(hearing.github, sha))
+
+
+def approve(hearing: Hearing, command: Command) -> str | None:
+    """Approve at a checkpoint."""
+    return _decide(hearing, command, Decision.approve)
+
+
+def revise(hearing: Hearing, command: Command) -> str | None:
+    """Have a stage done again."""
+    return _decide(hearing, command, Decision.revise)
+
+
+def _decide(hearing: Hearing, command: Command, decision: Decision) -> str | None:
+    jobs = _jobs(hearing, None)
+    waiting = [job for job in jobs if job.state is JobState.waiting]
+    if not waiting:
+        return _not_waiting(hearing, jobs, command, decision)
+    if command.sha is not None:
+        named = [job for job in waiting if job.checkpoint and (job.checkpoint.sha or "").startswith(command.sha)]
+        waiting = named or waiting
+    if len(waiting) > 1:
+        return reply_which_job(command.verb, waiting)
+    job = waiting[0]
+    sha = command.sha or (job.checkpoint.sha if job.checkpoint else None) or ""
+    given = Given(hearing.key(command), decision, sha, hearing.text.actor.login, hearing.text.given_at, command.text)
+    return reply_decision(decide(hearing.desk.inbox, job, given), decision, sha, job)
+
+
+def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, decision: Decision) -> str | None:
+    if not jobs:
+        return reply_no_job(command.verb)
+    # The store knows a decision that was made by this very command, when its delivery is handled a second time.
+    given = Given(hearing.key(command), decision, command.sha or "", hearing.text.actor.login, "", command.text)
+    result = decide(hearing.desk.inbox, jobs[0], given)
+    return reply_decision(result, decision, given.sha, jobs[0]) if result.job_id else reply_nothing_waits(jobs[0])
+
+
+def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
+    """Give the jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
+    inbox, place = hearing.desk.inbox, hearing.text.place
+    if job_id is not None:
+        job = inbox.get_job(job_id)
+        ours = job is not None and job.request.origin.repository.lower() == place.repository.lower()
+        return (job,) if job is not None and ours else ()
+    found = {job.job_id: job for job in inbox.find_jobs(place.repository, number=place.number)}
+    if place.is_pull:
+        found |= {job.job_id: job for job in inbox.find_jobs(place.repository, pull_number=place.number)}
+    return tuple(sorted(found.values(), key=lambda job: job.created_at, reverse=True))
+
+
+def _one(hearing: Hearing, command: Command, states: tuple[JobState, ...]) -> JobView | str:
+    """Give the job that a command means, or the answer where that is not clear."""
+    jobs = _jobs(hearing, command.job)
+    if command.job is not None:
+        return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))
+    fitting = [job for job in jobs if job.state in states]
+    if len(fitting) > 1:
+        return reply_which_job(command.verb, fitting)
+    if fitting or jobs:
+        return (fitting or list(jobs))[0]
+    return reply_no_job(command.verb)

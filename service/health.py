@@ -1,0 +1,102 @@
+"""Whether the service lives, whether it can work, and its numbers: /livez, /readyz, /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+CURES = {
+    "database": "check DATABASE_URL, and that the database runs and its disk is not full",
+    "redis": "check REDIS_URL, and that Redis runs",
+    "github": "check KERNELSMITH_TOKEN, or KERNELSMITH_APP_ID and KERNELSMITH_PRIVATE_KEY_PATH, and KERNELSMITH_API_URL",
+    "threads": "restart the service; its log says why a thread ended",
+}
+
+
+@dataclass(frozen=True)
+class Health:
+    """Where the answers come from."""
+
+    stores: Callable[[], Iterable[tuple[str, bool, str]]]
+    github: Callable[[], tuple[bool, str]]
+    dead_threads: Callable[[], tuple[str, ...]]
+    counts: Callable[[], dict[str, dict[str, int]]]
+    remaining: Callable[[], dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that the service needs."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def checks(health: Health) -> tuple[Check, ...]:
+    """Ask everything that the service needs; a check that fails in itself says so."""
+    found = [Check(*item) for item in _stores(health)]
+    found.append(Check("github", *health.github()))
+    dead = health.dead_threads()
+    found.append(Check("threads", not dead, f"ended: {', '.join(dead)}" if dead else "all run"))
+    return tuple(found)
+
+
+def _stores(health: Health) -> Iterable[tuple[str, bool, str]]:
+    try:
+        return tuple(health.stores())
+    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken
+        return (("database", False, type(error).__name__),)
+
+
+def health_router(health: Health) -> APIRouter:
+    """Give the routes that an operator and a monitor ask."""
+    router = APIRouter()
+
+    @router.get("/livez")
+    def live() -> Response:
+        return PlainTextResponse("alive\n")
+
+    @router.get("/readyz")
+    def ready() -> Response:
+        found = checks(health)
+        body = {
+            check.name: {"ok": check.ok, "detail": check.detail}
+            | ({} if check.ok else {"cure": CURES.get(check.name, "see the log")})
+            for check in found
+        }
+        return JSONResponse(body, status_code=200 if all(check.ok for check in found) else 503)
+
+    @router.get("/metrics")
+    def metrics() -> Response:
+        registry = CollectorRegistry()
+        registry.register(_Rows(health))
+        return Response(generate_latest(REGISTRY) + generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+class _Rows:
+    """Numbers that are read when they are asked for."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    def collect(self) -> Iterable[Metric]:
+        """Give the rows by table and state, and what is left of GitHub's rate limits."""
+        rows = GaugeMetricFamily("kernelsmith_rows", "Rows by table and state.", labels=["table", "state"])
+        for table, states in self._health.counts().items():
+            for state, count in states.items():
+                rows.add_metric([table, state], count)
+        yield rows
+        left = GaugeMetricFamily(
+            "kernelsmith_github_rate_limit_remaining", "Requests left in this hour.", labels=["credentials"]
+        )
+        for credentials, count in self._health.remaining().items():
+            left.add_metric([credentials], count)
+        yield left

@@ -1,0 +1,163 @@
+"""Jobs as the pages show them. Pure: every value is plain text, which the templates escape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from service.addresses import Addresses
+from workers.contracts import ArtifactView, Failure, JobState, JobView, StageState, TimelineEvent
+
+STATE_WORDS: dict[JobState, str] = {
+    JobState.queued: "queued",
+    JobState.running: "running",
+    JobState.waiting: "waits for a review",
+    JobState.done: "done",
+    JobState.failed: "failed",
+    JobState.cancelled: "cancelled",
+}
+STAGE_MARKS: dict[StageState, str] = {
+    StageState.pending: "○",
+    StageState.running: "◐",
+    StageState.waiting: "◇",
+    StageState.done: "●",
+    StageState.revised: "↻",
+    StageState.failed: "✕",
+    StageState.cancelled: "–",
+}
+# What may be shown in the browser from this origin; an SVG or HTML file could carry a script.
+INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+TEXT_TYPES = frozenset({"application/json", "application/x-ndjson"})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job in the list."""
+
+    job_id: str
+    title: str
+    repository: str
+    state: str
+    state_word: str
+    updated: str
+    updated_iso: str
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One attempt of a stage."""
+
+    mark: str
+    name: str
+    state: str
+    attempt: int
+    note: str
+    duration: str
+    failure: Failure | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link out of the page."""
+
+    text: str
+    url: str
+
+
+def row_of(job: JobView, now: datetime) -> Row:
+    """Give a job as a line of the list."""
+    return Row(
+        job.job_id,
+        f"{job.request.verb} {job.request.kernel}",
+        job.request.origin.repository,
+        job.state.value,
+        STATE_WORDS[job.state],
+        age(job.updated_at, now),
+        job.updated_at,
+    )
+
+
+def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
+    """Give every attempt, and the stages that are still to come."""
+    rows = [
+        StageRow(
+            STAGE_MARKS[stage.state],
+            stage.stage.value,
+            stage.state.value,
+            stage.attempt,
+            stage.note if stage.state in (StageState.running, StageState.pending) else "",
+            duration(stage.started_at, stage.ended_at, now),
+            stage.failure,
+        )
+        for stage in job.stages
+    ]
+    begun = {stage.stage for stage in job.stages}
+    rows += [StageRow("○", name.value, "to come", 0, "", "", None) for name in job.pipeline if name not in begun]
+    return tuple(rows)
+
+
+def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
+    """Give where the job can be followed on GitHub."""
+    origin = job.request.origin
+    kind = "pull" if origin.is_pull else "issues"
+    links = [
+        Link(
+            f"where it was asked, #{origin.number}", f"{addresses.html_url}/{origin.repository}/{kind}/{origin.number}"
+        )
+    ]
+    if job.pull_number is not None:
+        links.append(Link(f"pull request #{job.pull_number}", addresses.pull(origin.repository, job.pull_number)))
+    if job.head_sha is not None:
+        url = f"{addresses.html_url}/{origin.repository}/commit/{job.head_sha}"
+        links.append(Link(f"commit {job.head_sha[:10]}", url))
+    return tuple(links)
+
+
+def served_type(artifact: ArtifactView) -> tuple[str, bool]:
+    """Give the content type with which an artifact is safe to serve, and whether the browser may show it."""
+    kind = artifact.media_type.partition(";")[0].strip().lower()
+    if kind in INLINE_TYPES:
+        return kind, True
+    if kind.startswith("text/") or kind in TEXT_TYPES:
+        return "text/plain; charset=utf-8", True
+    return "application/octet-stream", False
+
+
+def events_of(job: JobView, now: datetime) -> tuple[tuple[str, TimelineEvent], ...]:
+    """Give the timeline, newest first, each with its age."""
+    return tuple((age(event.at, now), event) for event in reversed(job.timeline))
+
+
+def age(at: str | None, now: datetime) -> str:
+    """Give how long ago a time was."""
+    moment = _moment(at)
+    return f"{_words((now - moment).total_seconds())} ago" if moment is not None else ""
+
+
+def duration(start: str | None, end: str | None, now: datetime) -> str:
+    """Give how long something took, or has taken until now."""
+    began = _moment(start)
+    return _words(((_moment(end) or now) - began).total_seconds()) if began is not None else ""
+
+
+def size(count: int) -> str:
+    """Give a number of bytes as people read it."""
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+
+
+def _moment(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _words(seconds: float) -> str:
+    seconds = max(0, int(seconds))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds < 86400 else f"{seconds // 86400} d"

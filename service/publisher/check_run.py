@@ -1,0 +1,41 @@
+"""The check run on a commit of the job."""
+
+from __future__ import annotations
+
+import structlog
+
+from service.conversation.checks import check_run_output
+from service.github import ConflictError, ForbiddenError
+from service.github.checks import CheckText
+from service.publisher.publication import Publication
+from workers.contracts import CheckpointUpdate, ReportUpdate
+
+log = structlog.get_logger(__name__)
+
+
+def external_id(job_id: str, update_id: str) -> str:
+    """Give the id under which a check run is found again, and by which its re-run button finds the job."""
+    return f"{job_id}/{update_id}"
+
+
+def job_id_of(external: str) -> str | None:
+    """Give the job of a check run; None where it is none of the bot's."""
+    job_id, separator, update_id = external.partition("/")
+    return job_id if separator and job_id and update_id else None
+
+
+def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpdate) -> int | None:
+    """Make the check run, or find it; None where there is no commit yet, or where the credentials may not make one."""
+    job, checks = publication.job, publication.github.checks
+    if job.head_sha is None:
+        return None
+    output = check_run_output(update, job)
+    text = CheckText(output.title, output.summary, output.conclusion.value, publication.addresses.job(job.job_id))
+    key = external_id(job.job_id, publication.update_id)
+    try:
+        found = checks.find(job.head_sha, key)
+        return found.check_run_id if found is not None else checks.create(output.name, job.head_sha, key, text)
+    except (ForbiddenError, ConflictError) as error:
+        # Only a GitHub App can make check runs; with a plain token the comments have to do.
+        log.warning("check_run_not_made", error=str(error))
+        return None

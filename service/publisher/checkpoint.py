@@ -1,0 +1,40 @@
+"""A checkpoint: the comment that asks, the check run on its commit, the request for a review."""
+
+from __future__ import annotations
+
+import structlog
+
+from service.conversation.checkpoint import checkpoint_comment
+from service.conversation.markers import find_marker
+from service.github import ConflictError, ForbiddenError, MissingError
+from service.publisher.check_run import publish_check
+from service.publisher.comments import fold_superseded, write_once
+from service.publisher.publication import Publication
+from workers.contracts import CheckpointUpdate, Effect, ValidateSummary
+
+log = structlog.get_logger(__name__)
+
+
+def publish_checkpoint(publication: Publication, update: CheckpointUpdate) -> Effect:
+    """Ask for a review, and fold the checkpoint before it away."""
+    images = update.summary.images if isinstance(update.summary, ValidateSummary) else ()
+    body = checkpoint_comment(update, publication.job, publication.links(), publication.image_urls(images))
+    marker = find_marker(body)
+    assert marker is not None, "every comment about a job is signed"
+    comment_id = write_once(publication, marker, body)
+    fold_superseded(publication, comment_id)
+    check_run_id = publish_check(publication, update)
+    if update.decides:
+        _request_review(publication)
+    return Effect(comment_id=comment_id, check_run_id=check_run_id)
+
+
+def _request_review(publication: Publication) -> None:
+    job = publication.job
+    if job.pull_number is None:
+        return
+    try:
+        publication.github.pulls.request_review(job.pull_number, job.request.origin.author)
+    except (ConflictError, ForbiddenError, MissingError) as error:
+        # Who wrote the pull request, or is no collaborator, cannot be asked; the comment above has asked already.
+        log.info("review_not_requested", error=str(error))

@@ -1,0 +1,39 @@
+"""Which update becomes which effect: one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from service.publisher.assets import publish_assets
+from service.publisher.checkpoint import publish_checkpoint
+from service.publisher.comments import publish_report, publish_status
+from service.publisher.commit import publish_commit
+from service.publisher.publication import Publication
+from service.publisher.pull import publish_pull_request, publish_ready
+from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    CommitUpdate,
+    Effect,
+    PullRequestUpdate,
+    ReadyUpdate,
+    ReportUpdate,
+    StatusUpdate,
+)
+
+KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
+    StatusUpdate: publish_status,
+    CommitUpdate: publish_commit,
+    PullRequestUpdate: publish_pull_request,
+    AssetsUpdate: publish_assets,
+    CheckpointUpdate: publish_checkpoint,
+    ReadyUpdate: publish_ready,
+    ReportUpdate: publish_report,
+}
+
+
+def publish(publication: Publication) -> Effect:
+    """Make the effect of an update on GitHub, or find it where it was made already."""
+    update = publication.claimed.update
+    return KINDS[type(update)](publication, update)

@@ -1,0 +1,148 @@
+"""The publisher: claims an update, makes its effect, and says what came of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from service.addresses import Addresses
+from service.github import (
+    ForbiddenError,
+    GitHubClients,
+    GitHubError,
+    MissingError,
+    TransientError,
+)
+from service.github.credentials import Purpose
+from service.metrics import PUBLISH_SECONDS, UPDATES
+from service.publisher.kinds import publish
+from service.publisher.publication import GiveUpError, Publication
+from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, StatusUpdate
+
+UNSURE_TRIES = 5  # of what may be GitHub's replicas that lag behind, or a fault of ours
+LONGEST_PAUSE_S = 600.0
+LEASE_SHARE = 0.7  # of the lease, after which no further request is begun
+
+log = structlog.get_logger(__name__)
+
+
+class Outbox(Protocol):
+    """The production's outbox."""
+
+    def claim(self, worker: str, lease_s: float) -> ClaimedUpdate | None:
+        """Take the next update."""
+        ...
+
+    def complete(self, update_id: str, worker: str, effect: Effect) -> bool:
+        """Keep what publishing did."""
+        ...
+
+    def postpone(self, update_id: str, worker: str, error: str, retry_after_s: float) -> bool:
+        """Put an update back for a while."""
+        ...
+
+    def give_up(self, update_id: str, worker: str, failure: Failure) -> bool:
+        """Fail the job because an update cannot be published."""
+        ...
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Publishes updates, one a step."""
+
+    outbox: Outbox
+    clients: GitHubClients
+    addresses: Addresses
+    artifact: Callable[[str], bytes]
+    worker: str
+    lease_s: float
+
+    def step(self) -> bool:
+        """Publish one update; False where there is none."""
+        claimed = self.outbox.claim(self._name(), self.lease_s)
+        if claimed is None:
+            return False
+        kind = type(claimed.update).__name__
+        with structlog.contextvars.bound_contextvars(
+            update_id=claimed.update_id, job_id=claimed.job.job_id, kind=kind, tries=claimed.tries
+        ):
+            started_s = time.monotonic()
+            outcome = self._settle(claimed)
+            UPDATES.labels(kind=kind, outcome=outcome).inc()
+            PUBLISH_SECONDS.labels(kind=kind).observe(time.monotonic() - started_s)
+        return True
+
+    def _name(self) -> str:
+        # A lease belongs to one thread, or a slow one could complete what another has taken over.
+        return f"{self.worker}/{threading.get_ident()}"
+
+    def _settle(self, claimed: ClaimedUpdate) -> str:
+        try:
+            effect = self._effect(claimed)
+        except GiveUpError as error:
+            return self._give_up(claimed, error.failure)
+        except TransientError as error:
+            return self._postpone(claimed, error, error.retry_after_s)
+        except GitHubError as error:
+            return self._refused(claimed, error)
+        except Exception as error:  # the boundary of the publisher: one bad update must not stop the others
+            log.exception("publish_fault")
+            if claimed.tries < UNSURE_TRIES:
+                return self._postpone(claimed, error, 0.0)
+            return self._give_up(claimed, _internal(error))
+        held = self.outbox.complete(claimed.update_id, self._name(), effect)
+        log.info("published", held=held)
+        return "published" if held else "lease_lost"
+
+    def _effect(self, claimed: ClaimedUpdate) -> Effect:
+        origin = claimed.job.request.origin
+        deadline_s = time.monotonic() + self.lease_s * LEASE_SHARE
+        client = self.clients.client(origin.repository, origin.installation_id, Purpose.publish, deadline_s)
+        publication = Publication(claimed, client, self.addresses, self.clients.bot_login(), self.artifact)
+        return publish(publication)
+
+    def _refused(self, claimed: ClaimedUpdate, error: GitHubError) -> str:
+        # Replicas may not know yet what was made a moment ago, so a refusal has to repeat itself before it is believed.
+        if claimed.tries < UNSURE_TRIES and not isinstance(error, ForbiddenError):
+            return self._postpone(claimed, error, 0.0)
+        if isinstance(claimed.update, StatusUpdate):
+            log.warning("status_not_shown", error=str(error))
+            self.outbox.complete(claimed.update_id, self._name(), Effect())
+            return "skipped"
+        return self._give_up(claimed, _failure_of(error))
+
+    def _postpone(self, claimed: ClaimedUpdate, error: Exception, retry_after_s: float) -> str:
+        pause_s = max(retry_after_s, min(2.0 ** (claimed.tries - 1), LONGEST_PAUSE_S))
+        log.warning("publish_postponed", error=str(error), pause_s=pause_s)
+        self.outbox.postpone(claimed.update_id, self._name(), f"{type(error).__name__}: {error}", pause_s)
+        return "postponed"
+
+    def _give_up(self, claimed: ClaimedUpdate, failure: Failure) -> str:
+        log.error("publish_given_up", code=failure.code.value, message=failure.message, details=failure.log)
+        self.outbox.give_up(claimed.update_id, self._name(), failure)
+        return "given_up"
+
+
+def _failure_of(error: GitHubError) -> Failure:
+    if isinstance(error, ForbiddenError):
+        cure = "Give the bot the permissions that its installation guide lists, then use `/kernel retry`."
+        return Failure(FailureCode.forbidden, "GitHub did not allow the bot to do this", cure, log=str(error))
+    if isinstance(error, MissingError):
+        message = "GitHub does not show the bot something that the job needs; it may have been deleted"
+    else:
+        message = "GitHub refused what the bot wanted to write"
+    return Failure(FailureCode.environment, message, "See what GitHub said, then use `/kernel retry`.", log=str(error))
+
+
+def _internal(error: Exception) -> Failure:
+    return Failure(
+        FailureCode.internal,
+        "the bot met a fault of its own while it published a result",
+        "Use `/kernel retry`; if it happens again, the service's log has the details.",
+        log=type(error).__name__,
+    )

@@ -1,0 +1,180 @@
+"""Pages: everything escaped, nothing loaded from elsewhere, artifacts that cannot act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from service.addresses import Addresses
+from service.pages import Pages, pages_router
+from tests.service.io.samples import job
+from workers.contracts import (
+    ArtifactView,
+    CheckpointView,
+    Failure,
+    FailureCode,
+    JobState,
+    JobView,
+    StageName,
+    StageState,
+    StageView,
+    TimelineEvent,
+)
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+@contextmanager
+def pages(*jobs: JobView, password: str | None = None) -> Iterator[TestClient]:
+    known = {item.job_id: item for item in jobs}
+    load: Callable[[str], bytes] = {"d1": b"content"}.__getitem__
+    app = FastAPI()
+    app.include_router(
+        pages_router(
+            Pages(lambda: jobs, known.get, load, Addresses("https://bot.example", "https://github.example"), password)
+        )
+    )
+    with TestClient(app) as client:
+        yield client
+
+
+class Elements(HTMLParser):
+    """Every element and address of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        found = dict(attrs)
+        if tag in {"img", "link", "script", "iframe"}:
+            self.loaded.append(found.get("src") or found.get("href") or "")
+        assert not any(name.startswith("on") for name in found), f"{tag} has a handler"
+
+
+def test_a_job_page_shows_stages_links_artifacts_and_the_timeline() -> None:
+    shown = job(
+        state=JobState.waiting,
+        pull_number=12,
+        head_sha="a" * 40,
+        checkpoint=CheckpointView(StageName.analyze, 1, "a" * 40),
+        artifacts=(
+            ArtifactView("plots/speed.png", "d1", "image/png", 2048),
+            ArtifactView("problem.py", "d1", "text/x-python", 7),
+        ),
+    )
+    with pages(shown) as client:
+        text = client.get("/jobs/abcdefgh").text
+    for expected in (
+        "create reglu",
+        "waits for a review",
+        "https://github.example/octo/kernels/pull/12",
+        "https://github.example/octo/kernels/issues/7",
+        f"https://github.example/octo/kernels/commit/{'a' * 40}",
+        "/jobs/abcdefgh/artifacts/plots%2Fspeed.png",
+        "2.0 KiB",
+        "validate",
+        "submitted",
+    ):
+        assert expected in text
+
+
+def test_text_of_other_people_is_escaped_everywhere() -> None:
+    evil = Failure(FailureCode.problem, EVIL, EVIL, 3, EVIL, (EVIL,))
+    shown = job(
+        state=JobState.failed,
+        failure=evil,
+        stages=(StageView(StageName.analyze, 1, StageState.failed, EVIL, failure=replace(evil, line=4)),),
+        artifacts=(ArtifactView(EVIL, "d1", "image/png", 1),),
+        timeline=(TimelineEvent("2026-01-02T03:04:05+00:00", EVIL, EVIL),),
+    )
+    shown = replace(
+        shown, request=replace(shown.request, kernel=EVIL, origin=replace(shown.request.origin, author=EVIL))
+    )
+    with pages(shown) as client:
+        for path in ("/jobs/abcdefgh", "/"):
+            elements = Elements(client.get(path).text)
+            assert "script" not in elements.tags
+            assert all(address.startswith("/") for address in elements.loaded)
+
+
+def test_pages_load_nothing_from_elsewhere_and_say_so() -> None:
+    with pages(job()) as client:
+        answer = client.get("/jobs/abcdefgh")
+        assert Elements(answer.text).loaded == ["/static/style.css"]
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert client.get("/static/style.css").headers["content-type"].startswith("text/css")
+
+
+def test_pages_fit_a_phone() -> None:
+    with pages(job()) as client:
+        assert 'name="viewport" content="width=device-width, initial-scale=1"' in client.get("/").text
+
+
+def test_a_running_job_refreshes_itself_and_an_ended_one_does_not() -> None:
+    with pages(job(), job(job_id="ended", state=JobState.done)) as client:
+        assert 'http-equiv="refresh"' in client.get("/jobs/abcdefgh").text
+        assert 'http-equiv="refresh"' not in client.get("/jobs/ended").text
+
+
+@pytest.mark.parametrize(
+    ("media_type", "served", "disposition"),
+    [
+        ("image/png", "image/png", "inline"),
+        ("text/plain", "text/plain; charset=utf-8", "inline"),
+        ("text/html", "text/plain; charset=utf-8", "inline"),
+        ("text/x-python", "text/plain; charset=utf-8", "inline"),
+        ("application/json", "text/plain; charset=utf-8", "inline"),
+        ("image/svg+xml", "application/octet-stream", "attachment"),
+        ("application/gzip", "application/octet-stream", "attachment"),
+        ("application/javascript", "application/octet-stream", "attachment"),
+        ("TEXT/HTML; charset=x", "text/plain; charset=utf-8", "inline"),
+        ("text/plain\r\nx-evil: 1", "text/plain; charset=utf-8", "inline"),
+    ],
+)
+def test_an_artifact_is_served_so_that_it_cannot_act(media_type: str, served: str, disposition: str) -> None:
+    name = 'a "name": y/file ü.txt'
+    with pages(job(artifacts=(ArtifactView(name, "d1", media_type, 7),))) as client:
+        answer = client.get("/jobs/abcdefgh/artifacts/" + "a%20%22name%22%3A%20y%2Ffile%20%C3%BC.txt")
+    assert (answer.status_code, answer.content) == (200, b"content")
+    assert answer.headers["content-type"] == served
+    assert answer.headers["content-disposition"] == f"{disposition}; filename*=UTF-8''file%20%C3%BC.txt"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert "x-evil" not in answer.headers
+
+
+def test_what_is_not_there_gets_404() -> None:
+    with pages(job()) as client:
+        for path in (
+            "/jobs/other",
+            "/jobs/abcdefgh/artifacts/none",
+            "/jobs/abcdefgh/artifacts/../../etc/passwd",
+            "/jobs/%2e%2e",
+        ):
+            assert client.get(path).status_code == 404
+
+
+def test_without_jobs_the_list_says_how_to_start_one() -> None:
+    with pages() as client:
+        assert "/kernel create" in client.get("/").text
+
+
+def test_a_password_guards_every_page_but_not_by_its_prefix() -> None:
+    with pages(job(artifacts=(ArtifactView("a.txt", "d1", "text/plain", 7),)), password="open sesame") as client:
+        for path in ("/", "/jobs/abcdefgh", "/jobs/abcdefgh/artifacts/a.txt"):
+            assert client.get(path).status_code == 401
+            assert client.get(path, auth=("anyone", "open")).status_code == 401
+            assert client.get(path, headers={"authorization": "Basic ???"}).status_code == 401
+            assert client.get(path, auth=("anyone", "open sesame")).status_code == 200
