@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.workers.engine.fakes import request
+from tests.workers.store.worlds import World
+from workers import embedded, inbox, outbox
+from workers.engine.advance import advance
+from workers.reconcile import Reconciled, reconcile
+
+NOTHING = Reconciled((), (), 0, 0)
+
+
+def test_nothing_left_lying_is_nothing_found(world: World) -> None:
+    inbox.submit(request())
+    embedded.drive()
+    world.clock.advance(1000)
+    assert reconcile(world.runtime) == NOTHING
+
+
+def test_job_whose_message_was_lost_is_told_again_after_a_while(world: World) -> None:
+    job_id = inbox.submit(request()).job_id
+    world.messages.jobs.clear()
+    assert reconcile(world.runtime) == NOTHING
+    world.clock.advance(61)
+    assert reconcile(world.runtime).jobs == (job_id,)
+    assert world.messages.jobs == [job_id]
+    assert reconcile(world.runtime) == NOTHING
+
+
+def test_gpu_request_whose_message_was_lost_is_offered_again_with_growing_pauses(world: World) -> None:
+    inbox.submit(request())
+    embedded.step()
+    ((request_id, architecture),) = world.messages.gpu_requests
+    offered = []
+    for minute in range(1, 20):
+        world.clock.advance(60)
+        if reconcile(world.runtime).gpu_requests:
+            offered.append(minute)
+    assert offered == [1, 2, 4, 8, 16]
+    assert set(world.messages.gpu_requests) == {(request_id, architecture)}
+
+
+def test_job_of_a_lost_worker_goes_on_when_its_lease_has_run_out(world: World) -> None:
+    job_id = inbox.submit(request()).job_id
+
+    def die(name: str) -> None:
+        if name == "stage_claimed":
+            raise KeyboardInterrupt
+
+    world.runtime.at_boundary = die
+    try:
+        advance(world.runtime, job_id)
+    except KeyboardInterrupt:
+        world.runtime.at_boundary = lambda _: None
+    world.clock.advance(59)
+    assert reconcile(world.runtime).jobs == ()
+    world.clock.advance(2)
+    assert reconcile(world.runtime).jobs == (job_id,)
+    embedded.drive()
+    assert len(world.publish()) == 6
+
+
+def test_job_whose_gpu_answer_was_not_told_goes_on(world: World) -> None:
+    job_id = inbox.submit(request()).job_id
+    embedded.step()
+    embedded.step()
+    world.messages.jobs.clear()
+    world.clock.advance(61)
+    assert reconcile(world.runtime).jobs == (job_id,)
+
+
+def test_leases_on_deliveries_and_updates_of_lost_workers_are_taken_back(world: World) -> None:
+    inbox.submit(request())
+    inbox.record_delivery("d1", "issues", b"")
+    outbox.claim("lost", 30)
+    inbox.claim_delivery("lost", 30)
+    assert reconcile(world.runtime) == NOTHING
+    world.clock.advance(31)
+    assert reconcile(world.runtime) == Reconciled((), (), 1, 1)
+
+
+def test_passes_side_by_side_tell_each_job_once(world: World) -> None:
+    for number in range(5):
+        inbox.submit(request(f"comment/{number}"))
+    world.messages.jobs.clear()
+    world.clock.advance(61)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(reconcile, [world.runtime] * 8))
+    assert len(world.messages.jobs) == len(set(world.messages.jobs)) == 5
