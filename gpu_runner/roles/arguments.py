@@ -72,11 +72,14 @@ class Arguments:
             self.raw[entry["name"]].copy_(tensors[entry["tensor"]])
 
 
-def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Arguments:
+def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
     """Lay out the arguments of ``meta``: ``inputs`` and ``upstream`` name tensors, ``order`` the parameters.
 
-    A buffer of the same name and size is used again, so that a candidate that remembers addresses meets old ones with new content.
+    With ``reuse`` a buffer of the same name and size is used again, so that a candidate that remembers addresses meets old
+    ones with new content.
     """
+    if not reuse:
+        state.values.pop("buffers", None)
     first = _settled(state, meta, tensors, meta["inputs"], "")
     if meta.get("others"):
         first._other.append(_settled(state, meta, tensors, meta["others"], "other "))  # noqa: SLF001 - its own kind
@@ -109,7 +112,7 @@ def _settled(
     else:
         by_name = set(meta["keywords"])
         given.positional = [values[name] for name in meta["order"] if name in values and name not in by_name]
-        given.named = {name: values[name] for name in meta["order"] if name in by_name}
+        given.named = {name: values[name] for name in meta["order"] if name in values and name in by_name}
     return given
 
 

@@ -75,6 +75,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
             _synchronize()
         facts = {
             "launched": watch.launched,
+            "launches": watch.launches,
             "computed": watch.computed,
             "broken": watch.broken_guards(),
             "untouched": [label for label, value in kept.items() if _is_untouched(value, watch, arguments)],
@@ -132,6 +133,7 @@ def _steps(
 def _once(
     state: State, meta: dict[str, Any], arguments: Arguments, watch: Watch, reply: _Reply, name: str
 ) -> dict[str, Any]:
+    watch.run = name
     outputs = _outputs(_call(state, arguments))
     kept: dict[str, Any] = {f"output {place}": value for place, value in enumerate(outputs)}
     with watch.paused():
@@ -147,6 +149,7 @@ def _once(
 
 def _interleaved(state: State, meta: dict[str, Any], arguments: Arguments, watch: Watch, reply: _Reply) -> None:
     """Two forwards on different inputs, then two backwards, the first of them twice."""
+    watch.run = "interleaved"
     here, there = _outputs(_call(state, arguments)), _outputs(_call(state, arguments.other))
     rounds = [("interleaved", here, arguments), ("interleaved other", there, arguments.other)]
     for name, outputs, given in rounds:

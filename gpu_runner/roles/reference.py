@@ -49,7 +49,7 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     answers: list[torch.Tensor] = []
     facts: dict[str, Any] = {}
     for kind in ("exact", "own"):
-        arguments = settle(state, meta, tensors)
+        arguments = settle(state, meta, tensors, reuse=False)
         if kind == "exact":
             arguments = arguments.promoted()
         with _context(kind):
@@ -70,7 +70,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     answers: list[torch.Tensor] = []
     for kind in ("exact", "own"):
         outputs, arguments = state.values.pop(kind)
-        upstream = settle(state, {**meta, "inputs": [], "form": "reference"}, tensors).upstream
+        upstream = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False).upstream
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
         with _context(kind):

@@ -28,7 +28,8 @@ class Answer:
     """All that came back from one case. What it says of launches and operators is the child's word; the values speak."""
 
     runs: dict[str, dict[str, Value]]  # first, second, interleaved, ... -> label -> value
-    launched: dict[str, int]
+    launched: dict[str, int]  # kernel -> times
+    launches: dict[str, int]  # run -> kernels
     computed: dict[str, int]
     broken: int
     untouched: tuple[str, ...]
@@ -64,6 +65,7 @@ def _read(reply: Reply) -> Answer:
     return Answer(
         runs,
         {str(name): int(count) for name, count in meta["launched"].items()},
+        {str(name): int(count) for name, count in meta["launches"].items()},
         {str(name): int(count) for name, count in meta["computed"].items()},
         int(meta["broken"]),
         tuple(str(label) for label in meta["untouched"]),

@@ -230,6 +230,8 @@ def _honesty(notes: _Notes, proof: Proof, answer: Answer) -> None:
 def _accusations(proof: Proof, answer: Answer) -> Iterator[tuple[str, str]]:
     if not any(answer.launched.values()):
         yield "The candidate launched no kernel of its own.", "no kernel ran"
+    elif answer.launches.get("second", 0) < answer.launches.get("first", 0):
+        yield "The second call with the same inputs launched fewer kernels than the first.", "remembers an answer"
     largest = max((tensor.numel() for tensor in proof.inputs.values()), default=0)
     if largest >= FULL_SIZE_LEAST:
         for name, elements in answer.computed.items():

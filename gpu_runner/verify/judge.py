@@ -65,7 +65,7 @@ def judge(request: VerifyRequest, context: Context, *, screened: bool = True) ->
     frame = Verdict(Status.passed, quick=request.quick, interpreted=interpreted)
     try:
         problem = parse_problem(request.problem_source)
-        cases = _cases(request, problem, interpreted)
+        cases = choose_cases(request, problem, interpreted)
     except ProblemError as error:
         message = f"{error.message}. {error.cure or ''}".strip()
         return _refused(frame, "problem", message, error.line)
@@ -79,16 +79,28 @@ def judge(request: VerifyRequest, context: Context, *, screened: bool = True) ->
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
     try:
-        proofs = _prove(problem, cases, context)
+        proofs = prove(problem, cases, context)
     except BadProblem as bad:
         return _refused(frame, "problem", bad.message, bad.line, bad.log)
     trivial = survivors(proofs)
     if trivial:
         return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-    return _verdict(frame, proofs, _try(request.candidate, proofs, context))
+    return judge_by(proofs, request.candidate, context, frame)
 
 
-def _cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
+def judge_by(
+    proofs: Sequence[Proof], candidate: CandidateSource, context: Context, frame: Verdict | None = None
+) -> Verdict:
+    """Run a candidate on cases whose truth is known, and say what came of it; no screen.
+
+    Raises:
+        RunnerError: the host, not the candidate, is at fault.
+    """
+    return _verdict(frame or Verdict(Status.passed, interpreted=not has_gpu()), proofs, _try(candidate, proofs, context))
+
+
+def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
+    """Give the cases of a request, each with a secret seed."""
     if problem.form == "kernelbench":
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
@@ -103,7 +115,7 @@ def _draw() -> int:
     return int.from_bytes(os.urandom(7), "big")
 
 
-def _prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Proof]:
+def prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Proof]:
     """Get the truth of every case from the reference.
 
     Raises:

@@ -35,6 +35,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         super().__init__()
         self._root = root
         self.launched: dict[str, int] = {}
+        self.launches: dict[str, int] = {}  # run -> how many kernels it launched
+        self.run = ""
         self.computed: dict[str, int] = {}  # operator -> elements of its largest operand or result
         self._poison = poison
         self._paused = 0
@@ -61,6 +63,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
     def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that a kernel runs on these arguments, and run it unseen: the interpreter itself computes with torch."""
         self.launched[name] = self.launched.get(name, 0) + 1
+        self.launches[self.run] = self.launches.get(self.run, 0) + 1
         self._touched.update(_storage(tensor) for tensor in _tensors(arguments))
         with self.paused():
             return run()
