@@ -1,0 +1,185 @@
+"""The play: an issue, a command, three approvals, and what came of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import typer
+
+from service.demo import library
+from service.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
+from service.demo.transcript import headline, transcript
+from workers import artifacts, inbox
+from workers.contracts import JobState, JobView, StageState
+
+KEPT_PORTS = (8900, 8901)
+LIMIT_S = 900.0
+POLL_S = 0.5
+ISSUE_TITLE = "A fused ReGLU"
+ISSUE_BODY = '''\
+The gated unit with ReLU on the gate is missing beside GEGLU and SwiGLU.
+
+```python
+"""ReGLU: a gated unit with ReLU on the gate."""
+import torch
+import torch.nn.functional as F
+
+
+def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.relu(a) * b
+
+
+INPUTS = {"a": "T I", "b": "T I"}
+WORKLOADS = [{"T": 4096, "I": 14336}, {"T": 2048, "I": 11008}]
+```
+'''
+COMMAND = "/kernel create reglu"
+APPROVALS = {
+    "analyze": "That is the operation we want.",
+    "generate": "Reads like the rest of the library.",
+    "validate": "Thank you, this can go in.",
+}
+
+
+def play(out: Path, keep: bool = False, archive: Path | None = None) -> int:
+    """Play it and give the exit status: 0 only if the job is done and its patch applies to the untouched library."""
+    started = time.monotonic()
+    try:
+        source = archive or library.fetch(out.parent / "library")
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            untouched = library.unpack(source, Path(scratch))
+            say(started, f"{library.PROJECT} {library.VERSION} is unpacked; starting localhub and the bot")
+            with open_theatre(out, untouched, KEPT_PORTS if keep else (0, 0)) as theatre:
+                passed = _act(theatre, out, untouched, started)
+                if keep:
+                    _stay(theatre)
+        return 0 if passed else 1
+    except (DemoError, library.LibraryError) as error:
+        typer.echo(f"The demo stopped: {error}", err=True)
+        return 1
+
+
+def say(started: float, text: str) -> None:
+    """Print one line with the seconds since the start."""
+    typer.echo(f"[{time.monotonic() - started:6.1f} s] {text}")
+
+
+def _act(theatre: Theatre, out: Path, untouched: Path, started: float) -> bool:
+    issue = theatre.hub.open_issue(REPOSITORY, ASKER, ISSUE_TITLE, ISSUE_BODY)
+    theatre.hub.comment(REPOSITORY, issue.number, MAINTAINER, COMMAND)
+    say(started, f"{MAINTAINER} commented `{COMMAND}` on {theatre.hub_url}/{REPOSITORY}/issues/{issue.number}")
+    job = Audience(theatre, issue.number, started).watch()
+    applies = _leave(theatre, out, untouched, issue.number, job)
+    say(started, f"the job is {job.state.value}; the pull request's patch {'applies' if applies else 'DOES NOT apply'}")
+    typer.echo(f"\nConversation: {out}/transcript.md   report: {out}/report.json   patch: {out}/pull_request.patch")
+    return job.state is JobState.done and applies
+
+
+class Audience:
+    """Watches a job, tells what happens, and approves each checkpoint once."""
+
+    def __init__(self, theatre: Theatre, issue: int, started: float) -> None:
+        self.theatre = theatre
+        self.issue = issue
+        self.started = started
+        self._told: set[object] = set()
+        self._approved: set[tuple[str, int]] = set()
+
+    def watch(self) -> JobView:
+        """Give the job when it has ended.
+
+        Raises:
+            DemoError: it did not end in time, or the bot's process did.
+        """
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
+            self.theatre.check()
+            jobs = inbox.find_jobs(REPOSITORY, self.issue)
+            if jobs:
+                self._tell(jobs[0])
+                if jobs[0].state in (JobState.done, JobState.failed, JobState.cancelled) and self._all_told(jobs[0]):
+                    return jobs[0]
+                self._decide(jobs[0])
+            time.sleep(POLL_S)
+        raise DemoError(f"the job did not end within {LIMIT_S:.0f} s; read {self.theatre.log}")
+
+    def _tell(self, job: JobView) -> None:
+        for stage in job.stages:
+            mark: object = (stage.stage, stage.attempt, stage.note)
+            if stage.note and stage.state is StageState.running and mark not in self._told:
+                self._told.add(mark)
+                say(self.started, f"  {stage.stage.value}: {stage.note}")
+        numbers = [self.issue, *([job.pull_number] if job.pull_number else [])]
+        for number in numbers:
+            for entry in self.theatre.hub.conversation(REPOSITORY, number)[1:]:
+                mark = (number, type(entry).__name__, entry.id, getattr(entry, "sha", ""))
+                if mark not in self._told:
+                    self._told.add(mark)
+                    say(self.started, f"#{number} {headline(entry)}")
+
+    def _decide(self, job: JobView) -> None:
+        point = job.checkpoint
+        if job.state is not JobState.waiting or point is None or point.sha is None or job.pull_number is None:
+            return
+        key = (point.stage.value, point.attempt)
+        if key not in self._approved:
+            self._approved.add(key)
+            words = APPROVALS[point.stage.value]
+            self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)
+
+    def _all_told(self, job: JobView) -> bool:
+        # The status comment is edited after the job has ended; the transcript should hold its last form.
+        status = next(
+            (
+                e.body
+                for e in self.theatre.hub.conversation(REPOSITORY, self.issue)
+                if "kind=status" in getattr(e, "body", "")
+            ),
+            "",
+        )
+        return job.state.value in status.lower() or "ended" in status.lower()
+
+
+def _leave(theatre: Theatre, out: Path, untouched: Path, issue: int, job: JobView) -> bool:
+    hub = theatre.hub
+    parts = [(f"Issue #{issue}", hub.conversation(REPOSITORY, issue))]
+    if job.pull_number is not None:
+        parts.append((f"Pull request #{job.pull_number}", hub.conversation(REPOSITORY, job.pull_number)))
+    (out / "transcript.md").write_text(transcript(parts), encoding="utf-8")
+    for artifact in job.artifacts:
+        (out / Path(artifact.name).name).write_bytes(artifacts.get(artifact.digest))
+    if job.pull_number is None:
+        return False
+    patch = out / "pull_request.patch"
+    patch.write_bytes(hub.as_patch(REPOSITORY, job.pull_number).encode("utf-8", "surrogateescape"))
+    return _applies(patch, untouched)
+
+
+def _applies(patch: Path, untouched: Path) -> bool:
+    done = subprocess.run(
+        ["git", "apply", "--check", "--whitespace=nowarn", str(patch.absolute())],
+        cwd=untouched,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        typer.echo(done.stderr, err=True)
+    return done.returncode == 0
+
+
+def _stay(theatre: Theatre) -> None:
+    typer.echo(f"\nlocalhub: {theatre.hub_url}/{REPOSITORY}   the bot's jobs: {theatre.service_url}/")
+    typer.echo("Open an issue, comment `/kernel help`, review. Ctrl+C ends it.")
+    try:
+        while True:
+            theatre.check()
+            time.sleep(1)
+    except KeyboardInterrupt:
+        typer.echo("")
