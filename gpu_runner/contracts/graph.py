@@ -73,6 +73,7 @@ class Graph:
     gradients: tuple[tuple[str, str | None], ...]  # input name -> node of its gradient; only inputs that want one
     specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: it holds for their default only
     tuple_output: bool = False  # the reference returns a tuple even if it is of length one
+    output_dtypes: tuple[str, ...] = ()  # of each output where the call inputs are bfloat16; empty: not known
 
 
 @dataclass(frozen=True)

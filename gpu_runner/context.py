@@ -1,0 +1,43 @@
+"""What an action is carried out with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpu_runner.contracts.envelope import Isolation, Limits
+
+
+def _silent(_: str) -> None:
+    return
+
+
+@dataclass
+class RunContext:
+    """``folder`` is that of the request, with its tarballs beside it. Actions add the levels that held to ``isolation``."""
+
+    folder: Path
+    limits: Limits = field(default_factory=Limits)
+    require: tuple[Isolation, ...] = ()
+    progress: Callable[[str], None] = _silent  # one line of what is going on
+    isolation: list[tuple[Isolation, ...]] = field(default_factory=list)
+
+    def tree(self, name: str | None) -> Path | None:
+        """Give the tarball of that name beside the request.
+
+        Raises:
+            ValueError: the name leads elsewhere, or there is no such file.
+        """
+        if name is None:
+            return None
+        path = self.folder / name
+        if Path(name).name != name or not path.is_file():
+            raise ValueError(f"there is no tarball {name!r} beside the request")
+        return path
+
+    def held(self) -> tuple[Isolation, ...]:
+        """Give the levels that held in every child of the action."""
+        if not self.isolation:
+            return ()
+        return tuple(level for level in Isolation if all(level in levels for levels in self.isolation))

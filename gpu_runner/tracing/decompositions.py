@@ -1,0 +1,317 @@
+"""Operators written out in the small vocabulary, forward. They run in the child, while it traces.
+
+They compute in float32 where the operand is narrower, as torch's own kernels do, and round once at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+_NARROW = (torch.bfloat16, torch.float16)
+
+
+def rule(*names: str, widen: bool = True) -> Callable[[Rule], Rule]:
+    """Enter a function into the table for the operators ``names``, such as ``silu.default``."""
+
+    def enter(function: Rule) -> Rule:
+        chosen = widened(function) if widen else function
+        RULES.update(dict.fromkeys(names, chosen))
+        return function
+
+    return enter
+
+
+def widened(function: Rule) -> Rule:
+    """Let a rule compute in float32 where its first operand is narrower, and round its results once."""
+
+    @functools.wraps(function)
+    def call(first: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if first.dtype not in _NARROW:
+            return function(first, *args, **kwargs)
+        wide = [a.float() if isinstance(a, Tensor) and a.dtype in _NARROW else a for a in args]
+        result = function(first.float(), *wide, **kwargs)
+        if isinstance(result, tuple):
+            return tuple(r.to(first.dtype) if isinstance(r, Tensor) and r.dtype == torch.float32 else r for r in result)
+        return result.to(first.dtype) if result.dtype == torch.float32 else result
+
+    return call
+
+
+def positive(dim: int, rank: int) -> int:
+    """Give a dimension counted from the front."""
+    return dim % max(rank, 1)
+
+
+def all_dims(x: Tensor, dims: int | Sequence[int] | None) -> list[int]:
+    """Give the dimensions of a reduction, counted from the front; none named means all."""
+    if isinstance(dims, int):
+        dims = [dims]
+    return sorted({positive(d, x.dim()) for d in dims}) if dims else list(range(x.dim()))
+
+
+def count(x: Tensor, dims: Sequence[int]) -> int:
+    """Give the number of elements along dimensions."""
+    return math.prod(x.shape[d] for d in dims)
+
+
+@rule("silu.default")
+def _silu(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+@rule("gelu.default")
+def _gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+        return 0.5 * x * (1 + torch.tanh(inner))
+    return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
+@rule("softplus.default")
+def _softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    scaled = x if beta == 1 else x * beta
+    smooth = torch.log1p(torch.exp(scaled))
+    return torch.where(scaled > threshold, x, smooth if beta == 1 else smooth / beta)
+
+
+@rule("mish.default")
+def _mish(x: Tensor) -> Tensor:
+    return x * torch.tanh(_softplus(x))
+
+
+@rule("hardsigmoid.default")
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return torch.minimum(torch.maximum(x + 3, _zero(x)), _number(x, 6.0)) / 6
+
+
+@rule("hardswish.default")
+def _hardswish(x: Tensor) -> Tensor:
+    return x * _hardsigmoid(x)
+
+
+@rule("hardtanh.default")
+def _hardtanh(x: Tensor, low: float = -1, high: float = 1) -> Tensor:
+    return torch.minimum(torch.maximum(x, _number(x, low)), _number(x, high))
+
+
+@rule("leaky_relu.default")
+def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+    return torch.where(x > 0, x, x * slope)
+
+
+@rule("elu.default")
+def _elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    scaled = x if input_scale == 1 else x * input_scale
+    low = torch.expm1(scaled)
+    low = low if alpha * scale == 1 else low * (alpha * scale)
+    return torch.where(x > 0, x if scale == 1 else x * scale, low)
+
+
+@rule("log_sigmoid_forward.default")
+def _log_sigmoid_forward(x: Tensor) -> tuple[Tensor, Tensor]:
+    result = torch.minimum(x, _zero(x)) - torch.log1p(torch.exp(-torch.abs(x)))
+    return result, torch.zeros_like(x)
+
+
+@rule("threshold.default")
+def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
+    return torch.where(x > limit, x, _number(x, value))
+
+
+@rule("clamp.default")
+def _clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+    x = x if low is None else torch.maximum(x, _number(x, low))
+    return x if high is None else torch.minimum(x, _number(x, high))
+
+
+@rule("clamp_min.default")
+def _clamp_min(x: Tensor, low: float) -> Tensor:
+    return torch.maximum(x, _number(x, low))
+
+
+@rule("clamp_max.default")
+def _clamp_max(x: Tensor, high: float) -> Tensor:
+    return torch.minimum(x, _number(x, high))
+
+
+@rule("clamp.Tensor", widen=False)
+def _clamp_tensor(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    x = x if low is None else torch.maximum(x, low)
+    return x if high is None else torch.minimum(x, high)
+
+
+@rule("masked_fill.Scalar", widen=False)
+def _masked_fill(x: Tensor, mask: Tensor, value: float) -> Tensor:
+    return torch.where(mask, _number(x, value), x)
+
+
+@rule("masked_fill.Tensor", widen=False)
+def _masked_fill_tensor(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    return torch.where(mask, value.to(x.dtype), x)
+
+
+@rule("mean.default", "mean.dim")
+def _mean(x: Tensor, dims: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    x = x if dtype is None else x.to(dtype)
+    chosen = all_dims(x, dims)
+    return x.sum(chosen, keepdim=keepdim) / count(x, chosen)
+
+
+@rule("var_mean.correction")
+def _var_mean(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+    chosen = all_dims(x, dims)
+    free = 1 if correction is None else correction
+    size = count(x, chosen)
+    middle = x.sum(chosen, keepdim=True) / size
+    away = x - middle
+    spread = (away * away).sum(chosen, keepdim=keepdim) / (size if free == 0 else size - free)
+    return spread, middle if keepdim or not chosen else _dropped(middle, chosen)
+
+
+@rule("var.correction")
+def _var(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    return _var_mean(x, dims, correction=correction, keepdim=keepdim)[0]
+
+
+@rule("std.correction")
+def _std(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    return torch.sqrt(_var(x, dims, correction=correction, keepdim=keepdim))
+
+
+@rule("linalg_vector_norm.default")
+def _vector_norm(
+    x: Tensor, order: float = 2, dims: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    x = x if dtype is None else x.to(dtype)
+    chosen = all_dims(x, dims)
+    if order == 2:
+        return torch.sqrt((x * x).sum(chosen, keepdim=keepdim))
+    if order in (math.inf, -math.inf):
+        extreme = torch.amax if order > 0 else torch.amin
+        return extreme(torch.abs(x), chosen, keepdim)
+    if order == 0:
+        return (x != 0).to(x.dtype).sum(chosen, keepdim=keepdim)
+    size = torch.abs(x)
+    total = (size if order == 1 else size**order).sum(chosen, keepdim=keepdim)
+    return total if order == 1 else total ** (1 / order)
+
+
+@rule("logsumexp.default")
+def _logsumexp(x: Tensor, dims: Any, keepdim: bool = False) -> Tensor:
+    chosen = all_dims(x, dims)
+    top = torch.amax(x, chosen, True)
+    total = torch.log(torch.exp(x - top).sum(chosen, keepdim=True)) + top
+    return total if keepdim else _dropped(total, chosen)
+
+
+@rule("_softmax.default", "_safe_softmax.default")
+def _softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
+    dim = positive(dim, x.dim())
+    powers = torch.exp(x - torch.amax(x, [dim], True))
+    return powers / powers.sum([dim], keepdim=True)
+
+
+@rule("_log_softmax.default")
+def _log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
+    dim = positive(dim, x.dim())
+    shifted = x - torch.amax(x, [dim], True)
+    return shifted - torch.log(torch.exp(shifted).sum([dim], keepdim=True))
+
+
+@rule("native_layer_norm.default")
+def _layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    spread, middle = _var_mean(x, dims, correction=0, keepdim=True)
+    scale = torch.rsqrt(spread + eps)
+    normal = (x - middle) * scale
+    normal = normal if weight is None else normal * weight
+    return (normal if bias is None else normal + bias), middle, scale
+
+
+@rule("native_group_norm.default")
+def _group_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, inner: int, groups: int, eps: float
+) -> Any:
+    grouped = x.reshape(n, groups, c // groups * inner)
+    spread, middle = _var_mean(grouped, [2], correction=0, keepdim=True)
+    scale = torch.rsqrt(spread + eps)
+    normal = ((grouped - middle) * scale).reshape(x.shape)
+    column = [1, c, *([1] * (x.dim() - 2))]
+    normal = normal if weight is None else normal * weight.reshape(column)
+    normal = normal if bias is None else normal + bias.reshape(column)
+    return normal, middle.reshape(n, groups), scale.reshape(n, groups)
+
+
+@rule("max.dim", widen=False)
+def _max_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return torch.amax(x, [dim], keepdim), torch.argmax(x, dim, keepdim)
+
+
+@rule("min.dim", widen=False)
+def _min_along(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return torch.amin(x, [dim], keepdim), torch.argmax(-x, dim, keepdim)
+
+
+@rule("max.default", widen=False)
+def _max_of_all(x: Tensor) -> Tensor:
+    return torch.amax(x, list(range(x.dim())))
+
+
+@rule("min.default", widen=False)
+def _min_of_all(x: Tensor) -> Tensor:
+    return torch.amin(x, list(range(x.dim())))
+
+
+@rule("nll_loss_forward.default")
+def _nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Any:
+    kept = target != ignore_index
+    safe = torch.where(kept, target, _zero(target))
+    picked = -torch.gather(x, x.dim() - 1, safe.unsqueeze(-1)).squeeze(-1)
+    scale = kept.to(x.dtype) if weight is None else torch.where(kept, weight.index_select(0, safe), _zero(weight))
+    loss = torch.where(kept, picked if weight is None else picked * scale, _zero(x))
+    total = scale.sum()
+    if reduction == 0:
+        return loss, total
+    return (loss.sum() / total if reduction == 1 else loss.sum()), total
+
+
+@rule("embedding.default", widen=False)
+def _embedding(weight: Tensor, index: Tensor, *_: Any) -> Tensor:
+    return weight.index_select(0, index.reshape(-1)).reshape(*index.shape, weight.shape[1])
+
+
+@rule("split_with_sizes.default", widen=False)
+def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(torch.ops.aten.slice.Tensor(x, dim, start, start + size))
+        start += size
+    return parts
+
+
+@rule("repeat.default", widen=False)
+def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
+    x = x.reshape([1] * (len(times) - x.dim()) + list(x.shape))
+    paired = [part for size in x.shape for part in (1, size)]
+    wide = [part for time, size in zip(times, x.shape, strict=True) for part in (time, size)]
+    return x.reshape(paired).expand(wide).reshape([t * s for t, s in zip(times, x.shape, strict=True)])
+
+
+def _dropped(x: Tensor, dims: Sequence[int]) -> Tensor:
+    return x.reshape([size for d, size in enumerate(x.shape) if d not in dims])
+
+
+def _number(x: Tensor, value: float) -> Tensor:
+    return torch.full((), value, dtype=x.dtype, device=x.device)
+
+
+def _zero(x: Tensor) -> Tensor:
+    return torch.full((), 0, dtype=x.dtype, device=x.device)

@@ -1,0 +1,179 @@
+"""From a number that differs between traces to the expression over names that gives it in each. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+Number = int | float
+_RELATIVE = 1e-12  # a double's rounding over a handful of operations
+MAX_PRODUCT = 4
+
+
+class Fitter:
+    """Finds expressions that hold in every setting; the simplest wins."""
+
+    def __init__(self, settings: Sequence[Mapping[str, Number]], dimensions: Sequence[str]) -> None:
+        self._settings = settings
+        self._dimensions = [n for n in dimensions if n in settings[0]]
+        self._scalars = [n for n in settings[0] if n not in self._dimensions]
+        self._found: dict[tuple[Number, ...], str | None] = {}
+
+    def fit(self, numbers: Sequence[Number]) -> str | None:
+        """Give the expression for a number's values in each setting, None where none is found."""
+        key = tuple(numbers)
+        if key not in self._found:
+            whole = all(type(n) is int for n in numbers)
+            self._found[key] = self._whole(key) if whole else self._real(key)
+        return self._found[key]
+
+    def _whole(self, numbers: tuple[Number, ...]) -> str | None:
+        for text, values in self._whole_bases:
+            scaled = _scaled(text, values, numbers)
+            if scaled is not None:
+                return scaled
+        for text, values in self._whole_bases:
+            shifted = _shifted(text, values, numbers)
+            if shifted is not None:
+                return shifted
+        return self._sums(numbers)
+
+    def _sums(self, numbers: tuple[Number, ...]) -> str | None:
+        for (one, a), (two, b) in itertools.combinations(self._whole_bases[: len(self._whole_bases) // 2 + 1], 2):
+            for text, total in ((f"{one} + {two}", _add(a, b)), (f"{one} - {two}", _add(a, [-v for v in b]))):
+                rest = {n - t for n, t in zip(numbers, total, strict=True)}
+                if len(rest) == 1:
+                    return _plus(text, rest.pop())
+            if all(v for v in b) and [x // y for x, y in zip(a, b, strict=True)] == list(numbers):
+                return f"{_wrapped(one)} // {_wrapped(two)}"
+        return None
+
+    def _real(self, numbers: tuple[Number, ...]) -> str | None:
+        for text, values in self._real_bases:
+            if _close(values, numbers):
+                return text
+        for text, values in self._real_bases:
+            fitted = _linear(text, values, numbers)
+            if fitted is not None:
+                return fitted
+        return None
+
+    @cached_property
+    def _whole_bases(self) -> list[tuple[str, list[Number]]]:
+        names = [*self._dimensions, *(n for n in self._scalars if all(type(s[n]) is int for s in self._settings))]
+        return list(self._products(names))
+
+    @cached_property
+    def _real_bases(self) -> list[tuple[str, list[Number]]]:
+        scalars = [(name, [s[name] for s in self._settings]) for name in self._scalars]
+        sizes = list(self._products(self._dimensions, 3))
+        less = [(f"({text} - 1)", [v - 1 for v in values]) for text, values in sizes if " " not in text]
+        divisors = [(_wrapped(text), values) for text, values in sizes] + less
+        bases = list(scalars)
+        bases += [(f"1 / {t}", [1 / v for v in vs]) for t, vs in [*scalars, *divisors] if all(vs)]
+        bases += [(f"{t} * {t}", [v * v for v in vs]) for t, vs in scalars]
+        bases += [(f"1 / ({t} * {t})", [1 / (v * v) for v in vs]) for t, vs in scalars if all(vs)]
+        pairs = list(itertools.permutations(scalars, 2))
+        bases += [(f"{a} * {b}", _mul(x, y)) for (a, x), (b, y) in pairs if a < b]
+        bases += [(f"{a} / {b}", _div(x, y)) for (a, x), (b, y) in pairs if all(y)]
+        for text, values in scalars:
+            rest = [1 - v for v in values]
+            bases += [(f"{text} / {d}", _div(values, over)) for d, over in divisors if all(over)]
+            bases += [(f"(1 - {text}) / {d}", _div(rest, over)) for d, over in divisors if all(over)]
+            if all(rest):
+                bases += [(f"1 / (1 - {text})", [1 / r for r in rest]), (f"{text} / (1 - {text})", _div(values, rest))]
+            bases += [(f"(1 - {text}) * {b}", _mul(rest, other)) for b, other in scalars if b != text]
+        return [*bases, *sizes]
+
+    def _products(self, names: Sequence[str], longest: int = MAX_PRODUCT) -> Iterator[tuple[str, list[Number]]]:
+        for length in range(1, longest + 1):
+            for chosen in itertools.combinations_with_replacement(names, length):
+                if max((chosen.count(n) for n in chosen), default=1) <= 2:
+                    yield " * ".join(chosen), [math.prod(s[n] for n in chosen) for s in self._settings]
+
+
+def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
+    first, number = values[0], numbers[0]
+    if not all(values) or not all(numbers):
+        return None
+    if number % first == 0:
+        times = number // first
+        if all(n == v * times for n, v in zip(numbers, values, strict=True)):
+            return text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
+    for parts in {int(first // number), int(first // number) + 1, int(-(-first // number))}:
+        if parts > 1 and all(n == v // parts for n, v in zip(numbers, values, strict=True)):
+            return f"{_wrapped(text)} // {parts}"
+        if parts > 1 and all(n == -(-v // parts) for n, v in zip(numbers, values, strict=True)):
+            return f"({text} + {parts - 1}) // {parts}"
+    return None
+
+
+def _shifted(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
+    run, rise = values[1] - values[0], numbers[1] - numbers[0]
+    if run and rise % run == 0 and rise:
+        times = rise // run
+        rests = {n - v * times for n, v in zip(numbers, values, strict=True)}
+        if len(rests) == 1:
+            start = text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
+            return _plus(start, rests.pop())
+    if rise:
+        parts = round(run / rise)
+        if parts > 1:
+            rests = {n - v // parts for n, v in zip(numbers, values, strict=True)}
+            if len(rests) == 1:
+                return _plus(f"{_wrapped(text)} // {parts}", rests.pop())
+    return None
+
+
+def _linear(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
+    run = values[1] - values[0]
+    if not run:
+        return None
+    factor = _tidy((numbers[1] - numbers[0]) / run)
+    if factor == 0:
+        return None
+    for rest in (0.0, _tidy(numbers[0] - factor * values[0])):
+        if _close([factor * v + rest for v in values], numbers):
+            grouped = _wrapped(text)
+            start = text if factor == 1 else f"-{grouped}" if factor == -1 else f"{_number(factor)} * {grouped}"
+            if rest == 0:
+                return start
+            return f"{_number(rest)} - {grouped}" if factor == -1 else _plus(start, rest)
+    return None
+
+
+def _tidy(number: float) -> float:
+    short = float(f"{number:.9g}")
+    return short if math.isclose(short, number, rel_tol=1e-10) or abs(number) < 1e-14 else number
+
+
+def _close(values: Sequence[Number], numbers: Sequence[Number]) -> bool:
+    return all(math.isclose(v, n, rel_tol=_RELATIVE, abs_tol=0.0) for v, n in zip(values, numbers, strict=True))
+
+
+def _number(value: Number) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
+
+
+def _plus(text: str, rest: Number) -> str:
+    if rest == 0:
+        return text
+    return f"{text} - {_number(-rest)}" if rest < 0 else f"{text} + {_number(rest)}"
+
+
+def _wrapped(text: str) -> str:
+    return f"({text})" if " " in text and not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1) else text
+
+
+def _add(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _mul(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    return [x * y for x, y in zip(a, b, strict=True)]
+
+
+def _div(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    return [x / y for x, y in zip(a, b, strict=True)]

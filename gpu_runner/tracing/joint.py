@@ -1,0 +1,143 @@
+"""Tracing a reference forward and backward at once, in the child."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+
+from gpu_runner.tracing import backward_decompositions  # noqa: F401 - enters its rules into the table
+from gpu_runner.tracing.decompositions import RULES
+
+# What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
+_KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A joint graph, flat: its inputs are the problem's, then the upstream gradients; its outputs the outputs, then gradients."""
+
+    module: GraphModule
+    outputs: int
+    upstream: tuple[bool, ...]  # for each output, whether it has a gradient
+    gradients: tuple[bool, ...]  # for each wanted input, whether some output depends on it
+    tuple_output: bool
+
+
+class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
+    """Makes casts that change nothing for float32 inputs visible: what is written in the reference shall be in the graph."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        casts = func in (Tensor.to, Tensor.float, Tensor.type_as, Tensor.type)
+        if casts and args and result is args[0] and isinstance(result, Tensor) and result.is_floating_point():
+            return torch.ops.aten._to_copy.default(result, dtype=result.dtype)  # noqa: SLF001 - the operator's public name
+        return result
+
+
+def as_tuple(value: Any) -> tuple[Tensor, ...]:
+    """Give a reference's result as a tuple.
+
+    Raises:
+        TypeError: it is neither a tensor nor a tuple or list of tensors.
+    """
+    values = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not values or not all(isinstance(v, Tensor) for v in values):
+        raise TypeError("reference must return a tensor or a tuple of tensors")
+    return values
+
+
+def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], wanted: Sequence[int]) -> Traced:
+    """Trace ``call`` on ``inputs`` with the gradients of those at ``wanted``.
+
+    Raises:
+        TypeError: the result is no tensor. Whatever the reference raises passes through.
+    """
+    probe = call(_leaves(inputs, wanted))
+    outputs = as_tuple(probe)
+    has_gradient = tuple(out.requires_grad and out.is_floating_point() for out in outputs)
+    upstream = [torch.randn_like(out) for out, has in zip(outputs, has_gradient, strict=True) if has]
+    reached: list[bool] = []
+
+    def joint(*flat: Tensor) -> list[Tensor]:
+        leaves = _leaves(flat[: len(inputs)], wanted)
+        with KeepCasts():
+            results = as_tuple(call(leaves))
+        ends = [out for out, has in zip(results, has_gradient, strict=True) if has]
+        leaf = [leaves[i] for i in wanted]
+        found: Sequence[Tensor | None] = [None] * len(leaf)
+        if ends and leaf:
+            found = torch.autograd.grad(ends, leaf, flat[len(inputs) :], allow_unused=True)
+        reached[:] = [g is not None for g in found]
+        return [*results, *(g for g in found if g is not None)]
+
+    table = decomposition_table()
+    flat = [*[x.detach() for x in inputs], *upstream]
+    with math_attention():
+        first = make_fx(joint, decomposition_table=table)(*flat)
+        pure = torch.func.functionalize(first, remove="mutations")
+        module = make_fx(pure, decomposition_table=table)(*flat)
+    return Traced(module, len(outputs), has_gradient, tuple(reached), isinstance(probe, tuple | list))
+
+
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """Give the rules by operator: torch's own down to its core set, then this project's over them."""
+    from torch._decomp import core_aten_decompositions
+
+    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    for operator in list(table):
+        if operator.overloadpacket.__name__ in _KEPT_WHOLE:
+            del table[operator]
+    for name, rule in RULES.items():
+        packet, _, overload = name.partition(".")
+        found = getattr(getattr(torch.ops.aten, packet, None), overload, None)
+        if found is not None:
+            table[found] = rule
+    return table
+
+
+@contextlib.contextmanager
+def math_attention() -> Iterator[None]:
+    """Let attention be written out as matrix products and a softmax."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+def make_inputs(
+    specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], seed: int, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """Make inputs of the problem; ``specs`` are the plain values of ``InputSpec``."""
+    generator = torch.Generator().manual_seed(seed)
+    return [_input(spec, sizes, generator, dtype) for spec in specs]
+
+
+def _input(spec: Mapping[str, Any], sizes: Mapping[str, int], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    shape = [int(d) if d.isdigit() else sizes[d] for d in spec["dims"]]
+    chosen = getattr(torch, spec["dtype"]) if spec["dtype"] else dtype
+    if not chosen.is_floating_point:
+        high = spec["high"]
+        top = 2 if chosen is torch.bool else sizes[high] if isinstance(high, str) else high
+        return torch.randint(spec["low"] or 0, max(top, (spec["low"] or 0) + 1), shape, generator=generator).to(chosen)
+    init = spec["init"]
+    if init in ("ones", "zeros"):
+        # A parameter that starts as a constant is traced with other values, so that none of its value is mistaken for its size.
+        return torch.randn(shape, generator=generator).to(chosen)
+    if init == "uniform":
+        return torch.rand(shape, generator=generator).to(chosen)
+    values = torch.randn(shape, generator=generator)
+    if init in ("softmax", "log_softmax"):
+        values = getattr(torch, init)(values, -1)
+    return values.to(chosen)
+
+
+def _leaves(inputs: Sequence[Tensor], wanted: Sequence[int]) -> list[Tensor]:
+    return [x.detach().clone().requires_grad_(i in wanted) for i, x in enumerate(inputs)]

@@ -1,0 +1,154 @@
+"""Several traces of one problem become one graph over names. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpu_runner.contracts import Expr, Graph, Node, NodeRef, TensorMeta
+from gpu_runner.contracts.graph import Arg, Atom, Dim
+from gpu_runner.tracing.fitting import Fitter
+from gpu_runner.tracing.raw import RawArg, RawAtom, RawGraph, RawNode, Ref, same_number
+
+
+class DifferentStructure(ValueError):  # noqa: N818 - it states what was found
+    """The traces do not have the same operations."""
+
+
+@dataclass
+class Unified:
+    """``unexplained`` are the places of numbers that no expression gives: the node's name and the values."""
+
+    graph: Graph
+    unexplained: list[tuple[str, tuple[RawAtom, ...]]] = field(default_factory=list)
+
+
+def unify(traces: Sequence[RawGraph], fitter: Fitter, specialised: Sequence[str] = ()) -> Unified:
+    """Give the graph that all traces are instances of.
+
+    Raises:
+        DifferentStructure: there is none.
+    """
+    check_same_structure(traces)
+    unexplained: list[tuple[str, tuple[RawAtom, ...]]] = []
+    nodes: list[Node] = []
+    for column in zip(*(t.nodes for t in traces), strict=True):
+        nodes += _nodes(column, fitter, unexplained)
+    first = traces[0]
+    graph = Graph(
+        tuple(nodes),
+        first.inputs,
+        first.outputs,
+        first.upstream,
+        first.gradients,
+        tuple(sorted(specialised)),
+        first.tuple_output,
+    )
+    return Unified(graph, unexplained)
+
+
+def check_same_structure(traces: Sequence[RawGraph]) -> None:
+    """Compare everything but the numbers.
+
+    Raises:
+        DifferentStructure: with the first operation that differs.
+    """
+    first = traces[0]
+    for other in traces[1:]:
+        if len(first.nodes) != len(other.nodes):
+            raise DifferentStructure(_lengths(first, other))
+        for a, b in zip(first.nodes, other.nodes, strict=True):
+            if _skeleton(a) != _skeleton(b):
+                raise DifferentStructure(f"`{a.op}` in one trace is `{b.op}` in another")
+        if (first.outputs, first.gradients) != (other.outputs, other.gradients):
+            raise DifferentStructure("the outputs are different operations")
+
+
+def changed_numbers(a: RawGraph, b: RawGraph) -> set[str]:
+    """Give the names of nodes whose numbers differ between two traces of the same structure."""
+    return {x.name for x, y in zip(a.nodes, b.nodes, strict=True) if _numbers(x) != _numbers(y)}
+
+
+def _lengths(first: RawGraph, other: RawGraph) -> str:
+    for a, b in zip(first.nodes, other.nodes, strict=False):
+        if _skeleton(a) != _skeleton(b):
+            return f"`{a.op}` in one trace is `{b.op}` in another"
+    return f"{len(first.nodes)} operations in one trace, {len(other.nodes)} in another"
+
+
+def _skeleton(node: RawNode) -> tuple[object, ...]:
+    arguments = [_shape_of(a) for a in node.args], [(k, _shape_of(a)) for k, a in node.kwargs]
+    return node.name, node.op, node.dtype, len(node.shape), *map(str, arguments)
+
+
+def _shape_of(arg: RawArg) -> object:
+    if isinstance(arg, tuple):
+        return tuple(_shape_of(item) for item in arg)
+    if isinstance(arg, int | float) and not isinstance(arg, bool):
+        return "number"
+    return arg
+
+
+def _numbers(node: RawNode) -> list[str]:
+    flat = [i for a in [*node.args, *(v for _, v in node.kwargs)] for i in (a if isinstance(a, tuple) else (a,))]
+    return [repr(i) for i in flat if not isinstance(i, Ref)]
+
+
+def _nodes(
+    column: tuple[RawNode, ...], fitter: Fitter, unexplained: list[tuple[str, tuple[RawAtom, ...]]]
+) -> list[Node]:
+    """Give a node, after those that make what an expression cannot say: the root of a size."""
+    first = column[0]
+    before: list[Node] = []
+
+    def atom(values: tuple[RawAtom, ...]) -> Atom:
+        found = _atom(values, fitter)
+        if found is None and values[0] is not None:
+            found = _root(f"{first.name}_root{len(before) or ''}", first.dtype, values, fitter, before)
+        if found is None and values[0] is not None:
+            unexplained.append((first.name, values))
+        return found
+
+    def arg(values: tuple[RawArg, ...]) -> Arg:
+        if isinstance(values[0], tuple):
+            return tuple(atom(items) for items in zip(*(v for v in values if isinstance(v, tuple)), strict=True))
+        return atom(tuple(v for v in values if not isinstance(v, tuple)))
+
+    shape = tuple(_dim(atom(sizes)) for sizes in zip(*(n.shape for n in column), strict=True))
+    args = tuple(arg(values) for values in zip(*(n.args for n in column), strict=True))
+    keys = [key for key, _ in first.kwargs]
+    kwargs = tuple((key, arg(tuple(dict(n.kwargs)[key] for n in column))) for key in keys)
+    return [*before, Node(first.name, first.op, args, TensorMeta(shape, first.dtype), kwargs)]
+
+
+def _root(name: str, dtype: str, values: tuple[RawAtom, ...], fitter: Fitter, before: list[Node]) -> NodeRef | None:
+    numbers = [float(v) for v in values if isinstance(v, float)]
+    if len(numbers) != len(values) or not dtype.startswith(("float", "bfloat")) or min(numbers) <= 0:
+        return None
+    text = fitter.fit([n * n for n in numbers])
+    if text is None:
+        return None
+    meta = TensorMeta((), dtype)
+    before += [
+        Node(f"{name}_square", "full", (Expr(text),), meta),
+        Node(name, "sqrt", (NodeRef(f"{name}_square"),), meta),
+    ]
+    return NodeRef(name)
+
+
+def _dim(value: Atom) -> Dim:
+    return value if isinstance(value, int | Expr) else 0
+
+
+def _atom(values: tuple[RawAtom, ...], fitter: Fitter) -> Atom:
+    first = values[0]
+    if isinstance(first, Ref):
+        return NodeRef(first.name)
+    if all(same_number(first, other) for other in values[1:]):
+        return first
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(numbers) != len(values) or not all(math.isfinite(n) for n in numbers):
+        return None
+    text = fitter.fit(numbers)
+    return None if text is None else Expr(text)
