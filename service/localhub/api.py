@@ -46,6 +46,8 @@ class _Asked:
             body = json.loads(self.content)
         except ValueError as error:
             raise ApiError(400, "Problems parsing JSON") from error
+        if isinstance(body, list) and self.path.endswith("/labels"):
+            return {"labels": body}  # Labels alone may come as a bare array.
         if not isinstance(body, dict):
             raise unprocessable("Invalid request.\n\nThe body is not an object.")
         return body

@@ -115,7 +115,7 @@ def list_installation_repositories(call: Call) -> Reply:
 
 
 def _narrowed_permissions(installation: Installation, wanted: object) -> dict[str, str]:
-    if wanted is None:
+    if wanted is None or wanted == {}:  # PyGithub sends an empty object for "all of them".
         return dict(installation.permissions) | {"metadata": "read"}
     if not isinstance(wanted, dict):
         raise unprocessable("Invalid request.\n\nFor 'properties/permissions', it is not an object.")

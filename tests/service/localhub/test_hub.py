@@ -1,0 +1,55 @@
+"""The Python API: conversations in order, and a hub that is opened again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from service.localhub import Hub
+from service.localhub.conversation import CommentEntry, CommitEntry, EventEntry, OpeningEntry, ReviewEntry
+
+
+def test_a_conversation_is_read_in_the_order_in_which_it_came(hub: Hub) -> None:
+    hub.push("acme/lib", "work", "alice", {"x.py": "x = 1\n"}, message="First")
+    number = hub.open_pull("acme/lib", "alice", "work", "Work", "body", draft=True).number
+    comment = hub.comment("acme/lib", number, "bob", "hm")
+    hub.react("acme/lib", comment.id, "alice", "eyes")
+    hub.push("acme/lib", "work", "alice", {"y.py": "y = 1\n"}, message="Second")
+    hub.set_draft("acme/lib", number, "alice", draft=False)
+    hub.review("acme/lib", number, "bob", "APPROVE", "fine", comments=[{"path": "x.py", "line": 1, "body": "nice"}])
+    entries = hub.conversation("acme/lib", number)
+    assert [type(entry) for entry in entries] == [
+        OpeningEntry,
+        CommitEntry,
+        CommentEntry,
+        CommitEntry,
+        EventEntry,
+        ReviewEntry,
+    ]
+    assert [entry.message for entry in entries if isinstance(entry, CommitEntry)] == ["First", "Second"]
+    assert entries[2].reactions == ("eyes by alice",)
+    assert entries[4].kind == "ready_for_review"
+    assert (entries[5].state, entries[5].notes[0].body) == ("APPROVED", "nice")
+
+
+def test_a_hub_that_was_saved_goes_on(hub: Hub, tmp_path: Path) -> None:
+    hub.open_issue("acme/lib", "alice", "Wanted", "text")
+    hub.push("acme/lib", "work", "alice", {"x.py": "x = 1\n"})
+    number = hub.open_pull("acme/lib", "alice", "work", "Work").number
+    token = hub.add_token("alice")
+    hub.save()
+    again = Hub(tmp_path / "hub")
+    assert again.issue("acme/lib", 1).title == "Wanted"
+    assert again.conversation("acme/lib", number) == hub.conversation("acme/lib", number)
+    assert token in again.world.state.tokens
+    assert again.open_issue("acme/lib", "alice", "Next", "").number == number + 1
+
+
+def test_a_folder_becomes_a_repository(hub: Hub, tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.py").write_bytes(b"x = 1\r\n")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("not this")
+    hub.create_repository("acme", "from-folder", from_folder=folder)
+    assert hub.read_file("acme/from-folder", "main", "deep/a.py") == b"x = 1\r\n"
+    assert hub.read_file("acme/from-folder", "main", ".git/config") is None
