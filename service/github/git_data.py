@@ -78,4 +78,11 @@ class GitData(RepositoryCalls):
         Raises:
             ConflictError: it points somewhere that is no ancestor, since someone pushed.
         """
-        self._call(lambda: self._repository.get_git_ref(f"heads/{branch}").edit(sha, force=False))
+
+        def forward() -> None:
+            found = self._repository.get_git_ref(f"heads/{branch}")
+            # Reading it first gives the address at which it can be changed, which is not the one at which it is read.
+            if found.object.sha != sha:
+                found.edit(sha, force=False)
+
+        self._call(forward)

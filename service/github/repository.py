@@ -18,7 +18,7 @@ class RepositoryReads(RepositoryCalls):
         """Give the repository."""
 
         def read() -> RepositoryInfo:
-            found = self._session.github.get_repo(self.full_name, lazy=False)
+            found = self._session.github.get_repo(self.full_name)
             return RepositoryInfo(found.full_name, found.default_branch, bool(found.private), found.html_url)
 
         return self._call(read)

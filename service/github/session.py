@@ -68,7 +68,7 @@ class RepositoryCalls:
         self._session = session
         self.full_name = full_name
         self._deadline_s = deadline_s
-        self._repository: Repository = session.github.get_repo(full_name, lazy=True)
+        self._repository: Repository = session.github.get_repo(full_name)
 
     def _call(self, action: Callable[[], T]) -> T:
         # A lease that is about to run out must not be written under: another worker may hold it already.

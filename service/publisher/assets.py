@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from service.github import ConflictError, MissingError, TransientError, TreeEntry
+from service.github import ConflictError, TransientError, TreeEntry
 from service.publisher.publication import GiveUpError, Publication
 from service.publisher.trailers import with_trailer
 from workers.contracts import AssetsUpdate, Effect, Failure, FailureCode
@@ -15,6 +15,8 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,100}\.(png|svg|jpg|gif)")
 
 def publish_assets(publication: Publication, update: AssetsUpdate) -> Effect:
     """Commit the images; the same images committed twice are one commit."""
+    if not update.images:
+        return Effect()
     git, folder = publication.github.git, publication.job.job_id
     for image in update.images:
         if _NAME.fullmatch(image.name) is None:
@@ -34,7 +36,7 @@ def publish_assets(publication: Publication, update: AssetsUpdate) -> Effect:
             git.create_branch(BRANCH, sha)
         else:
             git.forward_branch(BRANCH, sha)
-    except (ConflictError, MissingError) as error:
+    except ConflictError as error:
         # Another job was faster; its commit becomes the parent at the next try.
         raise TransientError(f"branch {BRANCH} changed meanwhile", retry_after_s=1.0) from error
     return Effect(sha=sha, url_root=_root(publication, sha))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.conversation.commits import commit_message
-from service.github import ConflictError, MissingError, TransientError, TreeEntry
+from service.github import ConflictError, TransientError, TreeEntry
 from service.github.repository import is_safe_path
 from service.publisher.publication import GiveUpError, Publication
 from service.publisher.trailers import is_commit_of, with_trailer
@@ -95,8 +95,6 @@ def _point(publication: Publication, head: str | None, sha: str) -> None:
             log=str(error),
         )
         raise GiveUpError(failure) from error
-    except MissingError as error:
-        raise TransientError(f"branch {job.branch} cannot be seen yet", retry_after_s=2.0) from error
 
 
 def moved(publication: Publication, what: str) -> GiveUpError:

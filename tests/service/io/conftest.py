@@ -1,0 +1,175 @@
+"""The service as it runs, against a GitHub on this machine, stepped by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import structlog
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from service.app import Parts, create_app, make_parts
+from service.localhub import Hub, HubServer
+from service.localhub.conversation import CommentEntry
+from service.localhub.webhooks import HookAnswer
+from service.settings import Settings
+from tests.service.io.samples import PROBLEM, REPOSITORY
+from tests.service.io.stages import Analyze, stages
+from workers import inbox, runtime
+from workers.contracts import JobView
+from workers.embedded import close, drive
+from workers.settings import Settings as WorkerSettings
+
+SECRET = "a secret of the webhook, long enough"
+FILES: dict[str, bytes] = {
+    "README.md": b"# kernels\n",
+    "src/problem.py": PROBLEM.encode(),
+    "src/folder/file.txt": b"text\n",
+}
+CREATE = f"/kernel create reglu\n\n```python\n{PROBLEM}```\n"
+
+
+@dataclass
+class Bench:
+    """Everything that a conversation needs."""
+
+    hub: Hub
+    parts: Parts
+    app: FastAPI
+    client: TestClient
+    clock: list[float]
+    analyze: Analyze
+    repository: str = REPOSITORY
+    failures: list[str] = field(default_factory=list)
+
+    def transport(self, _url: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
+        answer = self.client.post("/webhook", content=body, headers=dict(headers))
+        return HookAnswer(answer.status_code, dict(answer.headers), answer.text)
+
+    def handle(self) -> int:
+        """Deliver webhooks and handle them, until nothing is left."""
+        self.hub.deliver_all()
+        count = 0
+        while self.parts.processor.step():
+            count += 1
+            self.hub.deliver_all()
+        return count
+
+    def publish(self) -> int:
+        count = 0
+        while self.parts.publisher.step():
+            count += 1
+        return count
+
+    def settle(self) -> None:
+        """Let everything happen that can happen now."""
+        while self.handle() + drive() + self.publish():
+            pass
+
+    def later(self, seconds: float) -> None:
+        self.clock[0] += seconds
+
+    def issue(self, body: str = "please", by: str = "maintainer") -> int:
+        return self.hub.open_issue(self.repository, by, "Wanted: reglu", body).number
+
+    def say(self, number: int, body: str, by: str = "maintainer") -> int:
+        return self.hub.comment(self.repository, number, by, body).id
+
+    def comments(self, number: int, by: str = "smith[bot]") -> list[CommentEntry]:
+        found = self.hub.conversation(self.repository, number)
+        return [entry for entry in found if isinstance(entry, CommentEntry) and entry.by == by]
+
+    def reactions(self, number: int, comment_id: int) -> tuple[str, ...]:
+        found = self.hub.conversation(self.repository, number)
+        return next(e.reactions for e in found if isinstance(e, CommentEntry) and e.id == comment_id)
+
+    def jobs(self) -> tuple[JobView, ...]:
+        return inbox.find_jobs(self.repository)
+
+    def job(self) -> JobView:
+        (found,) = self.jobs()
+        return found
+
+
+@pytest.fixture(scope="session")
+def app_keys() -> tuple[str, str]:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return private.decode(), public.decode()
+
+
+@pytest.fixture
+def analyze() -> Analyze:
+    return Analyze()
+
+
+@pytest.fixture
+def clock(tmp_path: Path, analyze: Analyze) -> Iterator[list[float]]:
+    """The production in a folder of its own, with a clock that a test can put forward."""
+    import time
+
+    offset = [0.0]
+    made = runtime.build(WorkerSettings(data_dir=tmp_path / "work", database_url=None, redis_url=None))
+    runtime.install(
+        replace(made, clock=lambda: time.time() + offset[0], stages=lambda table=stages(analyze): table)  # type: ignore[misc]
+    )
+    yield offset
+    close()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, app_keys: tuple[str, str]) -> Hub:
+    hub = Hub(tmp_path / "hub")
+    owner, name = REPOSITORY.split("/")
+    hub.create_repository(owner, name, files=FILES)
+    for login, role in (("maintainer", "write"), ("second", "admin"), ("visitor", "read")):
+        hub.add_user(login)
+        hub.add_collaborator(REPOSITORY, login, role)
+    app = hub.add_app("smith", owner, app_keys[1], hook_url="http://127.0.0.1:9/webhook", hook_secret=SECRET)
+    hub.install(app, owner)
+    return hub
+
+
+@pytest.fixture
+def bench(hub: Hub, app_keys: tuple[str, str], clock: list[float], analyze: Analyze) -> Iterator[Bench]:
+    app_id = next(iter(hub.world.state.apps.values())).id
+    with HubServer(hub) as server:
+        settings = Settings(
+            webhook_secrets=(SecretStr(SECRET),),
+            app_id=app_id,
+            private_key=SecretStr(app_keys[0]),
+            api_url=server.api_url,
+            html_url=server.url,
+            public_url="https://bot.example",
+            publisher_threads=0,
+            delivery_threads=0,
+        )
+        parts = make_parts(settings)
+        parts = replace(parts, processor=replace(parts.processor, clock=runtime.current().clock))
+        app = create_app(settings, parts)
+        with TestClient(app) as client:
+            made = Bench(hub, parts, app, client, clock, analyze)
+            hub.deliveries.transport = made.transport
+            hub.deliver_all()
+            yield made
+
+
+@pytest.fixture(autouse=True)
+def short_tracebacks() -> None:
+    # structlog's own default shows local variables, in which secrets may be.
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(),
+        ]
+    )
