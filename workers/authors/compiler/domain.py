@@ -1,0 +1,112 @@
+"""The iteration space of a graph: leading axes flattened to rows, trailing ones to columns. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts.graph import Dim, Graph, Node
+from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
+from workers.authors.compiler.operators import REDUCTIONS
+from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a value varies over. ``full`` varies over both, ``row`` is one number a row, ``col`` one a column."""
+
+    rows: bool
+    cols: bool
+
+    def joined(self, other: Space) -> Space:
+        """Give the space of an operation on both."""
+        return Space(self.rows or other.rows, self.cols or other.cols)
+
+
+SCALAR, ROW, COL, FULL = Space(False, False), Space(True, False), Space(False, True), Space(True, True)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Axes of the iteration space, outermost first, and where every node lies in it.
+
+    ``row_axes`` is empty where a problem has nothing but columns; it is then one row.
+    """
+
+    row_axes: tuple[int, ...]
+    col_axes: tuple[int, ...]
+    sizes: dict[int, Dim]
+    shapes: dict[str, Shape]
+
+    def axes_of(self, name: str) -> tuple[int, ...]:
+        """Give the axes of a node, outermost first."""
+        return tuple(axis for dim in self.shapes[name] for axis in dim)
+
+    def rows_of(self, name: str) -> tuple[int, ...]:
+        """Give the row axes that a node varies over."""
+        return tuple(axis for axis in self.axes_of(name) if axis in self.row_axes)
+
+    def space_of(self, name: str) -> Space:
+        """Give the space of a node; without row axes every vector is a row of its own."""
+        cols = any(axis in self.col_axes for axis in self.axes_of(name))
+        return Space(bool(self.rows_of(name)) or (cols and not self.row_axes), cols)
+
+
+def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
+    """Give the iteration space of a graph.
+
+    Raises:
+        CannotCompileError: the nodes do not fit into one space of rows and columns.
+    """
+    shapes, unifier = infer_axes(graph, Sizes.of(dimensions))
+    stored = _stored(graph)
+    flat = {name: tuple(axis for dim in shapes[name] for axis in dim) for name in shapes}
+    order = max((flat[name] for name in stored), key=len, default=())
+    known = {axis for name in stored for axis in flat[name]}
+    order = _merged_order(order, [flat[name] for name in stored], known)
+    for name in stored:
+        if [axis for axis in order if axis in flat[name]] != list(flat[name]):
+            raise CannotCompileError(f"`{name}` has its dimensions in another order than the other tensors", "permute")
+    sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
+    for split in range(len(order) - 1, -1, -1):
+        domain = Domain(order[:split], order[split:], sizes, shapes)
+        if all(_fits(domain, node) for node in graph.nodes):
+            return domain
+    if not order:
+        return Domain((), (), sizes, shapes)
+    worst = next(node for node in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes), node))
+    sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
+    raise CannotCompileError(sentence, worst.op)
+
+
+def _stored(graph: Graph) -> list[str]:
+    gradients = [gradient for _, gradient in graph.gradients if gradient is not None]
+    upstream = [name for name in graph.upstream if name is not None]
+    return [*graph.inputs, *upstream, *graph.outputs, *gradients]
+
+
+def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: set[int]) -> tuple[int, ...]:
+    """Axes that the largest tensor lacks are put where the tensors that have them say."""
+    result = list(order)
+    for axes in sorted(others, key=len, reverse=True):
+        for position, axis in enumerate(axes):
+            if axis not in result and axis in known:
+                after = [result.index(a) for a in axes[:position] if a in result]
+                result.insert(max(after) + 1 if after else 0, axis)
+    return tuple(result)
+
+
+def _fits(domain: Domain, node: Node) -> bool:
+    if not _all_or_none(domain.axes_of(node.name), domain.col_axes):
+        return False
+    if node.op not in REDUCTIONS:
+        return True
+    operand = domain.shapes[references(node.args)[0].name]
+    gone = [axis for dim in reduced_dimensions(node, len(operand)) for axis in operand[dim]] if operand else []
+    rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
+    return _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
+
+
+def _all_or_none(axes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    found = [axis for axis in wanted if axis in axes]
+    return not found or len(found) == len(wanted)

@@ -1,0 +1,181 @@
+"""Values as text: Triton source and readable formulas share one printer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.values import Value
+
+COMPARE, OR, AND, SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4, 5, 6, 7
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of an expression and how tightly it binds."""
+
+    text: str
+    binds: int = ATOM
+
+    def within(self, binds: int) -> str:
+        """Give the text, in parentheses where what is around it binds as tightly as ``binds``."""
+        return self.text if self.binds >= binds else f"({self.text})"
+
+
+_INFIX = {
+    "add": ("+", SUM),
+    "sub": ("-", SUM),
+    "mul": ("*", PRODUCT),
+    "div": ("/", PRODUCT),
+    "eq": ("==", COMPARE),
+    "ne": ("!=", COMPARE),
+    "lt": ("<", COMPARE),
+    "le": ("<=", COMPARE),
+    "gt": (">", COMPARE),
+    "ge": (">=", COMPARE),
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a language writes operators that are no infix: ``{0}`` and so on are the operands."""
+
+    calls: Mapping[str, str]
+    logical: Mapping[str, tuple[str, int]]
+    floats_in_calls: bool
+
+
+TRITON = Dialect(
+    {
+        "abs": "tl.abs({0})",
+        "exp": "tl.exp({0})",
+        "exp2": "tl.exp2({0})",
+        "log": "tl.log({0})",
+        "log2": "tl.log2({0})",
+        "log1p": "_log1p({0})",
+        "expm1": "_expm1({0})",
+        "sqrt": "tl.sqrt({0})",
+        "rsqrt": "tl.rsqrt({0})",
+        "sigmoid": "tl.sigmoid({0})",
+        "tanh": "_tanh({0})",
+        "erf": "tl.erf({0})",
+        "sin": "tl.sin({0})",
+        "cos": "tl.cos({0})",
+        "sign": "_sign({0})",
+        "floor": "tl.floor({0})",
+        "ceil": "tl.ceil({0})",
+        "round": "_round({0})",
+        "trunc": "_trunc({0})",
+        "fmod": "_fmod({0}, {1})",
+        "pow": "_pow({0}, {1})",
+        "maximum": "tl.maximum({0}, {1})",
+        "minimum": "tl.minimum({0}, {1})",
+        "where": "tl.where({0}, {1}, {2})",
+    },
+    {"logical_and": ("&", AND), "logical_or": ("|", OR)},
+    True,
+)
+
+FORMULA = Dialect(
+    {
+        **{
+            name: name + "({0})"
+            for name in [
+                "abs",
+                "exp",
+                "log",
+                "log1p",
+                "expm1",
+                "sqrt",
+                "rsqrt",
+                "tanh",
+                "erf",
+                "sin",
+                "cos",
+                "sign",
+                "floor",
+                "ceil",
+                "round",
+                "trunc",
+            ]
+        },
+        "sigmoid": "sigmoid({0})",
+        "exp2": "2^({0})",
+        "log2": "log2({0})",
+        "fmod": "fmod({0}, {1})",
+        "pow": "({0})^({1})",
+        "maximum": "max({0}, {1})",
+        "minimum": "min({0}, {1})",
+        "where": "where({0}, {1}, {2})",
+    },
+    {"logical_and": ("and", AND), "logical_or": ("or", OR)},
+    False,
+)
+
+# The helpers that a call may need beyond triton.language, by the name that the text calls.
+DEVICE_OPERATORS = {"log1p", "expm1", "tanh", "sign", "round", "trunc", "fmod", "pow"}
+
+
+def number(value: float | bool, floating: bool = False) -> str:
+    """Write a number; whole ones without a point unless ``floating``."""
+    if isinstance(value, bool):
+        return str(value)
+    if value != value or abs(value) == float("inf"):
+        return f'{"-" if value < 0 else ""}float("{"nan" if value != value else "inf"}")'
+    if value == int(value) and abs(value) < 1e6 and not floating:
+        return str(int(value))
+    return repr(float(value))
+
+
+def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> Text:
+    """Write one operation on operands that are already written."""
+    if value.number is not None:
+        text = number(value.number)
+        return Text(text, UNARY if text.startswith("-") else ATOM)
+    if value.op == "neg":
+        return Text("-" + operand(value.args[0]).within(UNARY), UNARY)
+    if value.op == "reciprocal":
+        return Text("1 / " + operand(value.args[0]).within(UNARY), PRODUCT)
+    if value.op == "logical_not":
+        return Text(
+            "~" + operand(value.args[0]).within(ATOM)
+            if dialect.floats_in_calls
+            else "not " + operand(value.args[0]).within(ATOM),
+            UNARY,
+        )
+    if value.op == "isnan":
+        inner = operand(value.args[0]).within(SUM)
+        return Text(f"{inner} != {inner}", COMPARE)
+    if value.op in _INFIX:
+        return _infix(value, operand)
+    if value.op in dialect.logical:
+        symbol, binds = dialect.logical[value.op]
+        left, right = (operand(arg) for arg in value.args)
+        return Text(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
+    if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
+        return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
+    if value.op not in dialect.calls:
+        raise CannotCompileError(f"the compiler author has no way to write `{value.op}` yet", value.op)
+    arguments = [
+        number(arg.number, dialect.floats_in_calls) if arg.number is not None else operand(arg).text
+        for arg in value.args
+    ]
+    return Text(dialect.calls[value.op].format(*arguments))
+
+
+def _infix(value: Value, operand: Callable[[Value], Text]) -> Text:
+    symbol, binds = _INFIX[value.op]
+    left, right = (operand(arg) for arg in value.args)
+    if binds == COMPARE:
+        return Text(f"{left.within(SUM)} {symbol} {right.within(SUM)}", binds)
+    flat = value.op == "mul" and right.binds == PRODUCT and _flattens(value)
+    return Text(f"{left.within(binds)} {symbol} {right.text if flat else right.within(binds + 1)}", binds)
+
+
+def _flattens(value: Value) -> bool:
+    """A product of a product needs no parentheses where it costs no more work: 0.5 * a * b, but x * (mean * rstd)."""
+    left, right = value.args
+    return (
+        (right.op == "mul" or right.op == "div") and right.space == right.args[0].space and left.space != right.space
+    ) or (left.number is not None and right.op in {"mul", "div"})

@@ -1,0 +1,37 @@
+"""The schedule of element-wise kernels: the tensors as one long row, a block a program. Pure."""
+
+from __future__ import annotations
+
+from workers.authors.compiler.domain import SCALAR
+from workers.authors.compiler.kernels import KernelSource, KernelWriter
+
+
+class FlatKernel(KernelWriter):
+    """Every element stands alone."""
+
+    def write(self) -> KernelSource:
+        """Give the kernel's source."""
+        scope = self.scope()
+        for load in self.loads:
+            name = self.tensor(load)
+            scope.env[load] = name
+            if load.space == SCALAR:
+                text = f"tl.load({name}_ptr)"
+            else:
+                text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0)"
+            scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
+        scope.line("")
+        stored: list[tuple[str, str]] = []
+        for store in self.task.stores:
+            text = scope.env.get(store.value) or scope.assign(store.value, store.name)
+            stored.append((store.buffer, text))
+        for buffer, text in stored:
+            scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
+        head = [
+            "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
+            "    mask = offsets < n_elements",
+            *self.scalar_lines(),
+            "",
+        ]
+        sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
+        return self.finish(head + scope.lines, sizes, ("BLOCK_SIZE",))

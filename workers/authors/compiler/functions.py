@@ -1,0 +1,256 @@
+"""Functions of the emitted module that run on the host: launchers, the autograd function, the entry. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workers.authors.compiler.design import Design
+from workers.authors.compiler.domain import FULL
+from workers.authors.compiler.formulas import formula_lines
+from workers.authors.compiler.kernels import docstring
+from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
+from workers.authors.compiler.statements import INDENT
+from workers.authors.protocol import SourceStyle
+
+
+def forward_launcher(design: Design, style: SourceStyle) -> str:
+    """Give the function that computes the outputs and what backward needs."""
+    stage, names = design.forward, design.names
+    nodes: list[str | None] = [*design.program.graph.outputs, *(None for _ in design.program.saved)]
+    dtypes = [
+        *(output_dtype(design, index) for index in range(len(names.outputs))),
+        *(None for _ in design.program.saved),
+    ]
+    lines = [*_guards(design), *size_lines(stage)]
+    lines += _launched(stage, nodes, dtypes)
+    for store, node, dtype in zip(stage.task.stores, nodes, dtypes, strict=True):
+        if store.summed and node is not None:
+            lines.append(gathered(stage, store, node, dtype or f"{stage.source}.dtype"))
+    lines.append(f"return {', '.join(store.name for store in stage.task.stores)}")
+    return _function(style, style.forward_function, parameters(design), lines)
+
+
+def backward_launcher(design: Design, style: SourceStyle) -> str:
+    """Give the function that computes the gradients."""
+    stage, program = design.backward, design.program
+    assert stage is not None
+    specs = {spec.name: spec for spec in program.problem.inputs}
+    owners = {program.key(r): name for name, r in reversed(program.gradients)}
+    results = program.backward_results
+    dtypes = [_gradient_dtype(design, specs[owners[program.key(r)]].name) for r in results]
+    lines = size_lines(stage) + _launched(stage, [r.node for r in results], dtypes)
+    for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
+        if store.summed:
+            lines.append(gathered(stage, store, result.node, dtype or f"{stage.source}.dtype"))
+    lines.append(f"return {', '.join(store.name for store in stage.task.stores)}")
+    return _function(style, style.backward_function, backward_arguments(design), lines)
+
+
+def _launched(stage: Pass, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
+    settings = setting_lines(stage)
+    buffers = [allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
+    launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in launch_lines(stage))]
+    return [*settings, *buffers, *launch]
+
+
+def _guards(design: Design) -> list[str]:
+    """The graph of a specialised scalar holds for its default only."""
+    lines = []
+    for spec in design.program.problem.scalars:
+        if spec.name in design.program.graph.specialised and spec.default is not None:
+            name = design.names.scalars[spec.name]
+            lines.append(f"if {name} != {spec.default!r}:")
+            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
+    return lines
+
+
+def output_dtype(design: Design, index: int) -> str | None:
+    """Give the dtype of an output where it is fixed; None where it follows the call.
+
+    The graph is traced in float32, so that float32 says that an output follows its inputs; whatever else the graph casts to is
+    meant. Inputs of a fixed floating dtype alone decide it where no input of the call's dtype takes part.
+    """
+    program = design.program
+    node = next(n for n in program.graph.nodes if n.name == program.graph.outputs[index])
+    return None if node.meta.dtype == "float32" else f"torch.{node.meta.dtype}"
+
+
+def _gradient_dtype(design: Design, name: str) -> str | None:
+    spec = next(spec for spec in design.program.problem.inputs if spec.name == name)
+    if spec.dtype is not None:
+        return f"torch.{spec.dtype}"
+    text = design.names.tensors[name]
+    return (
+        f"{text}.dtype"
+        if design.backward and name in design.saved_nodes and design.program.domain.space_of(name) != FULL
+        else None
+    )
+
+
+def parameters(design: Design) -> list[str]:
+    """Give the reference's parameters, in its order, by their names in the module."""
+    table = {**design.names.tensors, **design.names.scalars}
+    return [table[name] for name in design.program.problem.parameters]
+
+
+def backward_arguments(design: Design) -> list[str]:
+    """Give what the backward launcher takes: gradients of outputs, saved tensors, scalars."""
+    names = design.names
+    upstream = [names.tensors[node] for node in design.program.graph.upstream if node is not None]
+    return [*upstream, *(names.tensors[node] for node in design.saved_nodes), *_backward_scalars(design)]
+
+
+def _backward_scalars(design: Design) -> list[str]:
+    if design.backward is None:
+        return []
+    text = " ".join(number.text for kernel in design.backward.kernels for number in kernel.numbers)
+    words = set("".join(c if c.isidentifier() or c.isdigit() else " " for c in text).split())
+    return [name for name in design.names.scalars.values() if name in words]
+
+
+def autograd_function(design: Design, style: SourceStyle) -> str:
+    """Give the class that autograd calls."""
+    names, graph = design.names, design.program.graph
+    title = design.program.problem.title or "Computes the formulas of its kernels."
+    outputs = ", ".join(names.outputs)
+    stores = ", ".join(store.name for store in design.forward.task.stores)
+    lines = [f"{stores} = {style.forward_function}({', '.join(parameters(design))})"]
+    if design.saved_nodes:
+        lines.append(f"ctx.save_for_backward({', '.join(names.tensors[node] for node in design.saved_nodes)})")
+    lines += [f"ctx.{name} = {name}" for name in _backward_scalars(design)]
+    silent = [name for name, node in zip(names.outputs, graph.upstream, strict=True) if node is None]
+    if silent:
+        lines.append(f"ctx.mark_non_differentiable({', '.join(silent)})")
+    lines.append(f"return {outputs}{',' if graph.tuple_output and len(names.outputs) == 1 else ''}")
+    head = [f"class {style.function_class}(torch.autograd.Function):", f'{INDENT}"""{_sentence(title)}"""', ""]
+    forward = _method(style, "forward", _with_defaults(design), lines)
+    backward = _method(style, "backward", _upstream_parameters(design), _backward_lines(design, style))
+    return "\n".join([*head, *forward, "", *backward])
+
+
+def _sentence(title: str) -> str:
+    cleaned = title.replace("\\", "").replace('"', "'").strip()[:96]
+    return cleaned if cleaned.endswith(".") else f"{cleaned}."
+
+
+def _upstream_parameters(design: Design) -> list[str]:
+    names, graph = design.names, design.program.graph
+    return [
+        names.tensors[node] if node is not None else f"_d{output}"
+        for node, output in zip(graph.upstream, names.outputs, strict=True)
+    ]
+
+
+def _backward_lines(design: Design, style: SourceStyle) -> list[str]:
+    names, program = design.names, design.program
+    lines = []
+    if design.backward is not None:
+        saved = [names.tensors[node] for node in design.saved_nodes]
+        if len(saved) == 1:
+            lines.append(f"({saved[0]},) = ctx.saved_tensors")
+        elif saved:
+            lines.append(f"{', '.join(saved)} = ctx.saved_tensors")
+        arguments = [f"ctx.{a}" if a in names.scalars.values() else a for a in backward_arguments(design)]
+        results = ", ".join(store.name for store in design.backward.task.stores)
+        lines.append(f"{results} = {style.backward_function}({', '.join(arguments)})")
+    lines.append(f"return {', '.join(_returned(design, name) for name in program.problem.parameters)}")
+    return lines
+
+
+def _returned(design: Design, name: str) -> str:
+    program = design.program
+    result = dict(program.gradients).get(name)
+    if result is None:
+        return "None"
+    if program.is_upstream(result):
+        return design.names.tensors[str(result.value.datum)]
+    assert design.backward is not None
+    places = [program.key(r) for r in program.backward_results]
+    return design.backward.task.stores[places.index(program.key(result))].name
+
+
+def entry_point(design: Design, style: SourceStyle) -> str:
+    """Give a function with the reference's own signature."""
+    assert style.entry is not None
+    arguments = ", ".join(design.program.problem.parameters)
+    problem = design.program.problem
+    own = {spec.name: spec.default for spec in problem.scalars}
+    signature = _defaults(problem.parameters, own)
+    return "\n".join(
+        _definition(style, 0, style.entry, signature)
+        + _wrapped(style, f"return {style.function_class}.apply(", arguments)
+    )
+
+
+def _with_defaults(design: Design) -> list[str]:
+    problem = design.program.problem
+    own = {design.names.scalars[spec.name]: spec.default for spec in problem.scalars}
+    return _defaults(parameters(design), own)
+
+
+def _defaults(names: Iterable[str], defaults: dict[str, float | int | bool | str | None]) -> list[str]:
+    """A default stands only where every later parameter has one too."""
+    result: list[str] = []
+    trailing = True
+    for name in reversed(list(names)):
+        trailing = trailing and defaults.get(name) is not None
+        result.insert(0, f"{name}={_literal(defaults[name])}" if trailing else name)
+    return result
+
+
+def _literal(value: float | bool | str | None) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
+    head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
+    return [*head, *_definition(style, 1, name, ["ctx", *arguments]), *_fitted(style, lines, 2)]
+
+
+def _function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
+    return "\n".join([*_definition(style, 0, name, arguments), *_fitted(style, lines, 1)])
+
+
+def _definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
+    line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
+    if len(line) <= style.line_length:
+        return [line]
+    return [f"{INDENT * depth}def {name}(", *(f"{INDENT * (depth + 1)}{a}," for a in arguments), f"{INDENT * depth}):"]
+
+
+def _wrapped(style: SourceStyle, head: str, arguments: str) -> list[str]:
+    return _fitted(style, [f"{head}{arguments})"], 1)
+
+
+def _fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
+    """Indent lines; a call that is too long has its arguments one a line."""
+    result = []
+    for line in lines:
+        text = INDENT * depth + line if line else ""
+        if len(text) <= style.line_length or not line.endswith(")") or "(" not in line:
+            result.append(text)
+            continue
+        indent = text[: len(text) - len(text.lstrip())]
+        head, _, rest = text.strip().partition("(")
+        result.append(f"{indent}{head}(")
+        result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
+        result.append(f"{indent})")
+    return result
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split at the commas that are in no parentheses."""
+    parts, depth, current = [], 0, ""
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+__all__ = ["autograd_function", "backward_launcher", "docstring", "entry_point", "formula_lines", "forward_launcher"]

@@ -1,0 +1,157 @@
+"""What all kernels share: their stores, parameters, loads and docstrings. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
+from workers.authors.compiler.lanes import Lane, outside
+from workers.authors.compiler.naming import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.scalars import HostNumber, Scalars
+from workers.authors.compiler.statements import INDENT, Statements, worth_naming
+from workers.authors.compiler.values import Value, ordered, use_counts
+
+
+@dataclass(frozen=True)
+class Store:
+    """A tensor that a kernel writes. ``space`` is the tensor's; where the value has rows and it has none, rows are summed."""
+
+    name: str
+    value: Value
+    space: Space
+
+    @property
+    def summed(self) -> bool:
+        """Tell whether programs leave partial sums."""
+        return self.value.space.rows and not self.space.rows
+
+    @property
+    def buffer(self) -> str:
+        """Give the name of the tensor that the kernel is handed."""
+        return f"{self.name}_partials" if self.summed else self.name
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel as source, and what its launch has to pass, in order."""
+
+    name: str
+    source: str
+    tensors: tuple[str, ...]
+    numbers: tuple[HostNumber, ...]
+    sizes: tuple[str, ...]
+    constants: tuple[str, ...]
+    values: tuple[Value, ...] = field(repr=False, default=())
+
+
+@dataclass(frozen=True)
+class KernelTask:
+    """A kernel to write."""
+
+    name: str
+    stores: tuple[Store, ...]
+    docstring: tuple[str, ...]
+
+    @property
+    def values(self) -> list[Value]:
+        """Give everything the kernel computes, operands first."""
+        return ordered(store.value for store in self.stores)
+
+    @property
+    def reduces_cols(self) -> bool:
+        """Tell whether a row must be seen whole."""
+        return any(value.op == "over_cols" for value in self.values) or any(
+            store.summed and store.value.space == ROW for store in self.stores
+        )
+
+    @property
+    def sums_rows(self) -> bool:
+        """Tell whether programs keep partial sums over rows."""
+        return any(store.summed for store in self.stores)
+
+    def is_flat(self, domain: Domain) -> bool:
+        """Tell whether every element stands alone, so that rows and columns do not matter."""
+        if self.reduces_cols or any(store.space != FULL for store in self.stores):
+            return False
+        if any(value.space not in {FULL, SCALAR} for value in self.values):
+            return False
+        loads = [str(value.datum) for value in self.values if value.op == "load" and value.space.rows]
+        return all(set(domain.rows_of(name)) == set(domain.row_axes) for name in loads)
+
+
+class KernelWriter:
+    """Common ground of the schedules."""
+
+    def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
+        self.program, self.names, self.scalars, self.task = program, names.fork(), scalars, task
+        scalars.begin()
+        self.loads = [value for value in task.values if value.op == "load"]
+        order = list(names.tensors.values())
+        self.loads.sort(key=lambda value: order.index(self.tensor(value)))
+        roots = [store.value for store in task.stores]
+        reductions = [value for value in task.values if value.op == "over_cols"]
+        self.shared = worth_naming(use_counts(roots), reductions)
+        self.others = self._fills(reductions)
+
+    def tensor(self, load: Value) -> str:
+        """Give the name of a loaded tensor."""
+        return self.names.tensors[str(load.datum)]
+
+    def partial_rows(self, load: Value) -> bool:
+        """Tell whether a tensor varies over some of the row axes only."""
+        name = str(load.datum)
+        if name not in self.program.domain.shapes or not load.space.rows:
+            return False
+        return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
+
+    def scope(self, depth: int = 1) -> Statements:
+        """Open a scope of statements."""
+        return Statements(self.names, self.scalars.written, self.shared, depth)
+
+    def _fills(self, reductions: list[Value]) -> dict[str, Lane]:
+        """A tensor whose maximum is taken is loaded as minus infinity outside of the mask, so that it needs no second mask."""
+        maxima = {str(r.args[0].datum) for r in reductions if r.datum == "max" and r.args[0].op == "load"}
+        return dict.fromkeys(sorted(maxima), Lane.negative_infinity)
+
+    def fill(self, load: Value) -> str:
+        """Give what a load yields outside of the mask."""
+        return '-float("inf")' if str(load.datum) in self.others else "0.0"
+
+    def neutral_outside(self, value: Value, kind: str, whole_rows: bool) -> bool:
+        """Tell whether a value may be reduced without a mask."""
+        lane = outside(value, self.others, False)
+        if kind == "sum":
+            return lane is Lane.zero and (not whole_rows or outside(value, self.others, True) is Lane.zero)
+        return kind == "max" and lane is Lane.negative_infinity
+
+    def scalar_lines(self) -> list[str]:
+        """Bring the numbers that the kernel is given to float32: inside torch.compile they arrive as float64."""
+        return [f"{INDENT}{name} = tl.cast({name}, tl.float32)" for name in self.scalars.used]
+
+    def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
+        """Put signature, docstring and body together."""
+        tensors = tuple(store.buffer for store in self.task.stores) + tuple(self.tensor(load) for load in self.loads)
+        numbers = tuple(self.scalars.used.values())
+        parameters = [
+            *(f"{tensor}_ptr" for tensor in tensors),
+            *(number.name for number in numbers),
+            *sizes,
+            *(f"{constant}: tl.constexpr" for constant in constants),
+        ]
+        lines = ["@triton.jit", f"def {self.task.name}("]
+        lines += [f"{INDENT}{parameter}," for parameter in parameters]
+        lines += ["):", *docstring(self.task.docstring), *body]
+        return KernelSource(
+            self.task.name, "\n".join(lines), tensors, numbers, sizes, constants, tuple(self.task.values)
+        )
+
+
+NEUTRAL = {"sum": "0.0", "max": '-float("inf")', "min": 'float("inf")'}
+SPACES = {FULL: "full", ROW: "row", COL: "col", SCALAR: "scalar"}
+
+
+def docstring(lines: tuple[str, ...], depth: int = 1) -> list[str]:
+    """Write a docstring of several lines."""
+    quote = INDENT * depth + '"""'
+    return [quote, *(f"{INDENT * depth}{line}" if line else "" for line in lines), quote]

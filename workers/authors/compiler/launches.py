@@ -1,0 +1,190 @@
+"""Launchers: the functions that allocate, choose settings and start kernels. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts.graph import Expr
+from workers.authors.compiler.domain import COL, FULL, SCALAR
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.partial_rows import size_axes
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.statements import INDENT
+
+LOOP_BLOCK = 4096
+FLAT_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Forward or backward: its kernel, the kernel for rows wider than ``widest`` columns, and where a launcher finds sizes.
+
+    ``at_hand`` are the tensors that the launcher has: their names in the module and in the graph.
+    """
+
+    program: Program
+    task: KernelTask
+    kernel: KernelSource
+    wide: KernelSource | None
+    widest: int
+    at_hand: tuple[tuple[str, str], ...]
+
+    @property
+    def is_flat(self) -> bool:
+        """Tell whether every element stands alone."""
+        return self.task.is_flat(self.program.domain)
+
+    @property
+    def kernels(self) -> tuple[KernelSource, ...]:
+        """Give the kernels that the pass may start."""
+        return (self.kernel,) if self.wide is None else (self.kernel, self.wide)
+
+    @property
+    def anchor(self) -> tuple[str, str] | None:
+        """Give a tensor at hand that has every row and column."""
+        domain = self.program.domain
+        whole = (*domain.row_axes, *domain.col_axes)
+        return next(((text, node) for text, node in self.at_hand if domain.axes_of(node) == whole), None)
+
+    @property
+    def source(self) -> str:
+        """Give the tensor at hand whose dtype and device the others follow."""
+        fixed = {spec.name for spec in self.program.problem.inputs if spec.dtype is not None}
+        free = [text for text, node in self.at_hand if node not in fixed]
+        return self.anchor[0] if self.anchor and self.anchor[1] not in fixed else free[0]
+
+    def axis(self, axis: int) -> str:
+        """Give how the size of an axis is read off a tensor."""
+        domain = self.program.domain
+        size = domain.sizes[axis]
+        if not isinstance(size, Expr):
+            return str(size)
+        for text, node in self.at_hand:
+            for position, dim in enumerate(domain.shapes[node]):
+                if dim == (axis,):
+                    return f"{text}.shape[{position}]"
+        raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
+
+    def product(self, axes: tuple[int, ...]) -> str:
+        """Give the product of the sizes of axes."""
+        return " * ".join(self.axis(axis) for axis in axes) or "1"
+
+    def shape(self, node: str) -> str:
+        """Give the shape of a tensor as a tuple."""
+        dims = [self.product(dim) for dim in self.program.domain.shapes[node]]
+        return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+
+
+def size_lines(stage: Pass) -> list[str]:
+    """Compute the sizes that the kernels ask for."""
+    domain, lines = stage.program.domain, []
+    asked = {size for kernel in stage.kernels for size in kernel.sizes}
+    anchor = stage.anchor[0] if stage.anchor else None
+    if "n_elements" in asked:
+        whole = stage.product((*domain.row_axes, *domain.col_axes))
+        lines.append(f"n_elements = {f'{anchor}.view(-1).shape[0]' if anchor else whole}")
+    if "n_cols" in asked or "n_rows" in asked:
+        last = anchor and len(domain.col_axes) == 1 and stage.anchor and domain.shapes[stage.anchor[1]][-1]
+        lines.append(f"n_cols = {f'{anchor}.shape[-1]' if last else stage.product(domain.col_axes)}")
+    if "n_rows" in asked:
+        many = anchor and len(domain.row_axes) > 1
+        lines.append(f"n_rows = {f'{anchor}.view(-1, n_cols).shape[0]' if many else stage.product(domain.row_axes)}")
+    return lines + _partial_size_lines(stage)
+
+
+def _partial_size_lines(stage: Pass) -> list[str]:
+    lines = []
+    for size in dict.fromkeys(size for kernel in stage.kernels for size in kernel.sizes):
+        for text, node in stage.at_hand:
+            for suffix in ("repeats", "rows"):
+                if size == f"{text}_{suffix}" and size != "n_rows":
+                    axes = size_axes(stage.program, node, suffix == "repeats")
+                    lines.append(f"{size} = {stage.product(axes)}")
+    return lines
+
+
+def setting_lines(stage: Pass) -> list[str]:
+    """Choose the settings of a pass."""
+    if stage.is_flat:
+        return [f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))"]
+    if not stage.task.reduces_cols:
+        lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
+    else:
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = _tile_settings(min(n_cols, {stage.widest}))"]
+    if stage.task.sums_rows:
+        loads = sum(value.op == "load" and value.space == FULL for value in stage.kernel.values)
+        lines.append(f"tile_bytes = {loads} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()")
+        lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
+        lines.append(f"n_programs = _num_programs({stage.source}.device, triton.cdiv(n_rows, BLOCK_ROWS))")
+        if not stage.task.reduces_cols:
+            lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
+    return lines
+
+
+def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -> str:
+    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
+    device = f"device={stage.source}.device"
+    if store.summed and store.space == SCALAR:
+        count = "n_programs" if stage.task.reduces_cols else "n_programs * n_blocks"
+        return f"{store.buffer} = torch.empty({count}, dtype=torch.float32, {device})"
+    if store.summed:
+        # A wide row is added block by block to the program's line, which has to start at zero.
+        maker = "torch.zeros" if stage.wide is not None else "torch.empty"
+        return f"{store.buffer} = {maker}((n_programs, n_cols), dtype=torch.float32, {device})"
+    if node is None:
+        return f"{store.buffer} = torch.empty(n_rows, dtype=torch.float32, {device})"
+    shapes = stage.program.domain.shapes
+    fixed = {spec.name for spec in stage.program.problem.inputs if spec.dtype is not None}
+    like = next((text for text, other in stage.at_hand if shapes[other] == shapes[node] and other not in fixed), None)
+    if like is not None:
+        return f"{store.buffer} = torch.empty_like({like}{f', dtype={dtype}' if dtype else ''})"
+    return f"{store.buffer} = torch.empty({stage.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
+
+
+def launch_lines(stage: Pass) -> list[str]:
+    """Start the kernel that fits the row."""
+    if stage.wide is None:
+        return _launch(stage, stage.kernel)
+    narrow = [INDENT + line for line in _launch(stage, stage.kernel)]
+    wide = [INDENT + line for line in _launch(stage, stage.wide)]
+    return [f"if n_cols <= {stage.widest}:", *narrow, "else:", *wide]
+
+
+def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
+    arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
+    settings = ["BLOCK_SIZE=BLOCK_SIZE", "num_warps=num_warps"]
+    if kernel is stage.wide:
+        settings = [f"BLOCK_SIZE={LOOP_BLOCK}", "num_warps=8"]
+    elif "BLOCK_ROWS" in kernel.constants:
+        settings.insert(0, "BLOCK_ROWS=BLOCK_ROWS")
+    if "NUM_STAGES" in kernel.constants:
+        settings.insert(2, "NUM_STAGES=NUM_STAGES")
+    lines = [f"{kernel.name}[{_grid(stage, kernel)}]("]
+    return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
+
+
+def _grid(stage: Pass, kernel: KernelSource) -> str:
+    if stage.is_flat:
+        return "(triton.cdiv(n_elements, BLOCK_SIZE),)"
+    if stage.task.sums_rows:
+        return "(n_programs,)" if stage.task.reduces_cols else "(n_programs, n_blocks)"
+    if "BLOCK_ROWS" not in kernel.constants:
+        return "(n_rows,)"
+    tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+    return f"({tiles},)" if stage.task.reduces_cols else f"({tiles}, triton.cdiv(n_cols, BLOCK_SIZE))"
+
+
+def gathered(stage: Pass, store: Store, node: str, dtype: str) -> str:
+    """Add up what the programs left."""
+    text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
+    shape = stage.program.domain.shapes[node]
+    expected = 1 if store.space == COL else 0
+    return (
+        text if len(shape) == expected and all(len(dim) == 1 for dim in shape) else f"{text}.view{_view(stage, node)}"
+    )
+
+
+def _view(stage: Pass, node: str) -> str:
+    dims = [stage.product(dim) for dim in stage.program.domain.shapes[node]]
+    return f"({', '.join(dims)})" if dims else "(())"

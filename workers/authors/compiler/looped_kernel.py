@@ -1,0 +1,154 @@
+"""The schedule of rows wider than a block: passes over the row, one for each stage of reductions. Pure."""
+
+from __future__ import annotations
+
+from workers.authors.compiler.domain import COL, FULL, SCALAR
+from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter
+from workers.authors.compiler.partial_rows import row_index
+from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.values import Value
+
+
+class LoopedKernel(KernelWriter):
+    """A program takes a row at a time, in blocks; sums over rows are kept in the program's own line of a buffer."""
+
+    def write(self) -> KernelSource:
+        """Give the kernel's source."""
+        persistent = self.task.sums_rows
+        head, body = self.scope(), self.scope(2 if persistent else 1)
+        for load in self.loads:
+            if load.space == SCALAR:
+                self._load(head, load, "")
+        body.env.update(head.env)
+        body.line("row_offset = row * tl.cast(n_cols, tl.int64)")
+        for load in self.loads:
+            if load.space.rows and not load.space.cols:
+                self._load(body, load, row_index(self.program, self.names, load, "row")[0])
+        for depth in range(self._depth() + 1):
+            self._pass(body, depth)
+        self._store_rows(body)
+        start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
+        lines = [*start, *self.scalar_lines(), *head.lines]
+        if persistent:
+            lines += [*self._accumulators(), "    for row in range(program, n_rows, tl.num_programs(0)):"]
+        lines += body.lines
+        for store in self.task.stores:
+            if store.summed and store.space == SCALAR:
+                lines.append(f"    tl.store({store.buffer}_ptr + program, tl.sum({store.name}, axis=0))")
+        extra = tuple(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
+        return self.finish(lines, sizes, ("BLOCK_SIZE",))
+
+    def _levels(self) -> dict[Value, int]:
+        levels: dict[Value, int] = {}
+        for value in self.task.values:
+            levels[value] = max((levels[arg] for arg in value.args), default=0) + (value.op == "over_cols")
+        return levels
+
+    def _depth(self) -> int:
+        return max(self._levels().values(), default=0)
+
+    def _pass(self, body: Statements, depth: int) -> None:
+        levels = self._levels()
+        reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
+        last = depth == self._depth()
+        stores = [store for store in self.task.stores if last and store.value.space.cols]
+        roots = [value.args[0] for value in reductions] + [store.value for store in stores]
+        if not roots:
+            return
+        self._name_rows(body, roots)
+        for value in reductions:
+            fill = f"tl.full((BLOCK_SIZE,), {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
+            fill = "tl.zeros((BLOCK_SIZE,), dtype=tl.float32)" if value.datum == "sum" else fill
+            body.line(f"{self.names.of(value)}_block = {fill}")
+        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
+        inner = self.scope(body.depth + 1)
+        inner.env.update(body.env)
+        inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
+        inner.line("mask = cols < n_cols")
+        self._load_blocks(inner, roots)
+        for value in reductions:
+            self._accumulate(inner, value)
+        self._store_blocks(inner, stores)
+        body.lines += inner.lines
+        for value in reductions:
+            name = self.names.of(value)
+            body.line(f"{name} = tl.{value.datum}({name}_block, axis=0)")
+            body.env[value] = name
+
+    def _name_rows(self, body: Statements, roots: list[Value]) -> None:
+        """Numbers of the row are computed before the loop over its blocks."""
+        waiting, seen = list(reversed(roots)), set()
+        while waiting:
+            value = waiting.pop()
+            if value in seen or value in body.env or not value.args:
+                continue
+            seen.add(value)
+            if not value.space.cols:
+                body.assign(value)
+            else:
+                waiting.extend(reversed(value.args))
+
+    def _load(self, scope: Statements, load: Value, place: str) -> None:
+        name = self.tensor(load)
+        scope.env[load] = name
+        mask = f", mask=mask, other={self.fill(load)}" if load.space.cols else ""
+        address = f"{name}_ptr + {place}" if place else f"{name}_ptr"
+        scope.line(f"{name} = tl.load({address}{mask}){' != 0' if load.boolean else '.to(tl.float32)'}")
+
+    def _load_blocks(self, inner: Statements, roots: list[Value]) -> None:
+        needed: set[Value] = set()
+        waiting = list(roots)
+        while waiting:
+            value = waiting.pop()
+            if value not in needed and value not in inner.env:
+                needed.add(value)
+                waiting.extend(value.args)
+        for load in self.loads:
+            if load in needed:
+                place = "row_offset + cols" if load.space == FULL else "cols"
+                if self.partial_rows(load):
+                    place = (
+                        f"({row_index(self.program, self.names, load, 'row')[0]}) * tl.cast(n_cols, tl.int64) + cols"
+                    )
+                self._load(inner, load, place)
+
+    def _masked(self, inner: Statements, value: Value, kind: str) -> str:
+        text = inner.fitted(value)
+        return text if self.neutral_outside(value, kind, False) else f"tl.where(mask, {text}, {NEUTRAL[kind]})"
+
+    def _accumulate(self, inner: Statements, value: Value) -> None:
+        name, kind = f"{self.names.of(value)}_block", str(value.datum)
+        text = self._masked(inner, value.args[0], kind)
+        combined = f"{name} + {text}" if kind == "sum" else f"tl.{kind}imum({name}, {text})"
+        inner.line(f"{name} += {text}" if kind == "sum" else f"{name} = {combined}")
+
+    def _store_blocks(self, inner: Statements, stores: list) -> None:  # type: ignore[type-arg]
+        for store in stores:
+            if not store.summed:
+                text = inner.env.get(store.value) or inner.assign(store.value, store.name)
+                inner.line(f"tl.store({store.buffer}_ptr + row_offset + cols, {text}, mask=mask)")
+            elif store.space == SCALAR:
+                inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")
+            else:
+                place = f"{store.buffer}_ptr + program * n_cols + cols"
+                inner.line(f"{store.name} = tl.load({place}, mask=mask, other=0.0) + {inner.fitted(store.value)}")
+                inner.line(f"tl.store({place}, {store.name}, mask=mask)")
+
+    def _store_rows(self, body: Statements) -> None:
+        for store in self.task.stores:
+            if store.value.space.cols:
+                continue
+            if store.summed:
+                body.line(f"{store.name} += {body.fitted(store.value)}")
+            else:
+                text = body.env.get(store.value) or body.assign(store.value, store.name)
+                body.line(f"tl.store({store.buffer}_ptr + row, {text})")
+
+    def _accumulators(self) -> list[str]:
+        lines = []
+        for store in self.task.stores:
+            if store.summed and store.space != COL:
+                size = "BLOCK_SIZE" if store.value.space.cols else "1"
+                lines.append(f"    {store.name} = tl.zeros(({size},), dtype=tl.float32)")
+        return lines

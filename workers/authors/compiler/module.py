@@ -1,0 +1,70 @@
+"""The emitted module: imports, kernels, launchers and the autograd function, as a maintainer would have written it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.authors.compiler.design import Design
+from workers.authors.compiler.device_functions import device_functions
+from workers.authors.compiler.functions import autograd_function, backward_launcher, entry_point, forward_launcher
+from workers.authors.compiler.settings_text import (
+    BLOCK_SETTINGS,
+    HELPERS,
+    NUM_PROGRAMS,
+    NUM_STAGES,
+    TILE_SETTINGS,
+)
+from workers.authors.compiler.values import ordered
+from workers.authors.protocol import SourceStyle
+
+_SETTINGS = {
+    "_tile_settings(": TILE_SETTINGS,
+    "_block_settings(": BLOCK_SETTINGS,
+    "_num_programs(": NUM_PROGRAMS,
+    "_num_stages(": NUM_STAGES,
+}
+
+
+@dataclass(frozen=True)
+class Imports:
+    """What the module imports, and the helpers that it has to define because the target lacks them."""
+
+    lines: tuple[str, ...]
+    helpers: tuple[str, ...]
+
+
+def render(design: Design, style: SourceStyle) -> str:
+    """Give the module's source."""
+    stages = [stage for stage in (design.forward, design.backward) if stage is not None]
+    values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
+    kernels = [kernel.source for stage in stages for kernel in stage.kernels]
+    launchers = [forward_launcher(design, style)]
+    if design.backward is not None:
+        launchers.append(backward_launcher(design, style))
+    functions = [*launchers, autograd_function(design, style)]
+    if style.entry is not None:
+        functions.append(entry_point(design, style))
+    text = "\n".join(functions)
+    settings = [source for call, source in _SETTINGS.items() if call in text]
+    imports = _imports(style, "\n".join([text, *settings]))
+    blocks = [*imports.helpers, *device_functions(values), *settings, *kernels, *functions]
+    return "\n".join(imports.lines) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
+
+
+def _imports(style: SourceStyle, text: str) -> Imports:
+    offered = dict(style.helpers)
+    used = [name for name in sorted(HELPERS) if name in text]
+    missing = [name for name in used if name not in offered]
+    standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
+    lines = [f"import {module}" for module in standard]
+    lines += [*([""] if standard else []), "import torch", "import triton", "import triton.language as tl"]
+    given = sorted((offered[name], name) for name in used if name in offered)
+    lines += ["", *_from_imports(given, style.single_line_imports)] if given else []
+    return Imports(tuple(lines), tuple(HELPERS[name][0] for name in missing))
+
+
+def _from_imports(given: list[tuple[str, str]], single: bool) -> list[str]:
+    if single:
+        return [f"from {module} import {name}" for module, name in given]
+    modules = dict.fromkeys(module for module, _ in given)
+    return [f"from {module} import {', '.join(name for other, name in given if other == module)}" for module in modules]

@@ -1,0 +1,222 @@
+"""Names that a reader would have chosen: tensors after the reference, values after what they are. Pure."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import keyword
+import re
+
+from gpu_runner.contracts import Graph, Problem
+from workers.authors.compiler.domain import ROW
+from workers.authors.compiler.values import Value
+
+# Words that the emitted kernels and launchers use themselves.
+RESERVED = frozenset(
+    [
+        "n_rows",
+        "n_cols",
+        "n_elements",
+        "rows",
+        "cols",
+        "row",
+        "row_mask",
+        "col_mask",
+        "mask",
+        "offsets",
+        "start",
+        "tile",
+        "program",
+        "torch",
+        "triton",
+        "tl",
+        "ctx",
+        "grid",
+        "shape",
+        "device",
+        "num_warps",
+        "n_programs",
+        "n_tiles",
+        "n_blocks",
+        "tile_bytes",
+        "NUM_STAGES",
+        "BLOCK_ROWS",
+        "BLOCK_SIZE",
+        "col_block",
+        "candidate",
+        "calculate_settings",
+        "ensure_contiguous",
+        "device_context",
+    ]
+)
+
+_NOUNS = {
+    "sigmoid": "sig",
+    "tanh": "tanh",
+    "exp": "exp",
+    "erf": "erf",
+    "maximum": "relu",
+    "log": "log",
+    "abs": "abs",
+    "cos": "cos",
+    "sin": "sin",
+    "neg": "neg",
+}
+_ROLES = {
+    "add": "total",
+    "sub": "difference",
+    "mul": "product",
+    "div": "ratio",
+    "rsqrt": "rstd",
+    "sqrt": "root",
+    "maximum": "upper",
+    "minimum": "clamped",
+    "where": "chosen",
+    "reciprocal": "inverse",
+    "pow": "power",
+    "logical_and": "inside",
+    "logical_or": "either",
+}
+
+
+class Names:
+    """Gives each tensor and value one name, and no name twice."""
+
+    def __init__(self, problem: Problem, graph: Graph) -> None:
+        self._taken = set(RESERVED) | set(keyword.kwlist)
+        self.tensors: dict[str, str] = {}
+        self.scalars: dict[str, str] = {}
+        self.values: dict[Value, str] = {}
+        for tensor in problem.inputs:
+            self.tensors[tensor.name] = self.free(tensor.name)
+        for scalar in problem.scalars:
+            self.scalars[scalar.name] = self.free(scalar.name)
+        self.outputs = tuple(self.free(name) for name in output_names(problem, graph))
+        for upstream, output in zip(graph.upstream, self.outputs, strict=True):
+            if upstream is not None:
+                self.tensors[upstream] = self.free(f"d{output}")
+        self.gradients = {
+            name: self.free(f"d{self.tensors[name]}") for name, node in graph.gradients if node is not None
+        }
+
+    def fork(self) -> Names:
+        """Give names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
+        fork = copy.copy(self)
+        fork._taken, fork.values = set(self._taken), dict(self.values)  # noqa: SLF001 -- its own copy
+        return fork
+
+    def save(self, key: str, value: Value) -> str:
+        """Name a row number that forward saves; it is a tensor of this name from then on."""
+        self.tensors[key] = self.of(value)
+        return self.tensors[key]
+
+    def free(self, wanted: str) -> str:
+        """Take a name, with a number behind it where it is taken already."""
+        candidate, number = wanted, 2
+        if candidate in RESERVED or keyword.iskeyword(candidate):
+            candidate = f"{wanted}_value"
+        while candidate in self._taken:
+            candidate, number = f"{wanted}_{number}", number + 1
+        self._taken.add(candidate)
+        return candidate
+
+    def of(self, value: Value) -> str:
+        """Give the name of a value, chosen once."""
+        if value not in self.values:
+            self.values[value] = self.free(self._wanted(value))
+        return self.values[value]
+
+    def _known(self, value: Value) -> str | None:
+        if value.op == "load":
+            return self.tensors.get(str(value.datum))
+        return self.values.get(value)
+
+    def _wanted(self, value: Value) -> str:
+        if value.op == "over_cols":
+            return self._reduction(value)
+        known = [self._known(arg) for arg in value.args]
+        if value.op == "rsqrt":
+            return "rstd" if value.space == ROW else "inverse_root"
+        if (
+            value.op == "div"
+            and value.space == ROW
+            and value.args[0].op == "over_cols"
+            and value.args[0].datum == "sum"
+        ):
+            squares = value.args[0].args[0]
+            if squares.op == "mul" and squares.args[0] is squares.args[1]:
+                return "variance" if squares.args[0].op == "sub" else "mean_square"
+            return "mean"
+        if value.op in {"gt", "ge", "lt", "le", "eq", "ne"}:
+            return (
+                f"{known[0]}_is_{'positive' if value.op == 'gt' and value.args[1].number == 0 else value.op}"
+                if known[0]
+                else "holds"
+            )
+        if value.op == "mul" and all(known) and value.args[0] is value.args[1]:
+            return f"{known[0]}_squared"
+        if value.op == "mul" and all(known) and sum(len(str(name)) for name in known) < 20:
+            return self._product(value, [str(name) for name in known])
+        if value.op == "sub" and known[0] and known[1] and known[1].startswith("mean"):
+            return f"{known[0]}_centered"
+        if value.op == "maximum" and value.args[1].number != 0:
+            return f"{known[0]}_clamped" if known[0] else "clamped"
+        if value.op == "minimum" and known[0]:
+            return f"{known[0]}_clamped" if not known[0].endswith("clamped") else known[0]
+        if value.op in _NOUNS:
+            return f"{_NOUNS[value.op]}_{known[0]}" if known[0] and len(known[0]) < 16 else _NOUNS[value.op]
+        return _ROLES.get(value.op, value.op)
+
+    def _product(self, value: Value, known: list[str]) -> str:
+        if known[1].startswith("rstd"):
+            return f"{known[0].removesuffix('_centered')}_hat"
+        if value.args[0].op == "const":
+            return f"scaled_{known[1]}"
+        return "_".join(known)
+
+    def _reduction(self, value: Value) -> str:
+        inner = value.args[0]
+        if value.datum in {"max", "min"}:
+            name = self._known(inner)
+            return f"{value.datum}_{name}" if name else f"row_{value.datum}"
+        if inner.op == "exp":
+            return "denominator"
+        if inner.op == "mul":
+            known = [self._known(arg) for arg in inner.args]
+            if inner.args[0] is inner.args[1]:
+                return "sum_of_squares"
+            return (
+                "dot_" + "_".join(str(n) for n in known)
+                if all(known) and sum(map(len, map(str, known))) < 16
+                else "dot"
+            )
+        name = self._known(inner)
+        return f"sum_{name}" if name else "row_sum"
+
+
+def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
+    """Give the outputs' names: those that the reference returns them by, else y, or c after a and b."""
+    written = _returned(problem.source)
+    if len(written) == len(graph.outputs) and all(written) and len(set(written)) == len(written):
+        return tuple(str(name) for name in written)
+    inputs = [spec.name for spec in problem.inputs]
+    single = chr(ord(inputs[-1]) + 1) if inputs[:2] == ["a", "b"] and re.fullmatch("[a-y]", inputs[-1]) else "y"
+    if single in inputs:
+        single = "out"
+    return (single,) if len(graph.outputs) == 1 else tuple(f"{single}_{i}" for i in range(len(graph.outputs)))
+
+
+def _returned(source: str) -> list[str | None]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "reference":
+            parameters = {argument.arg for argument in function.args.args}
+            returns = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+            if len(returns) != 1 or returns[0] is None:
+                return []
+            items = returns[0].elts if isinstance(returns[0], ast.Tuple) else [returns[0]]
+            return [item.id if isinstance(item, ast.Name) and item.id not in parameters else None for item in items]
+    return []

@@ -1,0 +1,175 @@
+"""What is stored by forward and by backward, and what forward keeps for backward. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpu_runner.contracts import Graph, Problem
+from workers.authors.compiler.algebra import simplified
+from workers.authors.compiler.domain import FULL, ROW, Domain, Space, find_domain
+from workers.authors.compiler.lowering import Lowering
+from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.values import Pool, Value, ordered
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tensor to store. ``value`` is what each row gives; it is summed over what ``space`` does not vary over."""
+
+    node: str  # the graph's name of it
+    value: Value
+    space: Space
+
+    @property
+    def summed(self) -> bool:
+        """Tell whether rows are summed."""
+        return self.value.space.rows and not self.space.rows
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph as values of one iteration space.
+
+    ``saved`` are row numbers that forward computes and backward needs; backward loads them under their key.
+    """
+
+    problem: Problem
+    graph: Graph
+    domain: Domain
+    pool: Pool
+    outputs: tuple[Result, ...]
+    gradients: tuple[tuple[str, Result], ...]  # input name, its gradient; none for inputs without
+    saved: tuple[tuple[str, Value], ...]
+
+    @property
+    def backward_results(self) -> tuple[Result, ...]:
+        """Give the distinct gradients that a kernel has to compute."""
+        distinct: dict[tuple[object, ...], Result] = {}
+        for _, result in self.gradients:
+            if not self.is_upstream(result):
+                distinct.setdefault(self.key(result), result)
+        return tuple(distinct.values())
+
+    def key(self, result: Result) -> tuple[object, ...]:
+        """Give what two results have in common exactly where one tensor serves for both."""
+        return (result.value, result.space, self.domain.shapes[result.node])
+
+    def is_upstream(self, result: Result) -> bool:
+        """Tell whether a gradient is nothing but the gradient of an output, element by element."""
+        value = result.value
+        if value.op != "load" or value.datum not in self.graph.upstream or result.summed:
+            return False
+        return self.domain.shapes[str(value.datum)] == self.domain.shapes[result.node]
+
+
+def build_program(problem: Problem, graph: Graph) -> Program:
+    """Give the program of a graph.
+
+    Raises:
+        CannotCompileError: the graph is beyond rows and columns.
+    """
+    domain = find_domain(graph, problem.dimensions)
+    lowering = Lowering(graph, domain)
+    outputs = tuple(_result(lowering, domain, node) for node in graph.outputs)
+    gradients = tuple((name, _result(lowering, domain, node)) for name, node in graph.gradients if node is not None)
+    saved, replaced = _cut(lowering.pool, outputs, gradients)
+    return Program(problem, graph, domain, lowering.pool, outputs, replaced, saved)
+
+
+def _result(lowering: Lowering, domain: Domain, node: str) -> Result:
+    space = domain.space_of(node)
+    if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
+        raise CannotCompileError(
+            f"`{node}` varies over some of the leading dimensions only, which the compiler cannot store"
+        )
+    value = lowering.values[node]
+    if _sums_rows(value):
+        value = _linear(lowering.pool, value).args[0]
+        if not space.cols and value.op == "over_cols" and value.datum == "sum":
+            value = value.args[0]  # summing a tile once at the end is cheaper than every row on its way
+    elif not space.rows:
+        raise CannotCompileError(f"`{node}` is computed from vectors alone, while other tensors have rows")
+    for inner in ordered([value]):
+        if inner.op == "over_rows":
+            raise CannotCompileError("a sum over the leading dimensions is used again on every element", "sum")
+    return Result(node, value, space)
+
+
+def _sums_rows(value: Value) -> bool:
+    return any(inner.op == "over_rows" for inner in ordered([value]))
+
+
+def _linear(pool: Pool, value: Value) -> Value:
+    """Bring a sum over the rows outermost; what is linear moves into it."""
+    if value.op == "over_rows":
+        return value
+    if value.space.rows:
+        raise CannotCompileError("a sum over the leading dimensions is used again on every element", "sum")
+    sums = [_sums_rows(arg) for arg in value.args]
+    inside = {"neg": sums == [True], "mul": sums.count(True) == 1, "div": sums == [True, False]}.get(
+        value.op, all(sums)
+    )
+    if value.op not in {"neg", "mul", "div", "add", "sub"} or not inside:
+        raise CannotCompileError(f"`{value.op}` of a sum over the leading dimensions", value.op)
+    args = [_linear(pool, arg).args[0] if summed else arg for arg, summed in zip(value.args, sums, strict=True)]
+    return pool.over_rows("sum", simplified(pool, value.op, *args))
+
+
+Gradients = tuple[tuple[str, Result], ...]
+
+
+def _cut(
+    pool: Pool, outputs: tuple[Result, ...], gradients: Gradients
+) -> tuple[tuple[tuple[str, Value], ...], Gradients]:
+    """Let backward load what forward leaves: numbers of a row that it was reduced to, and outputs that spare inputs."""
+    forward = set(ordered([result.value for result in outputs]))
+    reduced: set[Value] = set()
+    for value in ordered([*(r.value for r in outputs), *(r.value for _, r in gradients)]):
+        if value.op == "over_cols" or any(arg in reduced for arg in value.args):
+            reduced.add(value)
+    saved: dict[Value, str] = {}
+
+    def numbers(value: Value) -> Value | None:
+        if value.space != ROW or value not in forward or value not in reduced:
+            return None
+        key = saved.setdefault(value, f"saved {len(saved)}")
+        return pool.load(key, ROW)
+
+    gradients = _replaced(pool, gradients, numbers)
+    for output in outputs:
+        if output.space == FULL and output.value.args and output.value not in reduced and not output.value.boolean:
+            load = pool.load(output.node, FULL)
+            shorter = _replaced(pool, gradients, lambda v, o=output.value, n=load: n if v is o else None)  # type: ignore[misc]
+            gradients = shorter if _full_loads(shorter) < _full_loads(gradients) else gradients
+    return tuple((key, value) for value, key in saved.items()), gradients
+
+
+def _full_loads(gradients: Gradients) -> int:
+    return sum(value.op == "load" and value.space == FULL for value in ordered([r.value for _, r in gradients]))
+
+
+def _replaced(pool: Pool, gradients: Gradients, replacement: Callable[[Value], Value | None]) -> Gradients:
+    """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
+    done: dict[Value, Value] = {}
+    for value in _descending([r.value for _, r in gradients], replacement):
+        new = replacement(value)
+        if new is None and value.args:
+            new = pool.value(value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean)
+        done[value] = new or value
+    return tuple((name, Result(r.node, done[r.value], r.space)) for name, r in gradients)
+
+
+def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+    """Give the values to rebuild, operands first, without what is below a replaced one."""
+    done: dict[Value, None] = {}
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        value, expanded = waiting.pop()
+        if expanded or value in done:
+            done.setdefault(value)
+            continue
+        waiting.append((value, True))
+        if replacement(value) is None:
+            waiting.extend((arg, False) for arg in reversed(value.args))
+    return list(done)

@@ -1,0 +1,135 @@
+"""The schedule of rows in registers: some rows a tile, a whole row of columns or a block of them. Pure."""
+
+from __future__ import annotations
+
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
+from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
+from workers.authors.compiler.partial_rows import row_index
+from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.values import Value
+
+_PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
+
+
+class TileKernel(KernelWriter):
+    """One pass over tiles of rows; with sums over rows, few programs take many tiles each and keep the sums in registers."""
+
+    def write(self) -> KernelSource:
+        """Give the kernel's source."""
+        persistent = self.task.sums_rows
+        head, body = self.scope(), self.scope(2 if persistent else 1)
+        self._columns(head)
+        for load in self.loads:
+            if not load.space.rows:
+                self._load(head, load)
+        self._hoist(head)
+        body.env.update(head.env)
+        self._rows(body, persistent)
+        for load in self.loads:
+            if load.space.rows:
+                self._load(body, load)
+        body.line("")
+        self._results(body)
+        lines = self.scalar_lines() + head.lines
+        if persistent:
+            lines += self._accumulators() + self._loop() + body.lines + self._partials()
+        else:
+            lines += body.lines
+        constants = ("BLOCK_ROWS", "BLOCK_SIZE", "NUM_STAGES") if persistent else ("BLOCK_ROWS", "BLOCK_SIZE")
+        sizes = (*self.extra_sizes(), "n_rows", "n_cols")
+        return self.finish(lines, sizes, constants)
+
+    def extra_sizes(self) -> tuple[str, ...]:
+        """Give the sizes that tensors with fewer rows need."""
+        return tuple(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+
+    @property
+    def _blocks(self) -> bool:
+        return not self.task.reduces_cols
+
+    def _columns(self, head: Statements) -> None:
+        if self.task.sums_rows:
+            head.line("program = tl.program_id(0)")
+        start = "tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
+        head.line(f"cols = ({start})[None, :]" if self._blocks else "cols = tl.arange(0, BLOCK_SIZE)[None, :]")
+        head.line("col_mask = cols < n_cols")
+
+    def _rows(self, body: Statements, persistent: bool) -> None:
+        tile = "tile" if persistent else "tl.program_id(0)"
+        body.line(f"rows = ({tile} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
+        body.line("row_mask = rows < n_rows")
+        body.line("mask = row_mask & col_mask")
+        body.line("offsets = rows.to(tl.int64) * n_cols + cols")
+
+    def _load(self, scope: Statements, load: Value) -> None:
+        name = self.tensor(load)
+        scope.env[load] = name
+        if load.space == SCALAR:
+            text = f"tl.load({name}_ptr)"
+        else:
+            place, mask = _PLACES[load.space]
+            if self.partial_rows(load):
+                index = row_index(self.program, self.names, load)[0]
+                place = f"({index}).to(tl.int64) * n_cols + cols" if load.space == FULL else index
+            text = f"tl.load({name}_ptr + {place}, mask={mask}, other={self.fill(load)})"
+        scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
+
+    def _hoist(self, head: Statements) -> None:
+        """What no row changes is computed once, before the rows."""
+        for value in self.task.values:
+            if value.args and not value.space.rows and any(arg.space.cols or arg.op == "load" for arg in value.args):
+                users = [user for user in self.task.values if value in user.args]
+                if any(user.space.rows for user in users):
+                    head.assign(value)
+
+    def _results(self, body: Statements) -> None:
+        for value in self.task.values:
+            if value.op == "over_cols":
+                self._reduce(body, value)
+        stored: list[tuple[Store, str]] = []
+        for store in self.task.stores:
+            if store.summed:
+                body.line(f"{store.name} += {self._masked(body, store.value, 'sum', True)}")
+            else:
+                known = body.env.get(store.value)
+                stored.append((store, known or body.assign(store.value, store.name)))
+        for store, text in stored:
+            place, mask = _PLACES[store.space]
+            body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
+
+    def _reduce(self, body: Statements, value: Value) -> None:
+        kind = str(value.datum)
+        inner = self._masked(body, value.args[0], kind, False)
+        name = self.names.of(value)
+        body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
+        body.env[value] = name
+
+    def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:
+        if self.neutral_outside(value, kind, over_rows):
+            return body.fitted(value)
+        mask = "mask" if value.space.cols else "row_mask"
+        return f"tl.where({mask}, {body.fitted(value)}, {NEUTRAL[kind]})"
+
+    def _accumulators(self) -> list[str]:
+        lines = []
+        for store in self.task.stores:
+            if store.summed:
+                shape = "(BLOCK_ROWS, BLOCK_SIZE)" if store.value.space.cols else "(BLOCK_ROWS, 1)"
+                lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
+        return lines
+
+    @staticmethod
+    def _loop() -> list[str]:
+        tiles = "tl.cdiv(n_rows, BLOCK_ROWS)"
+        return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0), num_stages=NUM_STAGES):"]
+
+    def _partials(self) -> list[str]:
+        lines = [""]
+        for store in self.task.stores:
+            if store.summed and store.space == COL:
+                total = f"tl.sum({store.name}, axis=0, keep_dims=True)"
+                lines.append(f"    tl.store({store.buffer}_ptr + program * n_cols + cols, {total}, mask=col_mask)")
+            elif store.summed:
+                place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
+        return lines

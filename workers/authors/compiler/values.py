@@ -1,0 +1,100 @@
+"""What the kernels compute: a graph of values in which equal ones are the same object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from workers.authors.compiler.domain import SCALAR, Space
+from workers.authors.compiler.operators import BOOLEAN
+
+Datum = float | int | bool | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One number, row, column or tile.
+
+    ``op`` is a pointwise operator, or ``load`` (``datum`` names the tensor), ``const`` (``datum`` is the number), ``scalar``
+    (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, max or min).
+    """
+
+    op: str
+    args: tuple[Value, ...]
+    datum: Datum
+    space: Space
+    boolean: bool = False
+
+    @property
+    def number(self) -> float | int | None:
+        """Give a constant's number, None where the value is no constant."""
+        return self.datum if self.op == "const" and isinstance(self.datum, int | float) else None
+
+
+class Pool:
+    """Keeps one object for each distinct value, so that what is computed twice is found to be the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Value] = {}
+
+    def value(self, op: str, args: tuple[Value, ...], datum: Datum, space: Space, boolean: bool = False) -> Value:
+        """Give the value, made once."""
+        key = (op, tuple(id(arg) for arg in args), type(datum).__name__, repr(datum), space)
+        if key not in self._known:
+            self._known[key] = Value(op, args, datum, space, boolean or op in BOOLEAN)
+        return self._known[key]
+
+    def const(self, number: float | bool) -> Value:
+        """Give a constant."""
+        return self.value("const", (), number, SCALAR, isinstance(number, bool))
+
+    def scalar(self, text: str) -> Value:
+        """Give arithmetic over scalars and dimensions."""
+        return self.value("scalar", (), text, SCALAR)
+
+    def load(self, name: str, space: Space, boolean: bool = False) -> Value:
+        """Give the elements of a tensor."""
+        return self.value("load", (), name, space, boolean)
+
+    def pointwise(self, op: str, *args: Value) -> Value:
+        """Give an operation as it stands, not simplified."""
+        space = SCALAR
+        for arg in args:
+            space = space.joined(arg.space)
+        return self.value(op, args, None, space, op == "where" and all(arg.boolean for arg in args[1:]))
+
+    def over_cols(self, kind: str, arg: Value) -> Value:
+        """Reduce each row to a number."""
+        return self.value("over_cols", (arg,), kind, Space(arg.space.rows, False))
+
+    def over_rows(self, kind: str, arg: Value) -> Value:
+        """Reduce each column, or the numbers of all rows, to one."""
+        return self.value("over_rows", (arg,), kind, Space(False, arg.space.cols))
+
+
+def ordered(roots: Iterable[Value]) -> list[Value]:
+    """Give every value that the roots need, operands first, in the order in which the roots meet them."""
+    done: dict[Value, None] = {}
+    waiting: list[tuple[Value, bool]] = [(root, False) for root in reversed(list(roots))]
+    while waiting:
+        value, expanded = waiting.pop()
+        if value in done:
+            continue
+        if expanded:
+            done[value] = None
+            continue
+        waiting.append((value, True))
+        waiting.extend((arg, False) for arg in reversed(value.args))
+    return list(done)
+
+
+def use_counts(roots: Iterable[Value]) -> dict[Value, int]:
+    """Count how often each value is an operand or a root."""
+    roots = list(roots)
+    counts: dict[Value, int] = dict.fromkeys(ordered(roots), 0)
+    for value in list(counts):
+        for arg in value.args:
+            counts[arg] += 1
+    for root in roots:
+        counts[root] += 1
+    return counts
