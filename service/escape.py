@@ -17,21 +17,23 @@ BLOCK_LIMIT = 12_000
 EMPTY = "(empty)"
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]()!~])")
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
-LINE_START = re.compile(r"(?:[-+=#]|\d{1,9}[.)])")
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;", "$": "&#36;"}
+LINE_START = re.compile(r"[-+=#]|\d{1,9}\.")
 CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^`]+)(?<!`)\1(?!`)")
 # What GitHub turns into links, each with the place where a break stops it.
 AUTOLINKS = (
     (re.compile(r"@(?=[A-Za-z0-9])"), f"@{BREAK}"),
     (re.compile(r"#(?=[0-9])"), f"#{BREAK}"),
-    (re.compile(r"(?i)\b(GH)-(?=\d)"), rf"\1{BREAK}-"),
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]*):(?=//)"), rf"\1:{BREAK}"),
-    (re.compile(r"(?i)\b(mailto|xmpp|javascript|data):"), rf"\1{BREAK}:"),
-    (re.compile(r"(?i)\b(www)\.(?=\S)"), rf"\1{BREAK}."),
-    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{3})(?=[0-9a-f]{4,37}\b)"), rf"\1{BREAK}"),
-    (re.compile(r"\$"), f"${BREAK}"),
-    (re.compile(r"(?i)\b(CVE|GHSA)-(?=\w)"), rf"\1{BREAK}-"),
+    (re.compile(r"(?i)(?<![a-z0-9])(GH)-(?=\d)"), rf"\1{BREAK}-"),
+    (re.compile(r":(?=//)"), f":{BREAK}"),
+    (re.compile(r"(?i)(?<![a-z0-9])(mailto|xmpp|javascript|data):"), rf"\1{BREAK}:"),
+    (re.compile(r"(?i)(?<![a-z0-9])(www)\.(?=\S)"), rf"\1{BREAK}."),
+    (re.compile(r"(?i)(?<![a-z0-9])(CVE|GHSA)-(?=\w)"), rf"\1{BREAK}-"),
     (re.compile(r":(?=[a-z0-9_+-]+:)"), f":{BREAK}"),
+)
+# Seven hexadecimal digits are a commit to GitHub.
+COMMIT = re.compile(
+    r"(?<![0-9A-Za-z_])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,}(?![0-9A-Za-z_])", re.IGNORECASE | re.ASCII
 )
 
 
@@ -119,6 +121,7 @@ def _dead(text: str, *, first: bool = True) -> str:
     # Breaks are put in as a character first: entities hold signs that would be escaped.
     for pattern, broken in AUTOLINKS:
         text = pattern.sub(broken.replace(BREAK, "\u200b"), text)
+    text = COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), text)
     start = LINE_START.match(text) if first else None
     if start:
         text = f"{text[: start.end() - 1]}\ue000{text[start.end() - 1 :]}"

@@ -134,11 +134,21 @@ def parse_repo_config(source: str | bytes) -> RepoConfig:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"\(at line (\d+)", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
         reason = re.sub(r" \(at .*\)$", "", str(error))[:200] or "nested too deeply"
-        raise RepoConfigError(f"not TOML: {reason}", int(found[1]) if found else None, "Correct the line.") from error
+        raise RepoConfigError(f"not TOML: {reason}", line, "Correct the line.") from error
+    return _config(text, document)
+
+
+def _config(text: str, document: dict[str, Any]) -> RepoConfig:
     values: dict[str, Any] = {}
     for name, value in document.items():
-        if name in TABLES and isinstance(value, dict):
+        if name in TABLES:
+            if not isinstance(value, dict):
+                shown = repr(value)[:80]
+                raise RepoConfigError(
+                    f"`{name}` cannot be {shown}", _line_of(text, name), f"It is a table: `[{name}]`."
+                )
             values |= {f"{name}.{key}": _value(text, f"{name}.{key}", item) for key, item in value.items()}
         else:
             values[name] = _value(text, name, value)
@@ -179,7 +189,7 @@ def _value(text: str, name: str, value: Any) -> Any:
     line = _line_of(text, name)
     if key is None:
         names = [key.name for key in KEYS] + list(TABLES)
-        near = get_close_matches(name, names, n=1, cutoff=0.6) or _same_tail(name)
+        near = _same_word(name) or get_close_matches(name, names, n=1, cutoff=0.6)
         cure = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(f'`{n}`' for n in names[:-1])}."
         raise RepoConfigError(f"unknown key `{name[:80]}`", line, cure)
     read = key.read(value)
@@ -189,9 +199,11 @@ def _value(text: str, name: str, value: Any) -> Any:
     return read
 
 
-def _same_tail(name: str) -> list[str]:
-    # A key that was written outside of its table, or in one where it does not belong.
-    return [key.name for key in KEYS if key.name.rpartition(".")[2] == name.rpartition(".")[2]]
+def _same_word(name: str) -> list[str]:
+    # A key outside of its table, or in one where it does not belong; or only the beginning of one.
+    word = name.rpartition(".")[2]
+    same = [key.name for key in KEYS if key.name.rpartition(".")[2] == word]
+    return same or [key.name for key in KEYS if "." in name and key.name.startswith(name)]
 
 
 def _line_of(text: str, name: str) -> int | None:

@@ -28,7 +28,9 @@ def check_name(name: str) -> NameFault | None:
     if len(name) > MAX_LENGTH:
         return NameFault(f"A name has at most {MAX_LENGTH} characters; this one has {len(name)}.", None)
     if keyword.iskeyword(name):
-        return NameFault("This is a word of Python itself, so no module can have it as its name.", f"{name}_kernel")
+        return NameFault(
+            "This is a word of Python itself, so no module can have it as its name.", f"{name.lower()}_kernel"
+        )
     if NAME.fullmatch(name):
         return None
     if name[:1].isdigit():

@@ -41,6 +41,7 @@ def test_snake_case_identifiers_are_names(name: str) -> None:
         ("", None),
         ("名前", None),
         ("class", "class_kernel"),
+        ("None", "none_kernel"),
         ("a" * 65, None),
         ("--", None),
     ],

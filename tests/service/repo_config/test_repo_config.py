@@ -1,0 +1,143 @@
+"""The repository's configuration: what it says, and where it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.commands import GivenOptions
+from service.repo_config import (
+    KEYS,
+    LimitsConfig,
+    RepoConfig,
+    RepoConfigError,
+    configuration_table,
+    job_options,
+    parse_repo_config,
+)
+from workers.contracts import AuthorName, JobOptions
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+WHOLE = """# comment
+layout = "liger"
+author = "compiler"
+allow = ["octocat", "hubot-2"]
+base_branch = "release/1.x"
+gpu = "H100"
+
+[limits]
+jobs_per_day_per_person = 3
+gpu_minutes_per_day = 0
+"""
+
+
+def wrong(source: str | bytes) -> tuple[str, int | None, str]:
+    with pytest.raises(RepoConfigError) as caught:
+        parse_repo_config(source)
+    return caught.value.message, caught.value.line, caught.value.cure
+
+
+def test_every_key_is_read() -> None:
+    assert parse_repo_config(WHOLE) == RepoConfig(
+        "liger", AuthorName.compiler, ("octocat", "hubot-2"), "release/1.x", "sm_90", LimitsConfig(3, 0)
+    )
+    assert parse_repo_config(WHOLE.encode("utf-8-sig").replace(b"\n", b"\r\n")) == parse_repo_config(WHOLE)
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert parse_repo_config("") == RepoConfig()
+    assert parse_repo_config("[limits]\n") == RepoConfig()
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line", "cure"),
+    [
+        ('\nlayuot = "liger"', "unknown key `layuot`", 2, "Did you mean `layout`?"),
+        ("a = 1\n'layout' = 1", "unknown key `a`", 1, "Known keys: "),
+        (
+            "[limits]\n\ngpu_minutes = 1",
+            "unknown key `limits.gpu_minutes`",
+            3,
+            "Did you mean `limits.gpu_minutes_per_day`?",
+        ),
+        (
+            "gpu_minutes_per_day = 1",
+            "unknown key `gpu_minutes_per_day`",
+            1,
+            "Did you mean `limits.gpu_minutes_per_day`?",
+        ),
+        ('[limits]\nlayout = "liger"', "unknown key `limits.layout`", 2, "Did you mean `layout`?"),
+        ("x = 1\n[limit]\na = 1", "unknown key `x`", 1, "Known keys: "),
+        ("\n[limit]\na = 1", "unknown key `limit`", 2, "Did you mean `limits`?"),
+        ("limits.jobs = 1", "unknown key `limits.jobs`", 1, "Did you mean `limits."),
+        (
+            "limits = { gpu_minutes_per_day = -1 }",
+            "`limits.gpu_minutes_per_day` cannot be -1",
+            1,
+            "It is a whole number from 0.",
+        ),
+        ("limits = 3", "`limits` cannot be 3", 1, "It is a table: `[limits]`."),
+        ('layout = "ligr"', "`layout` cannot be 'ligr'", 1, 'It is "liger" or "plain".'),
+        ("layout = 3", "`layout` cannot be 3", 1, 'It is "liger" or "plain".'),
+        ('author = "llm"', "`author` cannot be 'llm'", 1, 'It is "auto" or "compiler".'),
+        ('allow = "octocat"', "`allow` cannot be 'octocat'", 1, "It is a list of logins"),
+        ('allow = [\n"a/team"]', "`allow` cannot be ['a/team']", 1, "It is a list of logins"),
+        ('base_branch = "../main"', "`base_branch` cannot be '../main'", 1, "It is the name of a branch."),
+        ('base_branch = "-x"', "`base_branch` cannot be '-x'", 1, "It is the name of a branch."),
+        ('gpu = "potato"', "`gpu` cannot be 'potato'", 1, "It is an architecture"),
+        (
+            "[limits]\njobs_per_day_per_person = true",
+            "`limits.jobs_per_day_per_person` cannot be True",
+            2,
+            "It is a whole",
+        ),
+        (
+            "[limits]\njobs_per_day_per_person = 1.5",
+            "`limits.jobs_per_day_per_person` cannot be 1.5",
+            2,
+            "It is a whole",
+        ),
+        ("layout = ", "not TOML: Invalid value", 1, "Correct the line."),
+        ("a = 1\na = 2", "not TOML: Cannot overwrite a value", 2, "Correct the line."),
+        (b"a = 1\n\xff", "not UTF-8 text", 2, "Save the file as UTF-8."),
+        ("#" * 70_000, "larger than 64 KiB", None, "Keep only"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line_and_the_cure(
+    source: str | bytes, message: str, line: int | None, cure: str
+) -> None:
+    told = wrong(source)
+    assert told[0].startswith(message)
+    assert told[1] == line
+    assert told[2].startswith(cure)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_configuration_or_an_error_of_ours(text: str) -> None:
+    try:
+        assert isinstance(parse_repo_config(text), RepoConfig)
+    except RepoConfigError as error:
+        assert error.cure
+
+
+@given(st.sampled_from(["layout", "allow", "limits", "gpu", "x"]), st.text(max_size=30))
+def test_any_value_is_read_or_refused(key: str, value: str) -> None:
+    try:
+        parse_repo_config(f"{key} = {value}")
+    except RepoConfigError as error:
+        assert error.message
+
+
+def test_a_command_goes_before_the_configuration() -> None:
+    config = parse_repo_config(WHOLE)
+    assert job_options(GivenOptions(), config) == JobOptions(AuthorName.compiler, "liger", False, "sm_90")
+    given = GivenOptions(AuthorName.auto, "plain", True, "sm_80")
+    assert job_options(given, config) == JobOptions(AuthorName.auto, "plain", True, "sm_80")
+
+
+def test_the_docs_have_the_table() -> None:
+    assert configuration_table() in PAGE.read_text(encoding="utf-8")
+    assert all(f"`{key.name}`" in configuration_table() for key in KEYS)
