@@ -26,7 +26,8 @@ class HubServer:
     def __init__(self, hub: Hub, port: int = 0, deliver: bool = False) -> None:
         self.hub = hub
         self._deliver = deliver
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio turns off the 40 ms wait of Nagle's algorithm only where the protocol is named.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((HOST, port))
         self.port: int = self._socket.getsockname()[1]

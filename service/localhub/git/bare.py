@@ -43,8 +43,8 @@ class BareRepository:
         """Make the folder a bare repository that serves pushes and any commit over HTTP, as GitHub does."""
         self.path.mkdir(parents=True, exist_ok=True)
         self.run("init", "--bare", "--quiet", f"--initial-branch={default_branch}", ".")
-        for key, value in (("http.receivepack", "true"), ("uploadpack.allowAnySHA1InWant", "true"), ("gc.auto", "0")):
-            self.run("config", key, value)
+        with (self.path / "config").open("a") as config:
+            config.write("[http]\n\treceivepack = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n")
 
     def run(
         self, *arguments: str, data: bytes = b"", index: str | None = None, accept: tuple[int, ...] = (0,)

@@ -131,9 +131,10 @@ def test_an_archive_holds_the_tree_under_one_folder(place: Place) -> None:
     main = repo.get_branch("main").commit.sha
     link = repo.get_archive_link("tarball", main)
     with urllib.request.urlopen(link) as answer:
-        packed = tarfile.open(fileobj=io.BytesIO(answer.read()))
+        content = io.BytesIO(answer.read())
     top = f"acme-lib-{main[:7]}"
-    files = {item.name: packed.extractfile(item).read() for item in packed if item.isfile()}
+    with tarfile.open(fileobj=content) as packed:
+        files = {item.name: packed.extractfile(item).read() for item in packed if item.isfile()}
     assert files == {f"{top}/{path}": content for path, content in FILES.items()}
 
 

@@ -22,7 +22,8 @@ def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "GIT_COMMITTER_NAME": "Alice",
         "GIT_COMMITTER_EMAIL": "alice@localhub.invalid",
     }
-    return subprocess.run(["git", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def url(place: Place, token: str | None = None, repo: str = "acme/lib") -> str:
