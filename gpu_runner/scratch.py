@@ -14,7 +14,8 @@ from typing import Any
 
 MAX_TREE_FILES = 50_000
 MAX_TREE_BYTES = 2**30
-_FOLDERS = ("home", "tmp", "cache", "cache/triton", "cache/inductor", "work")
+_FOLDERS = ("home", "tmp", "cache", "cache/triton", "cache/inductor", "lib", "work")
+_PACKAGE = Path(__file__).resolve().parent
 
 
 class ScratchError(ValueError):
@@ -30,6 +31,8 @@ class Scratch:
         self.work = self.path / "work"
         for folder in _FOLDERS:
             (self.path / folder).mkdir(parents=True)
+        # The child finds this package here: the folder that holds it may hold more, and stays closed to it.
+        (self.path / "lib" / "gpu_runner").symlink_to(_PACKAGE)
 
     def write(self, files: Mapping[str, bytes | str]) -> None:
         """Put files into ``work``, over what is there.

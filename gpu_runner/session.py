@@ -139,6 +139,10 @@ class Session:
             raise
         return self._answer(frame)
 
+    def settle(self) -> None:
+        """End the child and all that it started, and keep its folder and its log for reading."""
+        self._kill()
+
     def close(self) -> None:
         """End the child, all that it started, and its folder; may be called twice."""
         self._kill()

@@ -29,6 +29,7 @@ def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
     apart = Isolation.namespaces in plan.levels
     if apart:
         _attempt(Isolation.namespaces, status_handle, namespaces.leave)
+        namespaces.raise_loopback()
     _fork_or_watch(status_handle, watch_parent=True)
     if apart:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -55,7 +56,7 @@ def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> 
 def _restrict(plan: Plan, apart: bool) -> None:
     readable = [p for p in plan.readable if os.path.exists(p)]  # noqa: PTH110 - links that lead nowhere now
     writable = [plan.scratch, *(["/dev/shm"] if apart else [])]  # noqa: S108 - the child's own mount
-    landlock.restrict(readable, writable, plan.devices)
+    landlock.restrict(readable, writable, plan.devices, network=apart)
 
 
 def _limit(plan: Plan) -> None:

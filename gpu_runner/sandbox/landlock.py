@@ -56,15 +56,17 @@ def handled(version: int) -> tuple[int, int, int]:
     return files, network, scopes
 
 
-def restrict(readable: Sequence[str], writable: Sequence[str], devices: Sequence[str]) -> int:
+def restrict(readable: Sequence[str], writable: Sequence[str], devices: Sequence[str], network: bool = False) -> int:
     """Lay the rules on this thread and all that it starts; gives the version that holds.
+
+    ``network`` leaves TCP alone, for a child that has a network namespace of its own with nothing in it.
 
     Raises:
         OSError: the kernel has no Landlock.
     """
     version = abi()
-    files, network, scopes = handled(version)
-    ruleset = _Ruleset(files, network, scopes)
+    files, sockets, scopes = handled(version)
+    ruleset = _Ruleset(files, 0 if network else sockets, scopes)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     handle = syscall(_SYS_CREATE, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import socket
+import struct
 from pathlib import Path
 
 from gpu_runner.sandbox import kernel
 from gpu_runner.sandbox.plan import Plan
 
 _SHARED_MEMORY_BYTES = 2**30
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
 
 
 def leave() -> None:
@@ -23,6 +29,13 @@ def leave() -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+
+
+def raise_loopback() -> None:
+    """Bring up the loopback of the new network namespace: tests talk to themselves over it, and nothing else is there."""
+    name_and_flags = struct.pack("16sh14x", b"lo", _IFF_UP)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        fcntl.ioctl(handle, _SIOCSIFFLAGS, name_and_flags)
 
 
 def build_root(plan: Plan) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.settings import passed_variables
 
-PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt/cuda", "/opt/rocm", "/sys", "/proc")
 # Single entries of /etc: enough for the loader, the compiler and the C library, nothing that is a secret anywhere.
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
@@ -71,7 +71,7 @@ def make_plan(
 def readable_paths() -> tuple[str, ...]:
     """Give what a child may read: the system, the interpreter with its packages, and this package; no home, no /tmp."""
     wanted = [Path(p) for p in SYSTEM] + [Path("/etc") / p for p in ETC]
-    wanted += [Path(sys.prefix), Path(sys.base_prefix), PROJECT / "gpu_runner"]
+    wanted += [Path(sys.prefix), Path(sys.base_prefix), PACKAGE]
     wanted += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     wanted += [Path(p) for p in package_roots()]
     wanted += [Path(p) for p in passed_variables().get("LD_LIBRARY_PATH", "").split(":") if p.startswith("/")]
@@ -105,7 +105,7 @@ def environment(scratch: Path, gpu: bool) -> dict[str, str]:
         "XDG_CACHE_HOME": str(scratch / "cache"),
         "TRITON_CACHE_DIR": str(scratch / "cache" / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "cache" / "inductor"),
-        "PYTHONPATH": ":".join((str(PROJECT), *package_roots())),
+        "PYTHONPATH": ":".join((str(scratch / "lib"), *package_roots())),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",

@@ -1,0 +1,123 @@
+"""The command line of the runner: one action from a request file, or a look at what this host can do.
+
+    python -m gpu_runner --request request.json --result DIR
+    python -m gpu_runner doctor [--json]
+
+Exit 0: a result was written, whatever it says. Exit 3: the request is none, or no result could be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpu_runner import host
+from gpu_runner.actions import prepare
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import GpuRequest, GpuResult, RunnerError, from_json, to_json
+
+BAD_REQUEST = 3
+MAX_REQUEST_BYTES = 64 * 2**20
+_log = logging.getLogger("gpu_runner")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out what the command line says; gives the exit code."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    options = _parser().parse_args(arguments)
+    if options.command == "doctor":
+        return _doctor(options.json)
+    if options.request is None or options.result is None:
+        sys.stderr.write("give --request FILE and --result DIR, or doctor\n")
+        return BAD_REQUEST
+    try:
+        request, carry_out = _read(options.request)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{options.request} is no request: {error}\n")
+        return BAD_REQUEST
+    result = carried_out(request, carry_out, options.request.resolve().parent)
+    try:
+        write_atomically(options.result / "result.json", json.dumps(to_json(result)))
+    except OSError as error:
+        sys.stderr.write(f"the result cannot be written to {options.result}: {error}\n")
+        return BAD_REQUEST
+    return 0
+
+
+def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path) -> GpuResult:
+    """Carry out an action; what goes wrong around it is the result's ``error``, never a verdict."""
+    context = RunContext(folder, request.limits, request.require, lambda line: _log.info("%s", line))
+    start = time.monotonic()
+    payload, error = None, None
+    _log.info("%s: %s starts", request.request_id, request.action.value)
+    try:
+        payload = carry_out(context)
+    except (RunnerError, ValueError, OSError) as failure:
+        error = f"{type(failure).__name__}: {failure}"
+        _log.warning("%s: %s", request.request_id, error)
+    except Exception as failure:  # noqa: BLE001 - the runner's main boundary: the fault is the runner's and is told as such
+        error = f"{type(failure).__name__}: {failure}"
+        _log.exception("%s: the runner failed", request.request_id)
+    duration_s = time.monotonic() - start
+    _log.info("%s: %s ended after %.1f s", request.request_id, request.action.value, duration_s)
+    return GpuResult(
+        request.request_id, request.action, payload, error, context.held(), host.facts(), round(duration_s, 3)
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _read(path: Path) -> tuple[GpuRequest, Callable[[RunContext], dict[str, Any]]]:
+    if path.stat().st_size > MAX_REQUEST_BYTES:
+        raise ValueError("it is too large")
+    try:
+        request = from_json(GpuRequest, json.loads(path.read_text(encoding="utf-8")))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return request, prepare(request.action, request.payload)
+
+
+def _doctor(as_json: bool) -> int:
+    from gpu_runner import doctor
+    from gpu_runner.contracts import DoctorRequest
+
+    report = doctor.run(DoctorRequest(), RunContext(Path.cwd()))
+    sys.stdout.write(json.dumps(to_json(report), indent=2) if as_json else doctor.describe(report))
+    sys.stdout.write("\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gpu_runner", description="Proves and measures kernels in a sandbox."
+    )
+    parser.add_argument("--request", type=Path, help="the request, as JSON; tarballs it names lie beside it")
+    parser.add_argument("--result", type=Path, help="the folder in which result.json is written")
+    commands = parser.add_subparsers(dest="command")
+    doctor = commands.add_parser("doctor", help="say what this host can do, and prove its isolation")
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

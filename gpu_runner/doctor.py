@@ -1,0 +1,177 @@
+"""Doctor: what this host can do. Isolation is not asked for but tried: a child attempts every way out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpu_runner import host
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import DoctorRequest, HostReport, Isolation, IsolationProof
+from gpu_runner.errors import ChildFailed
+from gpu_runner.sandbox import landlock
+from gpu_runner.sandbox.levels import refusals
+from gpu_runner.session import Session, has_gpu
+
+TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
+_MARKER = "KERNELSMITH_PROOF"
+
+# What each level has to prevent, by the attempt's name in the role `probe`.
+_OWN = ("read the parent's variables in its own environment",)
+_FILES = ("read a file in the parent's temporary folder", "write outside the scratch folder")
+_PROCESSES = ("read the parent's environment", "signal the parent", "trace the parent")
+_NETWORK = ("connect to 127.0.0.1", "connect to an abstract socket")
+_CURES = {
+    Isolation.process: "The environment of a child is not its own; report this as a fault of the runner.",
+    Isolation.landlock: "Use a kernel with Landlock (5.13, better 6.12 or newer) and `landlock` among the boot parameter `lsm`.",
+    Isolation.namespaces: "Allow user namespaces: sysctl user.max_user_namespaces above 0, and where AppArmor restricts them,"
+    " kernel.apparmor_restrict_unprivileged_userns=0; in a container, mount and unshare must be allowed.",
+}
+
+
+@dataclass(frozen=True)
+class Bait:
+    """What a child tries to reach."""
+
+    meta: dict[str, Any]
+    outside: Path
+
+
+def run(request: DoctorRequest, context: RunContext) -> HostReport:
+    """Examine this host."""
+    levels, proofs, problems = [], [], []
+    with bait() as goal:
+        for level in Isolation:
+            found, held, why = _proved(level, goal, context)
+            proofs += found
+            if held:
+                levels.append(level)
+            else:
+                problems.append(f"Isolation level {level.value} does not hold: {why}. {_CURES[level]}")
+    gpu, failed = _gpu(request, context)
+    if failed:
+        problems.append(f"The GPU cannot be used in the sandbox: {failed}. Run nvidia-smi, and look at the driver.")
+    versions = dict(host.facts())
+    missing = [package for package in ("torch", "triton") if package not in versions]
+    problems += [f"{package} is not installed. Install it beside this package." for package in missing]
+    return HostReport(
+        python=platform.python_version(),
+        torch=versions.get("torch"),
+        triton=versions.get("triton"),
+        gpu=gpu.get("name"),
+        architecture=gpu.get("architecture", "interpreter"),
+        driver=versions.get("driver"),
+        memory_bytes=gpu.get("memory_bytes"),
+        bandwidth_gbps=gpu.get("bandwidth_gbps"),
+        levels=tuple(levels),
+        proofs=tuple(proofs),
+        tools=tuple((name, path) for name in TOOLS if (path := shutil.which(name))),
+        problems=tuple(problems),
+    )
+
+
+def describe(report: HostReport) -> str:
+    """Give a report as lines of text."""
+    size = f", {report.memory_bytes / 2**30:.0f} GiB" if report.memory_bytes else ""
+    speed = f", copies at {report.bandwidth_gbps:.0f} GB/s" if report.bandwidth_gbps else ""
+    lines = [
+        f"python {report.python}, torch {report.torch or 'missing'}, triton {report.triton or 'missing'}",
+        f"GPU: {report.gpu or 'none; kernels run in the interpreter'} ({report.architecture}{size}{speed})",
+        f"isolation: {', '.join(level.value for level in report.levels) or 'none'}",
+        *(f"  {'prevented' if p.prevented else 'OPEN     '}  {p.attempt}: {p.detail}" for p in report.proofs),
+        *(f"problem: {sentence}" for sentence in report.problems),
+    ]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def bait() -> Iterator[Bait]:
+    """Lay out what a child must not reach: a listener, an abstract socket, a variable, a secret, a folder."""
+    marker = secrets.token_hex(16)
+    name = f"kernelsmith-{secrets.token_hex(8)}"
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        abstract.bind("\0" + name)
+        abstract.listen()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kernelsmith-bait-")))
+        (folder / "secret").write_text(marker)
+        # A secret of the parent stands in its environment, and a process that got it at its start shows it in /proc.
+        os.environ[_MARKER] = marker
+        stack.callback(os.environ.pop, _MARKER, None)
+        holder = stack.enter_context(_holder())
+        meta = {
+            "port": listener.getsockname()[1],
+            "socket": name,
+            "marker": marker,
+            "secret": str(folder / "secret"),
+            "outside": str(folder / "outside"),
+            "pid": holder,
+        }
+        yield Bait(meta, folder / "outside")
+
+
+@contextlib.contextmanager
+def _holder() -> Iterator[int]:
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def _proved(level: Isolation, goal: Bait, context: RunContext) -> tuple[list[IsolationProof], bool, str]:
+    levels = tuple(dict.fromkeys((Isolation.process, level)))
+    try:
+        with Session("probe", context.limits, gpu=False, levels=levels) as session:
+            if level not in session.isolation:
+                return [], False, refusals().get(level, "the host refuses it")
+            tried = session.call("attempt", goal.meta).meta
+    except ChildFailed as failure:
+        return [], False, failure.message
+    if goal.outside.exists():
+        goal.outside.unlink()
+    elif "write outside the scratch folder" in tried:
+        tried["write outside the scratch folder"][0] = False  # it went into a file system of the child's own
+    proofs = []
+    for attempt in must_prevent(level):
+        opened, detail = tried.get(attempt, [True, "not tried"])
+        proofs.append(IsolationProof(f"{level.value}: {attempt}", not opened, str(detail)[:300]))
+    opened_ways = [proof.attempt for proof in proofs if not proof.prevented]
+    return proofs, not opened_ways, f"open: {', '.join(opened_ways)}"
+
+
+def must_prevent(level: Isolation) -> tuple[str, ...]:
+    """Give the attempts that a level has to prevent on this kernel."""
+    if level is Isolation.process:
+        return _OWN
+    if level is Isolation.namespaces:
+        return (*_OWN, *_FILES, *_PROCESSES, *_NETWORK)
+    version = landlock.abi()
+    network = _NETWORK[:1] if version >= 4 else ()
+    scoped = (*_NETWORK[1:], "signal the parent") if version >= 6 else ()
+    return (*_OWN, *_FILES, "read the parent's environment", "trace the parent", *network, *scoped)
+
+
+def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], str | None]:
+    if not has_gpu():
+        return {}, None
+    try:
+        with Session("probe", context.limits, gpu=True) as session:
+            context.isolation.append(session.isolation)
+            found = session.call("gpu", {"quick": request.quick}).meta
+    except ChildFailed as failure:
+        return {}, failure.message
+    return found, None if found else "torch sees none"

@@ -1,0 +1,37 @@
+"""The facts of this host that stand beside every result. Never fails: what is not there is not named."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+
+
+def facts() -> tuple[tuple[str, str], ...]:
+    """Give python, torch and triton with their versions, and the GPU with its driver, without loading any of them."""
+    found = [("python", platform.python_version()), ("machine", platform.machine())]
+    for package in ("torch", "triton"):
+        try:
+            found.append((package, importlib.metadata.version(package)))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    gpu = query_gpu("name", "driver_version")
+    if gpu:
+        found += [("gpu", gpu[0]), ("driver", gpu[1])]
+    return tuple(found)
+
+
+def query_gpu(*fields: str) -> list[str] | None:
+    """Ask ``nvidia-smi`` for fields of the first GPU; None where there is none."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    command = [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.strip().splitlines()
+    values = [part.strip() for part in lines[0].split(",")] if lines else []
+    return values if len(values) == len(fields) else None

@@ -1,0 +1,34 @@
+"""The role that runs a repository's tests or scripts, in a process of its own below the child."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpu_runner.roles import Handler, State
+
+if TYPE_CHECKING:
+    import torch
+
+
+def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+    """Run ``python -m MODULE`` or a script, its output going to the session's log."""
+    roots = [path for path in sys.path if path.startswith(str(state.work))]
+    environment = os.environ | {"PYTHONPATH": ":".join([*roots, os.environ.get("PYTHONPATH", "")])}
+    arguments = list(meta["arguments"])
+    if meta["module"] == "pytest":
+        environment["KERNELSMITH_REPORT"] = str(state.work / meta["report"])
+        # A plugin that opens a socket as it loads would end the run where there is no network at all.
+        plugins = ["-p", "gpu_runner.roles.pytest_report", "-p", "no:cacheprovider", "-p", "no:rerunfailures"]
+        command = ["-m", "pytest", *plugins, *arguments]
+    elif meta["module"] == "benchmark":
+        command = arguments
+    else:
+        command = ["-m", meta["module"], *arguments]
+    done = subprocess.run([sys.executable, "-P", "-s", *command], cwd=state.work, env=environment, check=False)
+    return {"exit_code": done.returncode if done.returncode >= 0 else 128 - done.returncode}, []
+
+
+HANDLERS: dict[str, Handler] = {"run": run}
