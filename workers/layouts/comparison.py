@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, InputSpec
+from gpu_runner.contracts.problem import INTEGER_DTYPES
 from workers.layouts.dimensions import local
 from workers.layouts.module_form import ModuleForm
 from workers.layouts.pysource import call, tuple_of
@@ -21,12 +22,22 @@ class Outputs:
     count: int
     is_tuple: bool
     differentiable: tuple[int, ...]
+    whole: bool  # some are whole numbers or truth values, which match exactly
 
 
 def outputs_of(graph: Graph) -> Outputs:
     """Give the outputs of a captured problem."""
     with_gradient = tuple(i for i, node in enumerate(graph.upstream) if node is not None)
-    return Outputs(len(graph.outputs), graph.tuple_output or len(graph.outputs) > 1, with_gradient)
+    dtypes = {node.name: node.meta.dtype for node in graph.nodes}
+    whole = any(dtypes.get(name, "float32") in INTEGER_DTYPES for name in graph.outputs)
+    return Outputs(len(graph.outputs), graph.tuple_output or len(graph.outputs) > 1, with_gradient, whole)
+
+
+def exact_lines(graph: Graph) -> str:
+    """Give the opening of ``assert_matches`` that compares whole numbers exactly; nothing where every output is floating."""
+    if not outputs_of(graph).whole:
+        return ""
+    return "    if not expected.is_floating_point():\n        assert torch.equal(expected, actual), extra_info\n        return\n"
 
 
 def copies(specs: tuple[InputSpec, ...], suffix: str) -> list[str]:

@@ -67,14 +67,18 @@ def read_imports(source: str) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def block(imports: tuple[Import, ...], first_party: frozenset[str], *, blank_between_kinds: bool = True) -> str:
-    """Give a sorted import block, sections apart by a blank line."""
+def block(imports: tuple[Import, ...], first_party: frozenset[str], *, single_line: bool = True) -> str:
+    """Give a sorted import block, sections apart by a blank line.
+
+    With ``single_line`` there is one name an import, and a blank line between the two kinds of import.
+    """
     parts: list[str] = []
     for section in SECTIONS:
         members = sorted({i for i in imports if _section(i, first_party) == section}, key=_order)
         plain = [i.line() for i in members if i.name is None]
-        names = [i.line() for i in members if i.name is not None]
-        gap = [""] if plain and names and blank_between_kinds else []
+        named = [i for i in members if i.name is not None]
+        names = [i.line() for i in named] if single_line else _merged(named)
+        gap = [""] if plain and names and single_line else []
         if members:
             parts.append("\n".join([*plain, *gap, *names]))
     return "\n\n".join(parts)
@@ -98,6 +102,12 @@ def with_import(source: str, new: Import, comment: str = "", width: int = 120) -
     newline = "\r\n" if lines[at - 1 if at else 0].endswith("\r\n") else "\n"
     lines.insert(at, new.line(comment, width).replace("\n", newline) + newline)
     return "".join(lines)
+
+
+def _merged(imports: list[Import]) -> list[str]:
+    modules = dict.fromkeys(i.module for i in imports)
+    names = {m: [f"{i.name}{f' as {i.alias}' if i.alias else ''}" for i in imports if i.module == m] for m in modules}
+    return [f"from {module} import {', '.join(members)}" for module, members in names.items()]
 
 
 def _section(imported: Import, first_party: frozenset[str]) -> str:

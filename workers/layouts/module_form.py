@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,11 +38,13 @@ class ModuleForm:
     called: tuple[InputSpec, ...]
     order: tuple[str, ...]  # the reference's parameters
     samples: tuple[tuple[str, str], ...]  # scalars that must be given -> a value of the first workload, as source
+    keyword_only: frozenset[str] = frozenset()  # parameters that the reference takes by name alone
 
     def class_source(self, class_name: str, target: str, nn: str = "nn", *, title: str | None = None) -> str:
         """Give the module's class, whose forward calls ``target`` with the reference's parameters in order.
 
-        With ``title``, which may be empty, it is the library's own class, with a docstring and ``extra_repr``.
+        With ``title``, which may be empty, it is the library's own class, with a docstring and ``extra_repr``; else it is the
+        reference's.
         """
         signature = [_argument(a) for a in self.arguments]
         body = ["super().__init__()"]
@@ -50,7 +53,7 @@ class ModuleForm:
         parts = [call("def __init__", ["self", *signature], ":", width=116) + "\n" + indented("\n".join(body))]
         if not self.arguments and not self.learned and title is None:
             parts = []
-        parts.append(self._forward(target))
+        parts.append(self._forward(target, self.keyword_only if title is None else frozenset()))
         if title is not None and self.arguments:
             shown = ", ".join(f"{a.name}={{self.{attribute(a.name)}}}" for a in self.arguments)
             parts.append(f'def extra_repr(self):\n    return f"{shown}"')
@@ -79,13 +82,14 @@ class ModuleForm:
             if value is None:
                 skipped = True
             else:
-                given.append(f"{name}={value}" if skipped or name not in inputs else value)
+                given.append(f"{name}={value}" if skipped or name not in inputs or name in self.keyword_only else value)
                 skipped = skipped or name not in inputs
         return given
 
-    def _forward(self, target: str) -> str:
+    def _forward(self, target: str, by_name: frozenset[str]) -> str:
         own = {s.name for s in self.learned} | {s.name for s in self.scalars}
         given = [f"self.{attribute(name)}" if name in own else name for name in self.order]
+        given = [f"{n}={value}" if n in by_name else value for n, value in zip(self.order, given, strict=True)]
         called = ["self", *(s.name for s in self.called)]
         # The call stands two levels deep in the class, so it has eight columns less.
         return call("def forward", called, ":", width=116) + "\n" + indented(call(f"return {target}", given, width=112))
@@ -110,7 +114,8 @@ def module_form(problem: Problem, axes: Axes) -> ModuleForm:
     optional = [a for a in scalars if a.default is not None]
     called = tuple(spec for spec in problem.inputs if not spec.parameter)
     arguments = (*sizes, *required, *optional)
-    return ModuleForm(axes, arguments, learned, problem.scalars, called, problem.parameters, _samples(problem))
+    samples, by_name = _samples(problem), _keyword_only(problem)
+    return ModuleForm(axes, arguments, learned, problem.scalars, called, problem.parameters, samples, by_name)
 
 
 def attribute(name: str) -> str:
@@ -144,6 +149,11 @@ def _kind(scalar: ScalarSpec, problem: Problem) -> str:
     if value is None:
         value = next(v for w in problem.workloads for n, v in w.scalars if n == scalar.name)
     return type(value).__name__
+
+
+def _keyword_only(problem: Problem) -> frozenset[str]:
+    functions = [n for n in ast.parse(problem.source).body if isinstance(n, ast.FunctionDef) and n.name == "reference"]
+    return frozenset(argument.arg for function in functions for argument in function.args.kwonlyargs)
 
 
 def _samples(problem: Problem) -> tuple[tuple[str, str], ...]:

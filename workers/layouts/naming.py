@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
+from gpu_runner.contracts import Problem
 from workers.contracts import Failure, FailureCode, UserFacingError
 
 MAX_NAME_LENGTH = 60
@@ -39,6 +40,7 @@ SPELLINGS = {
 # A word may end in one of these: `reglu` is ReGLU, `prelu` is PReLU.
 ENDINGS = (("glu", "GLU"), ("relu", "ReLU"), ("mlp", "MLP"))
 
+AMBIGUOUS = frozenset({"l", "O", "I"})
 RESERVED = frozenset({"configure", "functional", "kernels", "ops", "test", "tests", "transformers", "utils"})
 
 
@@ -65,6 +67,19 @@ def check_name(name: str) -> None:
         raise _refused(name[:MAX_NAME_LENGTH] + "...", f"is longer than {MAX_NAME_LENGTH} characters", "Shorten it.")
     if name in RESERVED:
         raise _refused(name, "is reserved for a module of the library itself", "Choose another name.")
+
+
+def check_inputs(problem: Problem) -> None:
+    """Refuse inputs and scalars whose names linters refuse everywhere: the kernel would never pass a style check.
+
+    Raises:
+        UserFacingError: one is named `l`, `O` or `I`.
+    """
+    for name in problem.parameters:
+        if name in AMBIGUOUS:
+            message = f"`reference` has a parameter `{name}`, which style checks refuse as too like a digit (E741)"
+            cure = f"Give `{name}` another name in the problem, such as `x`."
+            raise UserFacingError(Failure(FailureCode.problem, message, cure))
 
 
 def snake_case(name: str) -> str:

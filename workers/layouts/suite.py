@@ -20,11 +20,11 @@ FEWER_SIZES = 3
 
 @dataclass(frozen=True)
 class Words:
-    """What a layout calls things in its tests; ``bfloat16_there`` is the condition under which bfloat16 is tested."""
+    """What a layout calls things in its tests; ``bfloat16_mark`` is the mark that skips bfloat16 where it is not there."""
 
     own: str  # the side that is not torch
     reference_class: str
-    bfloat16_there: str
+    bfloat16_mark: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Suite:
         ]
         sizes = suite_sizes(self.form.axes)[FEWER_SIZES:] or suite_sizes(self.form.axes)
         values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
-        dtype = self._dtypes[0]
+        dtype = self.dtypes[0]
         opening = [f"atol, rtol = {', '.join(self._tolerance(dtype))}"]
         opening.append(self._unpacked(self._names, [*values, f"dtype=torch.{dtype}"]))
         head = f"def test_{self.design.names.functional}_non_contiguous_inputs():\n"
@@ -94,7 +94,8 @@ class Suite:
         return tuple(local(s.name) for s in (*self.form.called, *self.form.learned))
 
     @property
-    def _dtypes(self) -> tuple[str, ...]:
+    def dtypes(self) -> tuple[str, ...]:
+        """Give the dtypes that are tested."""
         there = self.design.problem.dtypes
         return tuple(dtype for dtype in TESTED_DTYPES if dtype in there) or there
 
@@ -125,7 +126,7 @@ class Suite:
         if variables:
             rows = listing("", sizes[:count], ",", depth=1)
             parts += ["@pytest.mark.parametrize(", f'    "{", ".join(variables)}",', rows, ")"]
-        kinds = listing("", [self._dtype(dtype) for dtype in self._dtypes], ",", depth=1)
+        kinds = listing("", [self._dtype(dtype) for dtype in self.dtypes], ",", depth=1)
         parts += ["@pytest.mark.parametrize(", '    "dtype, atol, rtol",', kinds, ")"]
         signature = ", ".join([*variables, "dtype", "atol", "rtol"])
         head = f"def test_{self.design.names.functional}_{what}({signature}):"
@@ -135,9 +136,10 @@ class Suite:
         atol, rtol = self._tolerance(dtype)
         if dtype != "bfloat16":
             return f"(torch.{dtype}, {atol}, {rtol})"
-        reason = "bfloat16 not supported on this device"
-        skip = f'marks=pytest.mark.skipif(not {self.words.bfloat16_there}, reason="{reason}"),'
-        inner = "".join(f"            {line}\n" for line in ("torch.bfloat16,", f"{atol},", f"{rtol},", skip))
+        inner = "".join(
+            f"            {line}\n"
+            for line in ("torch.bfloat16,", f"{atol},", f"{rtol},", f"marks={self.words.bfloat16_mark},")
+        )
         return f"pytest.param(\n{inner}        )"
 
     def _tolerance(self, dtype: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from workers.layouts.liger.script_file import script_source
 from workers.layouts.liger.script_parts import PROVIDERS
 from workers.layouts.liger.suite_file import suite_source
 from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
-from workers.layouts.naming import camel_case, check_name
+from workers.layouts.naming import camel_case, check_inputs, check_name
 from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
 from workers.layouts.ruff import ruff_check
@@ -51,6 +51,7 @@ class LigerLayout:
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """Give the complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
+        check_inputs(problem)
         written = camel_case(name)
         names = KernelNames(
             problem.names.function or f"Liger{written}Function",
@@ -80,7 +81,7 @@ class LigerLayout:
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
-        return (FileChange(paths.suite_path(design.name), suite_source(design)),)
+        return (FileChange(paths.suite_path(design.name), suite_source(design, tree)),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give every file that the kernel needs, the test file included; never the benchmark data."""
@@ -89,7 +90,7 @@ class LigerLayout:
             FileChange(paths.ops_path(design.name), source_of(design)),
             FileChange(paths.module_path(design.name), module_source(design, module)),
             *export_changes(design, tree),
-            FileChange(paths.suite_path(design.name), suite_source(design)),
+            FileChange(paths.suite_path(design.name), suite_source(design, tree)),
             FileChange(paths.script_path(design.name), script_source(design, tree)),
         )
 
@@ -132,8 +133,9 @@ class LigerLayout:
         there = self.existing(tree)
         if name in there:
             raise existing_failure(name, there[name])
-        for path in (paths.ops_path(name), paths.module_path(name), paths.suite_path(name), paths.script_path(name)):
-            if tree.exists(path) or tree.exists(path.removesuffix(".py") + "/__init__.py"):
+        files = (paths.ops_path(name), paths.module_path(name), paths.suite_path(name), paths.script_path(name))
+        for path in (*files, f"{paths.OPS}/{name}/__init__.py", f"{paths.MODULES}/{name}/__init__.py"):
+            if tree.exists(path):
                 raise existing_failure(name, path)
         symbols = exported(tree)
         for symbol in (names.function, names.module, names.functional):

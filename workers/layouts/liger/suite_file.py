@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from workers.layouts.comparison import exact_lines
 from workers.layouts.imports import Import, block
-from workers.layouts.liger.paths import FIRST_PARTY, PACKAGE
+from workers.layouts.liger.paths import FIRST_PARTY, PACKAGE, TESTS
 from workers.layouts.protocol import Design
 from workers.layouts.reference import reference_of
-from workers.layouts.suite import Words, suite_of
+from workers.layouts.suite import Suite, Words, suite_of
+from workers.tree import Tree
 
+SKIP_BFLOAT16 = 'pytest.mark.skipif(not supports_bfloat16(), reason="bfloat16 not supported on this device")'
 ASSERT_MATCHES = '''\
 def assert_matches(expected, actual, atol, rtol, extra_info):
     """Compare with atol relative to the largest value, so that outputs of a small scale are held to account as well."""
     assert expected.dtype == actual.dtype
+{exact}\
     scale = max(expected.abs().max().item(), 1e-6)
     assert_verbose_allclose(expected, actual, rtol=rtol, atol=atol * scale, extra_info=extra_info)'''
 
@@ -21,18 +25,18 @@ def torch_class(design: Design) -> str:
     return "Torch" + (design.names.module or "").removeprefix("Liger")
 
 
-def suite_source(design: Design) -> str:
+def suite_source(design: Design, tree: Tree) -> str:
     """Give the whole test file."""
-    suite = suite_of(design, Words("liger", torch_class(design), "supports_bfloat16()"))
+    suite = suite_of(design, Words("liger", torch_class(design), SKIP_BFLOAT16))
     reference = reference_of(design.problem)
     strided = suite.strided_test()
     sections = [
-        block((*reference.imports, *_imports(design)), FIRST_PARTY),
+        block((*reference.imports, *_imports(suite)), _first_party(tree)),
         "device = infer_device()\nset_seed()",
         f"\n# ---- PyTorch Reference ----\n{reference.code}",
         f"\n{suite.form.class_source(torch_class(design), 'reference', 'torch.nn')}",
         f"\n# ---- Inputs and Comparison ----\n{suite.inputs_function()}",
-        f"\n{ASSERT_MATCHES}",
+        "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
         f"\n# ---- Correctness Test (Module) ----\n{suite.module_test()}",
         f"\n# ---- Functional API Test ----\n{suite.functional_test()}",
         *([] if strided is None else [f"\n{strided}"]),
@@ -40,14 +44,20 @@ def suite_source(design: Design) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _imports(design: Design) -> tuple[Import, ...]:
-    names = design.names
+def _first_party(tree: Tree) -> frozenset[str]:
+    # ruff takes the package that a file itself belongs to for first party.
+    is_package = all(tree.exists(f"{folder}/__init__.py") for folder in ("test", TESTS))
+    return FIRST_PARTY | {"test"} if is_package else FIRST_PARTY
+
+
+def _imports(suite: Suite) -> tuple[Import, ...]:
+    design, names = suite.design, suite.design.names
     return (
         Import("pytest"),
         Import("torch"),
         Import("test.utils", "assert_verbose_allclose"),
         Import("test.utils", "set_seed"),
-        Import("test.utils", "supports_bfloat16"),
+        *([Import("test.utils", "supports_bfloat16")] if "bfloat16" in suite.dtypes else []),
         Import(f"{PACKAGE}.transformers.functional", names.functional),
         Import(f"{PACKAGE}.transformers.{design.name}", names.module),
         Import(f"{PACKAGE}.utils", "infer_device"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workers.layouts.comparison import exact_lines
 from workers.layouts.dimensions import axes_of, local
 from workers.layouts.imports import Import, block
 from workers.layouts.module_form import ModuleForm, module_form
@@ -13,14 +14,27 @@ from workers.layouts.suite import Words, suite_of
 from workers.layouts.tensors import assignments
 from workers.layouts.written import source_of
 
-DEVICE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
+DEVICE = '''\
+# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.
+device = "cuda" if torch.cuda.is_available() else "cpu"'''
+NEEDS_BFLOAT16 = '\nneeds_bfloat16 = pytest.mark.skipif(device == "cpu", reason="bfloat16 needs a GPU")'
 ASSERT_MATCHES = '''\
-def assert_matches(expected, actual, atol, rtol, what):
-    """Compare with atol relative to the largest value, so that outputs of a small scale count too."""
-    scale = max(expected.abs().max().item(), 1e-6)
+def assert_matches(expected, actual, atol, rtol, extra_info):
+    """Compare with atol relative to the largest value: a small scale counts too."""
+{exact}\
+    atol *= max(expected.abs().max().item(), 1e-6)
     torch.testing.assert_close(
-        actual, expected, atol=atol * scale, rtol=rtol, msg=lambda text: f"{what}: {text}"
+        actual,
+        expected,
+        atol=atol,
+        rtol=rtol,
+        msg=lambda text: f"{extra_info} {text}",
     )'''
+
+DIFFERENTIABLE = """\
+def differentiable(outputs):
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    return [output for output in outputs if output.requires_grad]"""
 
 
 def kernel_source(design: Design) -> str:
@@ -32,20 +46,20 @@ def kernel_source(design: Design) -> str:
     return f"{source_of(design)}\n\n{function}\n\n\n{module}\n"
 
 
-def suite_source(design: Design, home: Home) -> str:
+def suite_source(design: Design, home: Home, single_line: bool) -> str:
     """Give the whole test file, with the reference in it."""
     reference_class = f"Torch{design.names.module}"
-    suite = suite_of(design, Words("kernel", reference_class, "torch.cuda.is_available()"))
+    suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
     reference = reference_of(design.problem)
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     strided = suite.strided_test()
     sections = [
-        _header((*reference.imports, Import("pytest"), Import("torch"), *names), home),
-        "# Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.\n" + DEVICE,
+        _header((*reference.imports, Import("pytest"), Import("torch"), *names), home, single_line),
+        DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         f"\n{reference.code}",
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",
         f"\n{suite.inputs_function()}",
-        f"\n{ASSERT_MATCHES}",
+        "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
         f"\n{suite.module_test()}",
         f"\n{suite.functional_test()}",
         *([] if strided is None else [f"\n{strided}"]),
@@ -53,12 +67,12 @@ def suite_source(design: Design, home: Home) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def script_source(design: Design, home: Home) -> str:
+def script_source(design: Design, home: Home, single_line: bool) -> str:
     """Give the benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
     form, reference = _form(design), reference_of(design.problem)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
     sections = [
-        _header((*reference.imports, *names), home),
+        _header((*reference.imports, *names), home, single_line),
         listing("WORKLOADS = ", _workloads(design, form)),
         f"\n{reference.code}",
         f"\n{_make_inputs(design, form)}",
@@ -72,8 +86,8 @@ def _form(design: Design) -> ModuleForm:
     return module_form(design.problem, axes_of(design.problem))
 
 
-def _header(imports: tuple[Import, ...], home: Home) -> str:
-    return block(imports, frozenset({home.package.split(".")[0]}), blank_between_kinds=False)
+def _header(imports: tuple[Import, ...], home: Home, single_line: bool) -> str:
+    return block(imports, frozenset({home.package.split(".")[0]}), single_line=single_line)
 
 
 def _workloads(design: Design, form: ModuleForm) -> list[str]:
@@ -98,24 +112,21 @@ def _measure(design: Design, form: ModuleForm) -> str:
     samples = ", ".join(f"{name}={value}" for name, value in form.samples)
     arguments = f"**inputs, {samples}" if samples else "**inputs"
     lines = [
-        '"""Give the median milliseconds of forward, and of forward and backward; None where nothing has a gradient."""',
+        '"""Give the median ms of forward, and of both passes or None without gradients."""',
         "leaves = list(inputs.values())",
         f'forward_ms = triton.testing.do_bench(lambda: function({arguments}), return_mode="median")',
-        f"outputs = function({arguments})",
-        "outputs = [o for o in (outputs if isinstance(outputs, tuple) else (outputs,)) if o.requires_grad]",
+        f"outputs = differentiable(function({arguments}))",
         "if not outputs:",
         "    return forward_ms, None",
         "gradients = [torch.randn_like(output) for output in outputs]",
         "",
         "def full():",
-        f"    results = function({arguments})",
-        "    results = [o for o in (results if isinstance(results, tuple) else (results,)) if o.requires_grad]",
-        "    torch.autograd.backward(results, gradients)",
+        f"    torch.autograd.backward(differentiable(function({arguments})), gradients)",
         "",
         'full_ms = triton.testing.do_bench(full, grad_to_none=leaves, return_mode="median")',
         "return forward_ms, full_ms",
     ]
-    return "def measure(function, inputs):\n" + indented("\n".join(lines))
+    return f"{DIFFERENTIABLE}\n\n\ndef measure(function, inputs):\n" + indented("\n".join(lines))
 
 
 def _main(design: Design, form: ModuleForm) -> str:

@@ -7,7 +7,7 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
 from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.naming import camel_case, check_name
+from workers.layouts.naming import camel_case, check_inputs, check_name
 from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
 from workers.layouts.plain.files import kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
@@ -40,6 +40,7 @@ class PlainLayout:
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """Give the complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
+        check_inputs(problem)
         home, there = home_of(tree), self.existing(tree)
         if name in there:
             raise existing_failure(name, there[name])
@@ -75,7 +76,7 @@ class PlainLayout:
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
         home = home_of(tree)
-        return (FileChange(_paths(design.name, home)[1], suite_source(design, home)),)
+        return (FileChange(_paths(design.name, home)[1], suite_source(design, home, single_line_imports(tree))),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give every file that the kernel needs, the test file included."""
@@ -85,8 +86,8 @@ class PlainLayout:
         return (
             *opening,
             FileChange(kernel, kernel_source(design)),
-            FileChange(suite, suite_source(design, home)),
-            FileChange(script, script_source(design, home)),
+            FileChange(suite, suite_source(design, home, single_line_imports(tree))),
+            FileChange(script, script_source(design, home, single_line_imports(tree))),
         )
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:

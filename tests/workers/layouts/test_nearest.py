@@ -1,0 +1,61 @@
+from gpu_runner.contracts import Graph, NodeRef, parse_problem
+from tests.workers.layouts.designs import RMS_PROBLEM, node, reglu, rms_scale
+from tests.workers.layouts.miniature import tree
+from workers.layouts.liger.layout import LigerLayout
+from workers.layouts.nearest import Likeness, likeness_of_problem, likeness_of_source, nearest
+
+
+def _existing() -> tuple[Likeness, ...]:
+    library = tree()
+    return tuple(likeness_of_source(n, library.read(p) or "") for n, p in LigerLayout().existing(library).items())
+
+
+def _nearest(name: str, problem: object, graph: Graph) -> str | None:
+    return nearest(likeness_of_problem(name, problem, graph), _existing())  # type: ignore[arg-type]
+
+
+def test_a_gated_activation_is_nearest_to_another_gated_activation() -> None:
+    assert _nearest("reglu", reglu().problem, reglu().graph) == "geglu"
+
+
+def test_a_gated_activation_of_any_name_is_nearest_to_one_with_two_inputs() -> None:
+    assert _nearest("open_gate", reglu().problem, reglu().graph) == "geglu"
+
+
+def test_a_row_norm_is_nearest_to_the_root_mean_square_norm() -> None:
+    assert _nearest("row_scale", rms_scale().problem, rms_scale().graph) == "rms_norm"
+
+
+def test_a_scaled_softmax_is_nearest_to_softmax() -> None:
+    wide, row = ("T", "H"), ("T", "1")
+    x, moved = NodeRef("x"), NodeRef("moved")
+    nodes = (
+        node("x", "input", shape=wide),
+        node("largest", "amax", x, (1,), True, shape=row),
+        node("moved", "sub", x, NodeRef("largest"), shape=wide),
+        node("e", "exp", moved, shape=wide),
+        node("total", "sum", NodeRef("e"), (1,), True, shape=row),
+        node("out", "div", NodeRef("e"), NodeRef("total"), shape=wide),
+    )
+    problem = parse_problem(
+        RMS_PROBLEM.replace(", weight: torch.Tensor", "").replace(
+            ', "weight": {"dims": "H", "init": "ones", "role": "parameter"}', ""
+        )
+    )
+    assert _nearest("scaled_rows", problem, Graph(nodes, ("x",), ("out",), (None,), ())) == "softmax"
+
+
+def test_a_sum_of_the_backward_pass_alone_is_no_trait() -> None:
+    likeness = likeness_of_problem("rms_scale", rms_scale().problem, rms_scale().graph)
+    assert "sum" in likeness.traits
+    nodes = (
+        node("x", "input", shape=("T",)),
+        node("out", "tanh", NodeRef("x"), shape=("T",)),
+        node("g", "sum", NodeRef("x"), shape=("1",)),
+    )
+    graph = Graph(nodes, ("x",), ("out",), (None,), (("x", "g"),))
+    assert likeness_of_problem("bent", rms_scale().problem, graph).traits == {"tanh"}
+
+
+def test_an_empty_library_has_no_nearest_kernel() -> None:
+    assert nearest(Likeness("reglu", frozenset(), 2), ()) is None
