@@ -27,6 +27,10 @@ class Links:
         """Give the address of a commit."""
         return f"{self.repository_url}/commit/{sha}"
 
+    def own(self, label: str, url: str) -> str:
+        """Give a link where the address is in this repository, else only the label."""
+        return link(label, url) if url.startswith(f"{self.repository_url}/") else label
+
     def file(self, sha: str, path: str) -> str:
         """Give the address of a file at a commit."""
         return f"{self.repository_url}/blob/{sha}/{quote(path)}"

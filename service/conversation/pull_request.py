@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_runner.contracts import Status
-from service.conversation.links import Links, link
+from service.conversation.links import Links
 from service.conversation.markdown import folded, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.profile_table import profile_table
@@ -25,7 +25,7 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
     profile = update.profile
     body = paragraphs(
         f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
-        f"{code(profile.forward_computation, 400)}. It was asked for in {_origin(job)}.",
+        f"{code(profile.forward_computation, 400)}. It was asked for in {_origin(job, links)}.",
         _proof(update),
         f"### Kernel profile\n\n{profile_table(profile)}",
         folded("Reference", code_block(update.problem_source, "python")),
@@ -35,10 +35,10 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
     return signed(body, job.job_id, Kind.pull)
 
 
-def _origin(job: JobView) -> str:
+def _origin(job: JobView, links: Links) -> str:
     origin = job.request.origin
     number = f"#{origin.number}"
-    return f"{number} ({link('comment', origin.url)})" if origin.url else number
+    return f"{number} ({links.own('comment', origin.url)})" if origin.url else number
 
 
 def _proof(update: PullRequestUpdate) -> str:

@@ -57,7 +57,7 @@ def current_stage(job: JobView) -> str:
 
 def job_footer(job: JobView, links: Links) -> str:
     """Give who asked for what, and where to look."""
-    asked = link("asked", job.request.origin.url) if job.request.origin.url else "asked"
+    asked = links.own("asked", job.request.origin.url)
     parts = [f"Job {link(code(job.job_id), links.job_page)}", f"{asked} for by {code(job.request.origin.author)}"]
     if job.pull_number is not None:
         parts.append(pull_link(job, links))
