@@ -16,7 +16,7 @@ SAFE = ("--force-exclude", "--no-cache")
 def ruff_check(changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
     """Give ruff's commands for the changed Python files; none where the repository does not configure ruff."""
     files = tuple(
-        c.path for c in changes if c.text is not None and c.path.endswith(".py") and not c.path.startswith("-")
+        c.path for c in changes if c.text is not None and c.path.endswith(".py") and not c.path.startswith(("-", "@"))
     )
     if not files or not has_ruff(tree):
         return StyleCheck((), ())

@@ -74,7 +74,7 @@ def test_the_first_commit_is_the_test_file_as_it_will_stay() -> None:
 
 def test_an_existing_folder_gets_no_new_package_file() -> None:
     tree = Tree({"src/mylib/ops/gate.py": KERNEL})
-    assert [c.path for c in LAYOUT.kernel_changes(_design(), tree)][0] == "src/mylib/ops/reglu.py"
+    assert LAYOUT.kernel_changes(_design(), tree)[0].path == "src/mylib/ops/reglu.py"
 
 
 def test_the_candidate_is_the_functional_form_below_its_root() -> None:

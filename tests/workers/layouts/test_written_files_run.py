@@ -163,11 +163,11 @@ def test_a_script_by_hand_makes_its_inputs_and_steps(tmp_path: Path) -> None:
 
 def test_a_small_library_s_tests_pass_too(tmp_path: Path) -> None:
     layout, tree = PlainLayout(), Tree({"launching.py": miniature.OPS_UTILS.encode()})
-    wanted = tuple(_plain(design, tree) for design in (designs.reglu(), designs.rms_scale(), *variants()))
+    wanted = tuple(_plain(design, tree) for design in (designs.reglu(), *variants()[:3]))
     tree = _written(layout, tree, wanted)
     miniature.unpack(tree, tmp_path)
     runs = [layout.tests(design, tree) for design in wanted]
     done = _run(runs[0], tmp_path, *(run.arguments[-1] for run in runs[1:]))
     assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"\b72 passed, 56 skipped", done.stdout), done.stdout[-300:]
+    assert re.search(r"\b36 passed, 32 skipped", done.stdout), done.stdout[-300:]
     assert _ruff(tmp_path, "ruff", "check", "--select", "E,F,I", "--line-length", "112", "tests", "benchmarks") == ""

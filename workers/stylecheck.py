@@ -1,0 +1,146 @@
+"""Runs a target's own style check in a temporary checkout; the target's configuration is read, none of its code is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from workers.contracts import Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
+from workers.layouts.protocol import StyleCheck
+from workers.tree import Tree
+
+# Isolated (-I), so that a module named ruff in the target is not what runs.
+TOOLS = {"ruff": (sys.executable, "-I", "-m", "ruff")}
+CONFIGURATIONS = ("pyproject.toml", "ruff.toml", ".ruff.toml", "setup.cfg", ".editorconfig")
+TIME_LIMIT_S = 60.0
+MAX_LOG = 20_000
+MAX_PLACEHOLDERS = 20_000
+COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def check_style(
+    layout_check: StyleCheck, tree: Tree, changes: tuple[FileChange, ...]
+) -> tuple[StyleOutcome, tuple[FileChange, ...]]:
+    """Run the check on the changed files and, where it fails, the fixes once and the check again.
+
+    The second value holds the files that the fixes changed.
+
+    Raises:
+        UserFacingError: the target's configuration reaches outside of the repository, or a command did not end in time.
+    """
+    named = tuple(shlex.join(command) for command in layout_check.check)
+    if not layout_check.check:
+        return StyleOutcome(True, named), ()
+    _refuse_outside(tree)
+    with tempfile.TemporaryDirectory(prefix="style-") as scratch:
+        checkout = Path(scratch) / "checkout"
+        _write(checkout, tree, changes)
+        passed, log = _run_all(layout_check.check, checkout)
+        if passed or not layout_check.fix:
+            return StyleOutcome(passed, named, log), ()
+        _run_all(layout_check.fix, checkout)
+        fixes = _fixes(checkout, changes)
+        passed, log = _run_all(layout_check.check, checkout)
+        return StyleOutcome(passed, named, log), fixes
+
+
+def _refuse_outside(tree: Tree) -> None:
+    for path in tree.paths():
+        if PurePosixPath(path).name in ("pyproject.toml", "ruff.toml", ".ruff.toml"):
+            extended = _extended(tree.read(path) or "", PurePosixPath(path).name)
+            if extended is not None and not _stays_inside(PurePosixPath(path).parent, extended):
+                cure = "Name a file of the repository in `extend`."
+                message = f"the style configuration `{path}` extends a file outside of the repository"
+                raise UserFacingError(Failure(FailureCode.style, message, cure))
+
+
+def _extended(text: str, name: str) -> object | None:
+    try:
+        table: Any = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None  # ruff refuses it too, and says where.
+    if name == "pyproject.toml":
+        tools = table.get("tool")
+        table = tools.get("ruff") if isinstance(tools, dict) else None
+    return table.get("extend") if isinstance(table, dict) else None
+
+
+def _stays_inside(folder: PurePosixPath, extended: object) -> bool:
+    # ruff expands ~ and environment variables, so that a name with either is not the path that it seems to be.
+    if not isinstance(extended, str) or extended.startswith(("/", "~")) or "$" in extended or "\\" in extended:
+        return False
+    depth = len(folder.parts)
+    for part in PurePosixPath(extended).parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return False
+    return True
+
+
+def _write(checkout: Path, tree: Tree, changes: tuple[FileChange, ...]) -> None:
+    after = tree.overlaid(changes)
+    wanted = {change.path for change in changes if change.text is not None}
+    wanted |= {path for path in after.files if PurePosixPath(path).name in CONFIGURATIONS or path.endswith("ruff.toml")}
+    for path in sorted(wanted):
+        _put(checkout, path, after.files[path])
+    # Which imports are the library's own is told by the files that are there, so every module stands there, empty.
+    for path in after.paths(suffix=".py")[:MAX_PLACEHOLDERS]:
+        if path not in wanted:
+            _put(checkout, path, b"")
+
+
+def _put(checkout: Path, path: str, content: bytes) -> None:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts:
+        return
+    target = checkout.joinpath(*parts)
+    if target.is_dir() or any(parent.is_file() for parent in target.parents):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+
+
+def _run_all(commands: tuple[tuple[str, ...], ...], checkout: Path) -> tuple[bool, str]:
+    results = [_run(command, checkout) for command in commands]
+    log = "\n".join(f"$ {shlex.join(c)}\n{text}".rstrip() for c, (_, text) in zip(commands, results, strict=True))
+    return all(code == 0 for code, _ in results), log[-MAX_LOG:]
+
+
+def _run(command: tuple[str, ...], checkout: Path) -> tuple[int, str]:
+    home = checkout.parent / "home"
+    home.mkdir(exist_ok=True)
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    try:
+        done = subprocess.run(
+            [*TOOLS[command[0]], *command[1:]],
+            cwd=checkout,
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"the style check did not end within {TIME_LIMIT_S:.0f} seconds"
+        raise UserFacingError(Failure(FailureCode.environment, message, "Retry the job.")) from error
+    text = (done.stdout + done.stderr).decode("utf-8", "replace")
+    return done.returncode, COLOURS.sub("", text).replace(str(checkout) + "/", "")
+
+
+def _fixes(checkout: Path, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    fixed: list[FileChange] = []
+    for change in changes:
+        target = checkout / change.path
+        if change.text is None or not target.is_file():
+            continue
+        text = target.read_bytes().decode("utf-8")
+        if text != change.text:
+            fixed.append(replace(change, text=text))
+    return tuple(fixed)
