@@ -40,6 +40,8 @@ class CeleryNotifier:
         from workers.celery_app import make_app
 
         self._app: Celery = make_app(settings)
+        # Whoever accepts a command must not wait for a Redis that is down.
+        self._app.conf.broker_transport_options |= {"max_retries": 1, "interval_start": 0, "interval_step": 0}
 
     def advance(self, job_id: str) -> None:
         """Say that a job can go on."""

@@ -25,7 +25,8 @@ log = structlog.get_logger(__name__)
 
 START_S = 20.0
 STOP_S = 20.0
-POLL_S = 0.5
+POLL_S = 0.2
+FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
 
 
@@ -61,7 +62,7 @@ class Supervisor:
             thread.join(timeout=STOP_S + 10)
 
     def _keep(self, command: Command) -> None:
-        pause_s = 1.0
+        pause_s = FIRST_PAUSE_S
         while not self._stop.is_set():
             started = time.monotonic()
             with subprocess.Popen(mortal(command.arguments), env=self._environment, stdin=subprocess.DEVNULL) as child:
@@ -69,7 +70,7 @@ class Supervisor:
                 self._watch(child)
             if self._stop.is_set():
                 return
-            pause_s = 1.0 if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
+            pause_s = FIRST_PAUSE_S if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
             log.error("process_ended", process=command.name, exit_code=child.returncode, starts_again_in_s=pause_s)
             self._stop.wait(pause_s)
 
@@ -85,7 +86,7 @@ class Supervisor:
 
 
 @contextmanager
-def serve_workers(settings: Settings) -> Iterator[Supervisor]:
+def serve_workers(settings: Settings, app: str = "workers.celery_app") -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages."""
     with contextlib.ExitStack() as stack:
         if settings.redis_url is None:
@@ -93,7 +94,7 @@ def serve_workers(settings: Settings) -> Iterator[Supervisor]:
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        yield stack.enter_context(_supervised(commands(settings), child_environment(settings)))
+        yield stack.enter_context(_supervised(commands(settings, app), child_environment(settings)))
 
 
 @contextmanager
@@ -115,12 +116,12 @@ def _supervised(commands: tuple[Command, ...], environment: dict[str, str]) -> I
         supervisor.stop()
 
 
-def commands(settings: Settings) -> tuple[Command, ...]:
+def commands(settings: Settings, app: str = "workers.celery_app") -> tuple[Command, ...]:
     """Give the processes: a worker for stages, one for this host's GPU, and the clock."""
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
-    celery = (sys.executable, "-m", "celery", "-A", "workers.celery_app")
+    celery = (sys.executable, "-m", "celery", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
     return (
         Command("stages", (*celery, "worker", *stages, *quiet)),

@@ -14,8 +14,9 @@ from workers import runtime
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    with postgres(tmp_path_factory.mktemp("postgres")) as server:
+def postgres_server() -> Iterator[Postgres]:
+    """A PostgreSQL of this test run's own."""
+    with postgres() as server:
         yield server
 
 

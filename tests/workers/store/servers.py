@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import socket
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -43,20 +44,25 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres(folder: Path) -> Iterator[Postgres]:
+def postgres() -> Iterator[Postgres]:
     with warnings.catch_warnings():
         # It speaks of XDG_RUNTIME_DIR where that is not set.
         warnings.simplefilter("ignore")
         import pgserver
-
+    # As root the server runs as another user, to whom pytest's own temporary folders are closed.
+    with tempfile.TemporaryDirectory(prefix="kernelsmith-pg-", ignore_cleanup_errors=True) as folder:
         server = pgserver.get_server(folder)
-    try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET fsync = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield Postgres(server.get_uri())
-    finally:
-        server.cleanup()
+        try:
+            yield prepared(server.get_uri())
+        finally:
+            server.cleanup()
+
+
+def prepared(uri: str) -> Postgres:
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return Postgres(uri)
 
 
 @contextlib.contextmanager
