@@ -20,6 +20,9 @@ CLOSING = ("link_close", "s_close")
 PYTHON = ("python", "python3", "py", "py3")
 PROBLEM_MARKS = re.compile(r"^(?:def reference\b|class Model\b)", re.MULTILINE)
 MAX_BODY = 65_536
+UNSEEN = re.compile(
+    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel)", re.IGNORECASE | re.MULTILINE
+)
 # Marks the n-th line that may be a command; both characters are taken out of what people write.
 MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
 UNMARK = re.compile("\ue000\\d+\ue001")
@@ -73,7 +76,9 @@ def outline(body: str) -> Outline:
 def normalise(body: str) -> str:
     """Give a comment with one kind of line ending, at most as long as GitHub lets it be."""
     text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
-    return text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
+    text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
+    # Keyboards and copied text leave marks that nobody sees before the slash.
+    return UNSEEN.sub(r"\1", text)
 
 
 def find_problem_block(body: str) -> str | None:

@@ -38,7 +38,8 @@ def read_source(words: list[Word], host: str) -> Source | CommandError | None:
         return CommandError(ErrorCode.unexpected_word, texts[2], about=ABOUT)
     link = MARKDOWN_LINK.fullmatch(texts[1])
     target = (link[1] or link[2]) if link else texts[1].strip("`").replace("\\_", "_")
-    return _from_url(target, host) if URL.fullmatch(target) else _from_path(target)
+    # A sentence may end with the link.
+    return _from_url(target.rstrip(".,;!?"), host) if URL.fullmatch(target) else _from_path(target)
 
 
 def _meant_from(texts: list[str]) -> CommandError | None:

@@ -21,10 +21,17 @@ OUTCOME_ORDER = (CaseOutcome.failed, CaseOutcome.error, CaseOutcome.skipped, Cas
 
 
 def report_comment(
-    update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[str, str] | None = None
+    update: ReportUpdate,
+    job: JobView,
+    links: Links,
+    image_urls: Mapping[str, str] | None = None,
+    key: str | None = None,
 ) -> str:
-    """Give the comment that ends a job; ``image_urls`` are addresses by the images' names."""
-    return signed(_body(update, job, links, image_urls or {}), job.job_id, Kind.report)
+    """Give the comment that ends a job.
+
+    ``image_urls`` are addresses by the images' names; ``key`` tells the ends of a job apart that was retried.
+    """
+    return signed(_body(update, job, links, image_urls or {}), job.job_id, Kind.report, key)
 
 
 def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[str, str]) -> str:

@@ -19,6 +19,8 @@ from workers.contracts import Verb
         "Thanks!\r\n\r\n/kernel help\r\n",
         "/Kernel HELP",
         "/kernel\u00a0help",
+        "\ufeff/kernel help",
+        "text\n \u200b\u200e/kernel help",
         "/kernel help\n---\nunder a line",
         "- a list\n\n  /kernel help",
         "<details>\n<summary>x</summary>\n</details>\n\n/kernel help",

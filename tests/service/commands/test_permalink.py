@@ -72,7 +72,7 @@ def test_what_is_no_file_inside_of_a_repository_is_refused(tail: str) -> None:
     assert parse_permalink(f"https://github.com/{tail}", "github.com") is LinkFault.not_a_file
 
 
-@pytest.mark.parametrize("form", ["{}", "<{}>", "[this file]({})", "[x]({})"])
+@pytest.mark.parametrize("form", ["{}", "{}.", "<{}>", "[this file]({})", "[x]({})"])
 def test_a_link_is_read_in_each_form_of_markdown(form: str) -> None:
     url = f"{ROOT}/a.py#L3-L20"
     parsed = parse_comment(f"/kernel create x from {form.format(url)}".replace("this file", "this-file"))
