@@ -66,8 +66,12 @@ def screen_text(file: SourceFile, local: frozenset[str]) -> Objection | None:
         line = getattr(error, "lineno", None)
         message = f"It cannot be parsed: {getattr(error, 'msg', None) or type(error).__name__}."
         return Objection(Status.compile_error, "syntax", message, line, file.path)
-    found = sorted(_Screen(file.path, local, tree).objections(), key=lambda item: item.line or 0)
+    found = sorted(_Screen(file.path, local, tree).objections(), key=_order)
     return found[0] if found else None
+
+
+def _order(objection: Objection) -> tuple[int, bool]:
+    return objection.line or 0, objection.status is not Status.cheating
 
 
 @dataclass

@@ -92,8 +92,9 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
 
     def _is_partial_sum(self, name: str, args: tuple[Any, ...], operands: list[torch.Tensor]) -> bool:
         """Say whether this sums the first dimension of a buffer that a kernel has filled."""
-        along_first = len(args) > 1 and list(args[1] if isinstance(args[1], list | tuple) else [args[1]]) == [0]
-        return name in _SUMS and along_first and all(self._is_buffer(tensor) for tensor in operands)
+        if name not in _SUMS or len(args) < 2 or list(args[1] or ()) != [0]:
+            return False
+        return all(self._is_buffer(tensor) for tensor in operands)
 
     def _is_buffer(self, tensor: torch.Tensor) -> bool:
         own = any(_storage(tensor) == _storage(raw) for raw, _ in self._guards) or not self._poison

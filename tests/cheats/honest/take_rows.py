@@ -22,7 +22,7 @@ def _give_back(dy_ptr, index_ptr, dtable_ptr, n_taken, n_cols, BLOCK: tl.constex
         cols = start + tl.arange(0, BLOCK)
         mask = cols < n_cols
         total = tl.zeros((BLOCK,), dtype=tl.float32)
-        for taken in range(0, n_taken):
+        for taken in range(n_taken):
             wanted = tl.load(index_ptr + taken) == row
             total += tl.load(dy_ptr + taken * n_cols + cols, mask=mask & wanted, other=0.0).to(tl.float32)
         tl.store(dtable_ptr + row * n_cols + cols, total, mask=mask)

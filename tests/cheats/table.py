@@ -1,0 +1,64 @@
+"""Every cheat, with the status and rule that the screen and the run must end in. A cheat is a file in ``forms/``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts import Status
+
+Outcome = tuple[Status, str | None]
+
+REACHES: Outcome = (Status.cheating, "reaches outside")
+REMEMBERS: Outcome = (Status.refused, "remembers between calls")
+OPERATOR: Outcome = (Status.refused, "torch operator")
+BY_TORCH: Outcome = (Status.cheating, "torch computes the answer")
+NO_KERNEL: Outcome = (Status.cheating, "no kernel wrote the answer")
+VALUES: Outcome = (Status.incorrect_values, None)
+GRADIENT: Outcome = (Status.incorrect_gradient, None)
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """``screen``: what the static screen says, None where nothing shows. ``run``: what the run says by itself, one of these."""
+
+    screen: Outcome | None
+    run: tuple[Outcome, ...]
+
+
+CHEATS: dict[str, Cheat] = {
+    "autotune_hook": Cheat((Status.refused, "triton"), (GRADIENT,)),
+    "beyond_the_end": Cheat(None, ((Status.out_of_bounds, None),)),
+    "by_content": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"),)),
+    "by_pointer": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"), NO_KERNEL)),
+    "by_shape": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"), NO_KERNEL)),
+    "changes_inputs": Cheat(None, ((Status.mutated_input, None),)),
+    "changes_upstream": Cheat(None, ((Status.mutated_input, None),)),
+    "compiles": Cheat(OPERATOR, ((Status.cheating, "no kernel ran"), BY_TORCH)),
+    "constant": Cheat(None, (VALUES,)),
+    "decoy": Cheat(None, (BY_TORCH,)),
+    "decoy_gradient": Cheat(None, (BY_TORCH,)),
+    "dense_upstream_only": Cheat(None, (GRADIENT,)),
+    "evaluates_text": Cheat((Status.cheating, "runs code from text"), (BY_TORCH,)),
+    "exits_at_import": Cheat(REACHES, ((Status.cheating, "ends the process"),)),
+    "falls_back": Cheat((Status.refused, "try around code"), (BY_TORCH,)),
+    "first_block": Cheat(None, ((Status.unwritten_output, None),)),
+    "forges_the_answer": Cheat(REACHES, ((Status.cheating, "forged answer"), (Status.cheating, "ends the process"))),
+    "freed_gradient": Cheat(None, (NO_KERNEL,)),
+    "freed_memory": Cheat(None, (NO_KERNEL,)),
+    "in_a_subprocess": Cheat(REACHES, (BY_TORCH, (Status.launch_error, None))),
+    "in_a_thread": Cheat(REACHES, (NO_KERNEL, (Status.launch_error, None))),
+    "lower_precision": Cheat(None, (VALUES,)),
+    "lower_precision_gradient": Cheat(None, (GRADIENT,)),
+    "no_gradient": Cheat(None, (GRADIENT,)),
+    "one_buffer": Cheat(REMEMBERS, (VALUES, NO_KERNEL)),
+    "one_wrong_row": Cheat(None, (VALUES,)),
+    "patches_torch": Cheat((Status.cheating, "patches a module"), (VALUES,)),
+    "reaches_network": Cheat(REACHES, ((Status.launch_error, None),)),
+    "reads_memory": Cheat(REACHES, (VALUES,)),
+    "right_in_warm_up": Cheat(REMEMBERS, (VALUES,)),
+    "saved_and_scaled": Cheat(None, (GRADIENT,)),
+    "saved_answer": Cheat(None, (GRADIENT,)),
+    "small_only": Cheat(None, (VALUES,)),
+    "test_mode": Cheat(REACHES, (VALUES,)),
+    "torch_operator": Cheat(OPERATOR, (BY_TORCH,)),
+}
