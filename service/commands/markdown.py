@@ -14,7 +14,10 @@ PREFIX = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
 # What stands inside of these elements is not plain text to the people who read the comment.
 HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
 HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
-TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?=[\s/>])[^>]*>")
+HTML_PART = re.compile(
+    r"""<!--(?:-?>)?|-->|<(?P<closing>/?)(?P<tag>[A-Za-z][A-Za-z0-9-]*)(?:[^>"']|"[^"]*"|'[^']*')*(?P<end>>?)"""
+)
+COMMENT, UNENDED = "<!--", "<"
 OPENING = ("link_open", "s_open")
 CLOSING = ("link_close", "s_close")
 PYTHON = ("python", "python3", "py", "py3")
@@ -150,12 +153,17 @@ def _line_starts(children: list[Token], hidden_by: list[str]) -> Iterator[int]:
 
 
 def _follow_tags(html: str, hidden_by: list[str]) -> None:
-    """Keep account of the elements that are open and whose content is no plain text."""
-    for closing, name in TAG.findall(re.sub(r"<!--.*?(?:-->|\Z)", "", html, flags=re.DOTALL)):
-        tag = name.lower()
-        if tag not in HIDING_TAGS:
-            continue
-        if not closing:
+    """Keep account of what is open and hides text: elements, a comment, a tag that never ends."""
+    for part in HTML_PART.finditer(html):
+        closing, tag, end = part["closing"], (part["tag"] or "").lower(), part["end"]
+        if COMMENT in hidden_by:
+            if part[0] == "-->":
+                hidden_by.remove(COMMENT)
+        elif part[0] == "<!--":
+            hidden_by.append(COMMENT)
+        elif tag and not end:
+            hidden_by.append(UNENDED)
+        elif tag in HIDING_TAGS and not closing:
             hidden_by.append(tag)
         elif tag in hidden_by:
             del hidden_by[len(hidden_by) - 1 - hidden_by[::-1].index(tag) :]

@@ -26,6 +26,9 @@ from workers.contracts import Verb
         "<details>\n<summary>x</summary>\n</details>\n\n/kernel help",
         "a Tensor<float> and a <br>\n/kernel help",
         "/kernel help <!-- a note -->",
+        "<!--> <!---> <!-- <details> -->\n\n/kernel help",
+        "<div>\n<!--\n\nhidden\n\n<p> --> </p>\n\n/kernel help",
+        '<img alt="a > b"\n  src=x>\n\n/kernel help',
         "> quoted\n\n/kernel help",
         "```\nunrelated\n```\n/kernel help",
     ],
@@ -65,6 +68,10 @@ def test_a_line_that_starts_with_the_prefix_is_a_command(body: str) -> None:
         "text <!--\n/kernel help\n-->",
         "text <a title='\n/kernel help\n'>x</a>",
         "~~no\n/kernel help~~",
+        "</pre>\n<!--\n\n/kernel help",
+        "<div>\n<!-- <details>\n\n/kernel help\n\n<p> --> </p>",
+        '<div title="\n\n/kernel help\n\n">',
+        "<details\n\n/kernel help",
         "# /kernel help",
         "- /kernel help",
         "| /kernel help |\n| --- |",
@@ -174,6 +181,6 @@ def test_a_forged_mark_of_the_reader_finds_no_other_line() -> None:
 
 
 @pytest.mark.parametrize("piece", ["[", "![", "<", ">", "`a", "*a ", "_a", "<b>\n", "[a](", "|a", "~~a "])
-def test_a_hostile_comment_of_full_length_is_read_in_seconds(piece: str) -> None:
-    body = (piece * 65_536)[:60_000] + "\n\n/kernel revise x"
-    parse_comment(body, body[:30_000])
+def test_a_long_hostile_comment_is_read_in_seconds(piece: str) -> None:
+    body = (piece * 65_536)[:20_000] + "\n\n/kernel revise x"
+    assert len(parse_comment(body, body[:10_000]).commands) <= 1
