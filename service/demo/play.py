@@ -13,12 +13,13 @@ import typer
 from service.demo import library
 from service.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
 from service.demo.transcript import headline, transcript
-from workers import artifacts, inbox
+from workers import artifacts, inbox, outbox
 from workers.contracts import JobState, JobView, StageState
 
 KEPT_PORTS = (8900, 8901)
 LIMIT_S = 900.0
 POLL_S = 0.5
+ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 ISSUE_TITLE = "A fused ReGLU"
 ISSUE_BODY = '''\
 The gated unit with ReLU on the gate is missing beside GEGLU and SwiGLU.
@@ -103,7 +104,7 @@ class Audience:
             jobs = inbox.find_jobs(REPOSITORY, self.issue)
             if jobs:
                 self._tell(jobs[0])
-                if jobs[0].state in (JobState.done, JobState.failed, JobState.cancelled) and self._all_told(jobs[0]):
+                if jobs[0].state in ENDED and outbox.pending() == 0:
                     return jobs[0]
                 self._decide(jobs[0])
             time.sleep(POLL_S)
@@ -132,18 +133,6 @@ class Audience:
             self._approved.add(key)
             words = APPROVALS[point.stage.value]
             self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)
-
-    def _all_told(self, job: JobView) -> bool:
-        # The status comment is edited after the job has ended; the transcript should hold its last form.
-        status = next(
-            (
-                e.body
-                for e in self.theatre.hub.conversation(REPOSITORY, self.issue)
-                if "kind=status" in getattr(e, "body", "")
-            ),
-            "",
-        )
-        return job.state.value in status.lower() or "ended" in status.lower()
 
 
 def _leave(theatre: Theatre, out: Path, untouched: Path, issue: int, job: JobView) -> bool:
