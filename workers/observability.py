@@ -17,7 +17,10 @@ def configure(level: str = "INFO", *, json: bool = False) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: structlog.types.Processor = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=False)
+        structlog.processors.JSONRenderer()
+        if json
+        # Plain tracebacks: rich ones print local variables, and those may hold what strangers wrote, or a secret.
+        else structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     )
     ending = [structlog.processors.format_exc_info, last] if json else [last]
     formatter = structlog.stdlib.ProcessorFormatter(
