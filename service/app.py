@@ -42,14 +42,14 @@ class Parts:
     wake_updates: Wake
 
 
-def make_parts(settings: Settings) -> Parts:
+def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Parts:
     """Put the service together, without any thread or route.
 
     Raises:
         ConfigurationError: the settings do not let it start.
     """
     checked(settings)
-    clients = GitHubClients(settings)
+    clients = clients or GitHubClients(settings)
     addresses = Addresses(settings.public_url, settings.html_url)
     worker = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
     desk = Desk(

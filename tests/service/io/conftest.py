@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,12 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from service.app import Parts, create_app, make_parts
+from service.github import GitHubClients, RateLimits
 from service.localhub import Hub, HubServer
 from service.localhub.conversation import CommentEntry
+from service.localhub.hub_deliveries import Order
 from service.localhub.webhooks import HookAnswer
+from service.localhub.world import utc_now
 from service.settings import Settings
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages
@@ -46,7 +51,8 @@ class Bench:
     clock: list[float]
     analyze: Analyze
     repository: str = REPOSITORY
-    failures: list[str] = field(default_factory=list)
+    order: Order = "as_sent"
+    twice: bool = False
 
     def transport(self, _url: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
         answer = self.client.post("/webhook", content=body, headers=dict(headers))
@@ -54,11 +60,11 @@ class Bench:
 
     def handle(self) -> int:
         """Deliver webhooks and handle them, until nothing is left."""
-        self.hub.deliver_all()
+        self.hub.deliver_all(self.order, self.twice)
         count = 0
         while self.parts.processor.step():
             count += 1
-            self.hub.deliver_all()
+            self.hub.deliver_all(self.order, self.twice)
         return count
 
     def publish(self) -> int:
@@ -71,6 +77,16 @@ class Bench:
         """Let everything happen that can happen now."""
         while self.handle() + drive() + self.publish():
             pass
+
+    def persist(self) -> None:
+        """Let everything happen, also what is tried again later."""
+        for _ in range(40):
+            self.settle()
+            counts = inbox.counts()
+            if not counts["updates"].get("pending") and not counts["deliveries"].get("pending"):
+                return
+            self.later(35)
+        raise AssertionError(f"it does not end: {inbox.counts()}")
 
     def later(self, seconds: float) -> None:
         self.clock[0] += seconds
@@ -115,20 +131,16 @@ def analyze() -> Analyze:
 @pytest.fixture
 def clock(tmp_path: Path, analyze: Analyze) -> Iterator[list[float]]:
     """The production in a folder of its own, with a clock that a test can put forward."""
-    import time
-
-    offset = [0.0]
+    offset, table = [0.0], stages(analyze)
     made = runtime.build(WorkerSettings(data_dir=tmp_path / "work", database_url=None, redis_url=None))
-    runtime.install(
-        replace(made, clock=lambda: time.time() + offset[0], stages=lambda table=stages(analyze): table)  # type: ignore[misc]
-    )
+    runtime.install(replace(made, clock=lambda: time.time() + offset[0], stages=lambda: table))
     yield offset
     close()
 
 
 @pytest.fixture
-def hub(tmp_path: Path, app_keys: tuple[str, str]) -> Hub:
-    hub = Hub(tmp_path / "hub")
+def hub(tmp_path: Path, app_keys: tuple[str, str], clock: list[float]) -> Hub:
+    hub = Hub(tmp_path / "hub", lambda: utc_now() + timedelta(seconds=clock[0]))
     owner, name = REPOSITORY.split("/")
     hub.create_repository(owner, name, files=FILES)
     for login, role in (("maintainer", "write"), ("second", "admin"), ("visitor", "read")):
@@ -153,7 +165,7 @@ def bench(hub: Hub, app_keys: tuple[str, str], clock: list[float], analyze: Anal
             publisher_threads=0,
             delivery_threads=0,
         )
-        parts = make_parts(settings)
+        parts = make_parts(settings, GitHubClients(settings, RateLimits(runtime.current().clock)))
         parts = replace(parts, processor=replace(parts.processor, clock=runtime.current().clock))
         app = create_app(settings, parts)
         with TestClient(app) as client:
