@@ -102,9 +102,8 @@ def _how(update: CheckpointUpdate, sha: str | None) -> str:
     bound = f"This was attempt {update.attempt} of {MAX_ATTEMPTS}." if left > 0 else "This was the last attempt."
     points = [f"**Approve**: {AFTERWARDS[update.stage]}.", f"**Request changes**: {AGAIN[update.stage]}. {bound}"]
     if sha:
-        points.append(
-            f"Where GitHub does not let you review: `/kernel approve {sha[:12]}`, or `/kernel revise` and what should change."
-        )
+        approve = code(f"/kernel approve {sha[:12]}")
+        points.append(f"Where GitHub does not let you review: {approve}, or `/kernel revise` and what should change.")
     return bullets(points)
 
 

@@ -25,7 +25,7 @@ class Links:
 
     def commit(self, sha: str) -> str:
         """Give the address of a commit."""
-        return f"{self.repository_url}/commit/{sha}"
+        return f"{self.repository_url}/commit/{quote(sha)}"
 
     def own(self, label: str, url: str) -> str:
         """Give a link where the address is in this repository, else only the label."""
@@ -33,7 +33,7 @@ class Links:
 
     def file(self, sha: str, path: str) -> str:
         """Give the address of a file at a commit."""
-        return f"{self.repository_url}/blob/{sha}/{quote(path)}"
+        return f"{self.repository_url}/blob/{quote(sha)}/{quote(path)}"
 
 
 def link(label: str, url: str) -> str:

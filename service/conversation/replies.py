@@ -79,7 +79,7 @@ def reply_decision(
     if result.outcome is DecisionOutcome.accepted:
         return f"Approved: {stage} is done." if decision is Decision.approve else f"Understood: {stage} is done again."
     if result.outcome is DecisionOutcome.stale:
-        waits = f"`/kernel approve {result.sha[:12]}`" if result.sha else "the commit that the checkpoint names"
+        waits = code(f"/kernel approve {result.sha[:12]}") if result.sha else "the commit that the checkpoint names"
         return (
             f"That was for commit {code(given_sha[:12])}, and the checkpoint of {stage} is about another one. Nothing was decided. "
             f"Look at the latest commit, and then say {waits}."
@@ -113,9 +113,7 @@ def reply_no_job(verb: Verb) -> str:
 
 def reply_which_job(verb: Verb, jobs: Sequence[JobView]) -> str:
     """Answer a command that fits more than one job."""
-    told = (
-        f"More than one job belongs to this conversation. Say which, such as `/kernel {verb.value} {jobs[0].job_id}`:"
-    )
+    told = f"More than one job belongs to this conversation. Say which, such as {code(f'/kernel {verb.value} {jobs[0].job_id}')}:"
     return paragraphs(told, _list(jobs))
 
 
