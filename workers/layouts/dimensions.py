@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpu_runner.contracts import InputSpec, Problem
+from gpu_runner.contracts import Expr, Graph, InputSpec, Problem
 
 # What a dimension of a common name is called in a module's signature and in a model's configuration.
 MEANINGS = {
@@ -72,12 +75,32 @@ def local(name: str) -> str:
     return f"{name}_input" if name in TAKEN else name
 
 
-def suite_sizes(axes: Axes) -> tuple[tuple[int, ...], ...]:
-    """Give sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter."""
+def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[tuple[int, ...], ...]:
+    """Give sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
+
+    ``factors`` names dimensions that the problem divides, such as a row that is halved: their sizes are multiples.
+    """
     patterns = ROW_SIZES[:1] if len(axes.rows) == 1 else ROW_SIZES[1:]
     rows = [patterns[i % len(patterns)] for i in range(len(axes.rows))]
     columns = [COLUMN_SIZES] if axes.columns is not None else []
-    return tuple(zip(*rows, *columns, strict=True)) or ((),)
+    sizes = [
+        tuple(_multiple(size, (factors or {}).get(dim, 1)) for size in column)
+        for dim, column in zip(axes.all, [*rows, *columns], strict=True)
+    ]
+    return tuple(zip(*sizes, strict=True)) or ((),)
+
+
+def factors_of(graph: Graph) -> dict[str, int]:
+    """Give the dimensions that the graph divides into whole parts, with the number of parts."""
+    texts = [e.text for node in graph.nodes for e in (*node.meta.shape, *node.args) if isinstance(e, Expr)]
+    factors: dict[str, int] = {}
+    for dim, parts in re.findall(r"\b([A-Za-z_]\w*) // (\d+)", " ; ".join(texts)):
+        factors[dim] = math.lcm(factors.get(dim, 1), max(int(parts), 1))
+    return factors
+
+
+def _multiple(size: int, factor: int) -> int:
+    return max(size - size % factor, factor)
 
 
 def _variables(problem: Problem, dims: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

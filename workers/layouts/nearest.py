@@ -10,23 +10,35 @@ from gpu_runner.contracts import Graph, NodeRef, Problem
 
 # A trait of a kernel, and how it shows in Triton source.
 TRAITS = {
-    "dot": r"\btl\.dot\(",
+    "dot": r"\btl\.dot\(|\btorch\.(?:mm|matmul|addmm)\(|\bconv\dd\(|\w @ \w",
     "erf": r"\berf\(",
     "exp": r"\btl\.(?:math\.)?exp2?\(|\bexp\(",
+    "gather": r"\bindices(?:_ptr)?\b",
     "log": r"\btl\.(?:math\.)?log2?\(",
     "max": r"\btl\.max\(",
     "relu": r"\btl\.maximum\([^()]*, 0(?:\.0)?\)",
     "rsqrt": r"\brsqrt\(",
     "scan": r"\btl\.(?:cumsum|associative_scan|sort)\(",
     "sigmoid": r"\bsigmoid\(",
-    "sin": r"\b(?:sin|cos)(?:_row|_ptr|\()",
+    "sin": r"\b(?:sin|cos)(?:_row|_ptr|\()|\bfreqs",
     "sum": r"\btl\.sum\(",
     "tanh": r"\btanh\(",
+    "weight": r"\b(?:d?gamma|dW|W|weight)(?:_ptr)?\b",
 }
-OPERATORS = {"amax": "max", "argmax": "max", "cos": "sin", "exp2": "exp", "expm1": "exp", "log1p": "log", "log2": "log",
-             "matmul": "dot", "sqrt": "rsqrt"}  # fmt: skip
+OPERATORS = {
+    "amax": "max",
+    "argmax": "max",
+    "cos": "sin",
+    "exp2": "exp",
+    "expm1": "exp",
+    "index_select": "gather",
+    "log1p": "log",
+    "log2": "log",
+    "matmul": "dot",
+    "sqrt": "rsqrt",
+}
 ACTIVATIONS = frozenset({"erf", "relu", "sigmoid", "tanh"})
-STRUCTURE = frozenset({"dot", "log", "max", "rsqrt", "scan", "sin", "sum"})
+STRUCTURE = frozenset({"dot", "gather", "log", "max", "rsqrt", "scan", "sin", "sum", "weight"})
 
 
 @dataclass(frozen=True)
@@ -51,21 +63,28 @@ def likeness_of_problem(name: str, problem: Problem, graph: Graph) -> Likeness:
     # A sum that only the gradient of a parameter needs says nothing of the forward pass.
     if "sum" in traits and not _forward_operators(graph) & {"sum", "mean"}:
         traits.discard("sum")
+    if any(spec.parameter for spec in problem.inputs):
+        traits.add("weight")
     return Likeness(name, frozenset(traits), len(problem.inputs))
+
+
+def likenesses(sources: dict[str, str]) -> tuple[Likeness, ...]:
+    """Read the likenesses of existing kernels, by name and source; what holds no Triton kernel itself is left out."""
+    return tuple(likeness_of_source(name, text) for name, text in sources.items() if "@triton.jit" in text)
 
 
 def nearest(new: Likeness, existing: tuple[Likeness, ...]) -> str | None:
     """Give the name of the existing kernel that is most like the new one, None where there is none."""
-    ranked = sorted(existing, key=lambda other: (-_score(new, other), len(other.traits), other.name))
+    ranked = sorted(existing, key=lambda other: (-_score(new, other), len(other.traits), len(other.name), other.name))
     return ranked[0].name if ranked else None
 
 
 def _score(new: Likeness, other: Likeness) -> float:
     ours, theirs = new.traits & STRUCTURE, other.traits & STRUCTURE
     structure = 2.0 * _overlap(ours, theirs)
-    activation = 1.0 * _overlap(new.traits - STRUCTURE, other.traits - STRUCTURE)
+    activation = 0.75 * _overlap(new.traits - STRUCTURE, other.traits - STRUCTURE)
     activation += 0.5 * bool(new.traits & ACTIVATIONS and other.traits & ACTIVATIONS)
-    inputs = 1.0 / (1 + abs(new.tensors - other.tensors))
+    inputs = 2.0 / (1 + abs(new.tensors - other.tensors))
     return structure + activation + inputs + 1.5 * _named_alike(new.name, other.name)
 
 

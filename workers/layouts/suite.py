@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workers.layouts.comparison import backward_lines, copies, forward_lines, layer_lines, outputs_of
-from workers.layouts.dimensions import axes_of, local, suite_sizes
+from workers.layouts.dimensions import axes_of, factors_of, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.protocol import Design
 from workers.layouts.pysource import indented, listing, tuple_of
@@ -61,7 +61,7 @@ class Suite:
             ),
             *backward_lines(outputs, own, form.called, tuple(s.name for s in form.learned if s.grad)),
         ]
-        return self._decorated("correctness", lines, len(suite_sizes(form.axes)))
+        return self._decorated("correctness", lines, len(self._sizes))
 
     def functional_test(self) -> str:
         """Give the test of the functional form."""
@@ -77,7 +77,7 @@ class Suite:
             line.replace(".clone()", widened) if line.partition("=")[0] in wanted else line
             for line in self._functional_lines()[1:]
         ]
-        sizes = suite_sizes(self.form.axes)[FEWER_SIZES:] or suite_sizes(self.form.axes)
+        sizes = self._sizes[FEWER_SIZES:] or self._sizes
         values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
         dtype = self.dtypes[0]
         opening = [f"atol, rtol = {', '.join(self._tolerance(dtype))}"]
@@ -88,6 +88,10 @@ class Suite:
     @property
     def _variables(self) -> list[str]:
         return [self.form.axes.variable(dim) for dim in self.form.axes.all]
+
+    @property
+    def _sizes(self) -> tuple[tuple[int, ...], ...]:
+        return suite_sizes(self.form.axes, factors_of(self.design.graph))
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -121,7 +125,7 @@ class Suite:
 
     def _decorated(self, what: str, lines: list[str], count: int) -> str:
         variables = self._variables
-        sizes = [tuple_of(map(str, row)) if len(row) > 1 else str(row[0]) for row in suite_sizes(self.form.axes) if row]
+        sizes = [tuple_of(map(str, row)) if len(row) > 1 else str(row[0]) for row in self._sizes if row]
         parts: list[str] = []
         if variables:
             rows = listing("", sizes[:count], ",", depth=1)

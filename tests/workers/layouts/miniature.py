@@ -131,8 +131,8 @@ class {function}(torch.autograd.Function):
 
 BODIES = {
     "geglu": ("LigerGELUMulFunction", "a, b", "    y = tanh(tl.load(x_ptr))"),
-    "dyt": ("LigerDyTFunction", "a", "    y = tanh(tl.load(x_ptr))"),
-    "rms_norm": ("LigerRMSNormFunction", "a, weight, eps", "    y = rsqrt(tl.sum(tl.load(x_ptr)))"),
+    "dyt": ("LigerDyTFunction", "a, gamma", "    y = tanh(tl.load(x_ptr)) * gamma"),
+    "rms_norm": ("LigerRMSNormFunction", "a, weight, eps", "    y = rsqrt(tl.sum(tl.load(x_ptr))) * weight"),
     "softmax": ("LigerSoftmaxFunction", "a", "    y = tl.exp(tl.max(tl.load(x_ptr)))\n    z = tl.sum(y)"),
 }
 

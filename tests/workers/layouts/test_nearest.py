@@ -2,12 +2,12 @@ from gpu_runner.contracts import Graph, NodeRef, parse_problem
 from tests.workers.layouts.designs import RMS_PROBLEM, node, reglu, rms_scale
 from tests.workers.layouts.miniature import tree
 from workers.layouts.liger.layout import LigerLayout
-from workers.layouts.nearest import Likeness, likeness_of_problem, likeness_of_source, nearest
+from workers.layouts.nearest import Likeness, likeness_of_problem, likenesses, nearest
 
 
 def _existing() -> tuple[Likeness, ...]:
     library = tree()
-    return tuple(likeness_of_source(n, library.read(p) or "") for n, p in LigerLayout().existing(library).items())
+    return likenesses({n: library.read(p) or "" for n, p in LigerLayout().existing(library).items()})
 
 
 def _nearest(name: str, problem: object, graph: Graph) -> str | None:
@@ -54,7 +54,7 @@ def test_a_sum_of_the_backward_pass_alone_is_no_trait() -> None:
         node("g", "sum", NodeRef("x"), shape=("1",)),
     )
     graph = Graph(nodes, ("x",), ("out",), (None,), (("x", "g"),))
-    assert likeness_of_problem("bent", rms_scale().problem, graph).traits == {"tanh"}
+    assert likeness_of_problem("bent", rms_scale().problem, graph).traits == {"tanh", "weight"}
 
 
 def test_an_empty_library_has_no_nearest_kernel() -> None:

@@ -16,7 +16,7 @@ from workers.layouts.liger.script_parts import PROVIDERS
 from workers.layouts.liger.suite_file import suite_source
 from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
 from workers.layouts.naming import camel_case, check_inputs, check_name
-from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
+from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
 from workers.layouts.ruff import ruff_check
 from workers.layouts.written import existing_failure, source_of
@@ -75,7 +75,7 @@ class LigerLayout:
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
         """Give the kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
-        others = tuple(likeness_of_source(name, tree.read(path) or "") for name, path in self.existing(tree).items())
+        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
         sweep = sweep_of(design.problem, tree)
         return kernel_profile(design, nearest(likeness, others), sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS)
 

@@ -8,7 +8,7 @@ from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
 from workers.layouts.kernel_profile import kernel_profile
 from workers.layouts.naming import camel_case, check_inputs, check_name
-from workers.layouts.nearest import likeness_of_problem, likeness_of_source, nearest
+from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.plain.files import kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
@@ -67,7 +67,7 @@ class PlainLayout:
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
         """Give the kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
-        others = tuple(likeness_of_source(name, tree.read(path) or "") for name, path in self.existing(tree).items())
+        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
         axes = axes_of(design.problem)
         swept = axes.rows[0] if axes.rows else axes.columns or ""
         values = tuple(dict(w.sizes)[swept] for w in design.problem.workloads if swept in dict(w.sizes))
