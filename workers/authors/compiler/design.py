@@ -83,6 +83,8 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
         if any(dim not in axes for dim in domain.shapes[node]):
             saved.append(node)
             axes |= set(domain.shapes[node])
+    if all(program.fixed_dtype(node) is not None for node in known):
+        saved.append(next(spec.name for spec in program.problem.inputs if spec.dtype is None))
     return tuple(dict.fromkeys(saved))
 
 

@@ -65,14 +65,9 @@ def _guards(design: Design) -> list[str]:
 
 
 def output_dtype(design: Design, index: int) -> str | None:
-    """Give the dtype of an output where it is fixed; None where it follows the call.
-
-    The graph is traced in float32, so that float32 says that an output follows its inputs; whatever else the graph casts to is
-    meant. Inputs of a fixed floating dtype alone decide it where no input of the call's dtype takes part.
-    """
-    program = design.program
-    node = next(n for n in program.graph.nodes if n.name == program.graph.outputs[index])
-    return None if node.meta.dtype == "float32" else f"torch.{node.meta.dtype}"
+    """Give the dtype of an output where it is fixed; None where it follows the call."""
+    fixed = design.program.fixed_dtype(design.program.graph.outputs[index])
+    return None if fixed is None else f"torch.{fixed}"
 
 
 def _gradient_dtype(design: Design, name: str) -> str | None:

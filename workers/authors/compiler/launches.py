@@ -50,9 +50,8 @@ class Pass:
     @property
     def source(self) -> str:
         """Give the tensor at hand whose dtype and device the others follow."""
-        fixed = {spec.name for spec in self.program.problem.inputs if spec.dtype is not None}
-        free = [text for text, node in self.at_hand if node not in fixed]
-        return self.anchor[0] if self.anchor and self.anchor[1] not in fixed else free[0]
+        free = [(text, node) for text, node in self.at_hand if self.program.fixed_dtype(node) is None]
+        return self.anchor[0] if self.anchor in free and self.anchor is not None else free[0][0]
 
     def axis(self, axis: int) -> str:
         """Give how the size of an axis is read off a tensor."""
@@ -134,11 +133,12 @@ def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -
         return f"{store.buffer} = {maker}((n_programs, n_cols), dtype=torch.float32, {device})"
     if node is None:
         return f"{store.buffer} = torch.empty(n_rows, dtype=torch.float32, {device})"
-    shapes = stage.program.domain.shapes
-    fixed = {spec.name for spec in stage.program.problem.inputs if spec.dtype is not None}
-    like = next((text for text, other in stage.at_hand if shapes[other] == shapes[node] and other not in fixed), None)
-    if like is not None:
-        return f"{store.buffer} = torch.empty_like({like}{f', dtype={dtype}' if dtype else ''})"
+    shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
+    alike = [(text, free(other)) for text, other in stage.at_hand if shapes[other] == shapes[node]]
+    if dtype is None:
+        alike = [(text, fixed) for text, fixed in alike if fixed is None]
+    if alike:
+        return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
     return f"{store.buffer} = torch.empty({stage.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
 
 

@@ -55,10 +55,29 @@ class Program:
         """Give what two results have in common exactly where one tensor serves for both."""
         return (result.value, result.space, self.domain.shapes[result.node])
 
+    def fixed_dtype(self, node: str) -> str | None:
+        """Give the dtype of an input, an output or its gradient where it does not follow the call's, None where it does.
+
+        The graph is traced in float32, so that only another dtype in it is sure to be meant; what the capture saw with bfloat16
+        inputs tells a cast to float32 from one to the input's dtype.
+        """
+        graph = self.graph
+        declared = {spec.name: spec.dtype for spec in self.problem.inputs}
+        if node in declared:
+            return declared[node]
+        for index, names in enumerate(zip(graph.outputs, graph.upstream, strict=True)):
+            if node in names:
+                traced = next(n.meta.dtype for n in graph.nodes if n.name == graph.outputs[index])
+                seen = graph.output_dtypes[index] if graph.output_dtypes else "bfloat16"
+                return traced if traced != "float32" else None if seen == "bfloat16" else seen
+        return None
+
     def is_upstream(self, result: Result) -> bool:
         """Tell whether a gradient is nothing but the gradient of an output, element by element."""
         value = result.value
         if value.op != "load" or value.datum not in self.graph.upstream or result.summed:
+            return False
+        if self.fixed_dtype(str(value.datum)) is not None:
             return False
         return self.domain.shapes[str(value.datum)] == self.domain.shapes[result.node]
 
