@@ -40,8 +40,17 @@ class _Reading:
     words: list[Word]
     options: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, code: ErrorCode, word: str = "", **facts: object) -> _RefusedError:
-        return _RefusedError(CommandError(code, word=word[:200], verb=self.rule.verb, **facts))  # type: ignore[arg-type]
+    def refuse(
+        self,
+        code: ErrorCode,
+        word: str = "",
+        *,
+        about: str = "",
+        nearest: str | None = None,
+        choices: tuple[str, ...] = (),
+        reason: str = "",
+    ) -> _RefusedError:
+        return _RefusedError(CommandError(code, word[:200], self.rule.verb, about, nearest, choices, reason))
 
 
 def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: str) -> Command | CommandError:
