@@ -16,26 +16,38 @@ from workers.runtime import Runtime, current
 from workers.settings import Settings
 from workers.store import pending
 
-__all__ = ["close", "configure", "drive", "next_due_in_s", "reconcile", "serve_workers", "settings", "step"]
+__all__ = [
+    "close",
+    "configure",
+    "drive",
+    "from_environment",
+    "next_due_in_s",
+    "reconcile",
+    "serve_workers",
+    "settings",
+    "step",
+]
 
 
 def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
-    """Have this process work in a folder of its own; without a Redis it looks for its work itself.
+    """Have this process work in a folder of its own, whatever database and Redis the environment names.
 
-    What is left out comes from the environment.
+    Without ``database_url`` it is SQLite in the folder; without ``redis_url`` this process looks for its work itself.
     """
-    given = Settings(data_dir=data_dir)
-    changes: dict[str, SecretStr | None] = {}
-    if database_url is not None:
-        changes["database_url"] = SecretStr(database_url)
-    if redis_url is not None:
-        changes["redis_url"] = SecretStr(redis_url)
-    runtimes.install(runtimes.build(given.model_copy(update=changes)))
+    urls = {"database_url": database_url, "redis_url": redis_url}
+    changes: dict[str, object] = {name: None if url is None else SecretStr(url) for name, url in urls.items()}
+    given = Settings(data_dir=data_dir).model_copy(update=changes | {"artifacts_url": None})
+    runtimes.install(runtimes.build(given))
 
 
 def close() -> None:
     """Forget this process's configuration and close its connections."""
     runtimes.install(None)
+
+
+def from_environment(data_dir: Path | None = None) -> Settings:
+    """Give the settings of the environment, with another data folder where one is given."""
+    return Settings() if data_dir is None else Settings(data_dir=data_dir)
 
 
 def settings() -> Settings:

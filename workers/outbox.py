@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
-
 from workers.contracts import ClaimedUpdate, Effect, Failure
 from workers.runtime import current
 from workers.store import publishing
-from workers.store.models import OutboxUpdate
 
 __all__ = ["claim", "complete", "give_up", "postpone"]
 
@@ -46,9 +43,3 @@ def give_up(update_id: str, worker: str, failure: Failure) -> bool:
     runtime = current()
     with runtime.database.write() as session:
         return publishing.give_up(session, update_id, worker, failure, runtime.clock())
-
-
-def pending() -> int:
-    """Give how many updates are still to be published."""
-    with current().database.read() as session:
-        return len(session.scalars(select(OutboxUpdate.id).where(OutboxUpdate.state == "pending")).all())

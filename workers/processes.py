@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import subprocess
 import sys
 import threading
@@ -28,6 +29,10 @@ STOP_S = 20.0
 POLL_S = 0.2
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
+
+
+class DataFolderInUseError(Exception):
+    """Another process serves the same data folder."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class Supervisor:
 def serve_workers(settings: Settings, app: str = "workers.celery_app") -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_sole_owner(settings))
         if settings.redis_url is None:
             settings = stack.enter_context(_embedded_redis(settings))
         wait_until_up(settings, START_S)
@@ -98,8 +104,19 @@ def serve_workers(settings: Settings, app: str = "workers.celery_app") -> Iterat
 
 
 @contextmanager
-def _embedded_redis(settings: Settings) -> Iterator[Settings]:
+def _sole_owner(settings: Settings) -> Iterator[None]:
     settings.data_dir.mkdir(parents=True, exist_ok=True)
+    with (settings.data_dir / "serve.lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            cure = "stop it, or give this one another KERNELSMITH_DATA_DIR"
+            raise DataFolderInUseError(f"another process serves {settings.data_dir}: {cure}") from error
+        yield
+
+
+@contextmanager
+def _embedded_redis(settings: Settings) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
     command = Command("redis", redis_command(socket, settings.data_dir))
     with _supervised((command,), whole_environment()):

@@ -9,6 +9,8 @@ import structlog
 from workers.runtime import Runtime
 from workers.store import leases, pending
 
+DAY_S = 86_400.0
+
 log = structlog.get_logger(__name__)
 
 
@@ -33,6 +35,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
         jobs = pending.unheard_jobs(session, now, since)
         requests = pending.unheard_gpu_requests(session, now, since)
         freed = leases.free_expired(session, now)
+        leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
     for job_id in jobs:
         runtime.notifier.advance(job_id)
     for request_id, architecture in requests:

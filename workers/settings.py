@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     stage_time_limit_s: float = Field(default=3600.0, gt=60)
     gpu_time_limit_s: float = Field(default=3600.0, gt=60)
     stage_processes: int = Field(default=2, ge=1)
+    keep_deliveries_days: float = Field(default=30.0, gt=3)  # GitHub can send a delivery again for three days
     log_level: str = "INFO"
     log_json: bool = False
 

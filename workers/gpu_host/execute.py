@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.gpu_host.scratch import LOCK, scratch_folder
 from workers.mortal import mortal
 from workers.settings import inherited
 from workers.store.blobs import BlobError, BlobStore
@@ -24,7 +23,9 @@ from workers.store.blobs import BlobError, BlobStore
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
+LONGEST_S = 3600.0
 POLL_S = 0.02
+RESERVED = frozenset({"", ".", "..", "request.json", "result", "log", LOCK})
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES")
 
 
@@ -36,9 +37,10 @@ class AbandonedError(Exception):
 class Host:
     """How this host runs the runner."""
 
+    name: str
     command: tuple[str, ...]
     interpret: bool  # no GPU: Triton's interpreter runs the kernels
-    longest_s: float  # the deadline of any request, whatever it asks for
+    longest_s: float = LONGEST_S  # the deadline of any request, whatever it asks for
 
 
 def execute(
@@ -50,16 +52,14 @@ def execute(
         AbandonedError: ``lost`` was set while it ran.
     """
     started = time.monotonic()
-    scratch = Path(tempfile.mkdtemp(prefix="kernelsmith-gpu-"))
-    try:
-        _lay_out(scratch, request, files, blobs)
-        ended = _run(host, scratch, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
-        result = _read(scratch / "result" / "result.json", request)
+    with scratch_folder() as scratch:
+        try:
+            _lay_out(scratch, request, files, blobs)
+            ended = _run(host, scratch, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
+            result = _read(scratch / "result" / "result.json", request)
+        except (BlobError, OSError, ValueError) as error:
+            return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
         return result if result is not None else _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
-    except (BlobError, OSError, ValueError) as error:
-        return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def environment(host: Host, scratch: Path) -> dict[str, str]:
@@ -73,7 +73,7 @@ def environment(host: Host, scratch: Path) -> dict[str, str]:
 
 def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: BlobStore) -> None:
     for name, digest in files.items():
-        if name != Path(name).name or name in ("", ".", "..", "request.json", "result"):
+        if name != Path(name).name or name in RESERVED:
             raise ValueError(f"{name!r} is no name for a file beside a request")
         (scratch / name).write_bytes(blobs.get(digest))
     (scratch / "result").mkdir()

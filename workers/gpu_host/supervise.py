@@ -48,7 +48,7 @@ def host_of(runtime: Runtime) -> Host:
     """Give how this host runs the runner."""
     architecture = runtime.settings.architecture or detect()
     longest_s = runtime.settings.gpu_time_limit_s - MARGIN_S
-    return Host(runtime.runner_command, interpret=architecture == INTERPRETER, longest_s=longest_s)
+    return Host(host_name(), runtime.runner_command, interpret=architecture == INTERPRETER, longest_s=longest_s)
 
 
 def host_name() -> str:

@@ -1,10 +1,11 @@
-"""Leases of lost workers, taken back so that nobody waits for them."""
+"""What time undoes: leases of lost workers are taken back, deliveries that nobody can send again are removed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
-from sqlalchemy import update
+from sqlalchemy import CursorResult, delete, update
 from sqlalchemy.orm import Session
 
 from workers.store.models import Delivery, OutboxUpdate
@@ -34,3 +35,9 @@ def free_expired(session: Session, now: float) -> Freed:
         )
         counts.append(freed)
     return Freed(*counts)
+
+
+def forget_deliveries(session: Session, before: float) -> int:
+    """Remove the deliveries that were handled before a time, and give how many there were."""
+    done = session.execute(delete(Delivery).where(Delivery.state == "done", Delivery.finished_at < before))
+    return cast("CursorResult[Any]", done).rowcount

@@ -68,9 +68,13 @@ def test_each_pause_replays_the_stage_and_repeats_nothing(world: World) -> None:
 def test_memo_is_computed_once_and_none_is_a_value(world: World) -> None:
     calls: list[str] = []
 
+    def note(name: str, value: object = None) -> object:
+        calls.append(name)
+        return value
+
     def run(context: StageContext) -> StageResult:
-        assert context.memo("none", lambda: calls.append("none")) is None
-        assert context.memo("dict", lambda: calls.append("dict") or {"a": (1, 2)}) == {"a": [1, 2]}
+        assert context.memo("none", lambda: note("none")) is None
+        assert context.memo("dict", lambda: note("dict", {"a": (1, 2)})) == {"a": [1, 2]}
         context.gpu("g", DoctorRequest(), Action.doctor)
         return StageResult()
 

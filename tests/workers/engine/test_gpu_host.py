@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import threading
@@ -15,7 +16,7 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox
 from workers.contracts import JobState, StageName
 from workers.engine.protocol import StageContext, StageResult
-from workers.gpu_host import execute
+from workers.gpu_host import execute, scratch
 from workers.gpu_host.architecture import parse_capability
 from workers.gpu_host.supervise import serve
 from workers.store import gpu_work
@@ -202,6 +203,19 @@ def test_gpu_seconds_are_charged_once(world: World, tmp_path: Path) -> None:
     with world.runtime.database.read() as session:
         entries = [(e.person, e.unit, e.amount) for e in session.scalars(select(LedgerEntry))]
     assert entries == [("mona", "gpu_seconds", 0.5)]
+
+
+def test_folders_of_killed_supervisors_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
+    left, used, young = (tmp_path / f"{scratch.PREFIX}{name}" for name in ("left", "used", "young"))
+    for folder in (left, used, young):
+        folder.mkdir()
+        (folder / scratch.LOCK).touch()
+    for folder in (left, used):
+        os.utime(folder, (0, 0))
+    with (used / scratch.LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        scratch.sweep(tmp_path, 60)
+    assert sorted(tmp_path.iterdir()) == [used, young]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.workers.store.servers import Postgres, redis_over_tcp
 from workers import embedded, inbox, outbox
 from workers.broker import socket_path
 from workers.contracts import CheckpointUpdate, ClaimedUpdate, CommitUpdate, Decision, Effect, JobState, StatusUpdate
-from workers.processes import Supervisor, commands
+from workers.processes import DataFolderInUseError, Supervisor, _sole_owner, commands
 from workers.settings import Settings
 
 APP = "tests.workers.engine.worker_app"
@@ -91,6 +91,16 @@ def test_jobs_go_on_when_redis_or_a_worker_is_killed(tmp_path: Path) -> None:
             job_id = inbox.submit(request(f"comment/{number}")).job_id
             os.kill(_redis_pid(tmp_path) if victim == "redis" else supervisor.pids[victim], signal.SIGKILL)
             assert kinds(publish_until(JobState.waiting, job_id)) == PUBLISHED
+
+
+def test_data_folder_is_served_by_one_process(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    with (
+        _sole_owner(settings),
+        pytest.raises(DataFolderInUseError, match="KERNELSMITH_DATA_DIR"),
+        _sole_owner(settings),
+    ):
+        raise AssertionError("a second owner")
 
 
 def test_data_folder_with_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:

@@ -80,6 +80,18 @@ def test_leases_on_deliveries_and_updates_of_lost_workers_are_taken_back(world: 
     assert reconcile(world.runtime) == Reconciled((), (), 1, 1)
 
 
+def test_deliveries_that_nobody_can_send_again_are_forgotten(world: World) -> None:
+    for name in ("handled", "waiting"):
+        inbox.record_delivery(name, "issues", b"")
+    inbox.finish_delivery("handled", "ok")
+    world.clock.advance(29 * 86_400)
+    reconcile(world.runtime)
+    assert inbox.counts()["deliveries"] == {"done": 1, "pending": 1}
+    world.clock.advance(2 * 86_400)
+    reconcile(world.runtime)
+    assert inbox.counts()["deliveries"] == {"pending": 1}
+
+
 def test_passes_side_by_side_tell_each_job_once(world: World) -> None:
     for number in range(5):
         inbox.submit(request(f"comment/{number}"))

@@ -48,10 +48,10 @@ def postgres() -> Iterator[Postgres]:
     with warnings.catch_warnings():
         # It speaks of XDG_RUNTIME_DIR where that is not set.
         warnings.simplefilter("ignore")
-        import pgserver
+        from pgserver.postgres_server import get_server
     # As root the server runs as another user, to whom pytest's own temporary folders are closed.
     with tempfile.TemporaryDirectory(prefix="kernelsmith-pg-", ignore_cleanup_errors=True) as folder:
-        server = pgserver.get_server(folder)
+        server = get_server(folder)
         try:
             yield prepared(server.get_uri())
         finally:

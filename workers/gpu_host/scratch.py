@@ -1,0 +1,50 @@
+"""The folder of one GPU request, removed afterwards; what a killed supervisor left is removed by the next one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = "kernelsmith-gpu-"
+LOCK = "supervisor.lock"
+YOUNG_S = 60.0  # a folder that is not locked yet may have been made in this moment
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give a fresh folder that holds a lock for as long as this process lives."""
+    sweep(Path(tempfile.gettempdir()), YOUNG_S)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        with (folder / LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(parent: Path, older_than_s: float) -> None:
+    """Remove this user's folders that no living supervisor holds."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            facts = folder.lstat()
+            if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > older_than_s and not _is_held(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_held(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
