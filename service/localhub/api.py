@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from service.localhub import graphql, rate_limit
 from service.localhub.auth import allow, can_see, identify
 from service.localhub.errors import ApiError, not_found, unprocessable
-from service.localhub.faults import Fault, FaultKind
+from service.localhub.faults import FaultKind
 from service.localhub.operations import OPERATIONS, Operation
 from service.localhub.routes import HANDLERS, Call, Handler, Reply
 from service.localhub.world import RequestRecord, World
@@ -129,14 +128,7 @@ async def _unknown(_request: Request) -> Response:
 
 def respond(world: World, operation: str, method: str, path: str, work: Callable[[_Heard], Reply]) -> Response:
     """Answer one request: faults before, the work under the lock, faults after."""
-    spoiled: Fault | None = None
-    for fault in world.faults.take(operation):
-        if fault.kind is FaultKind.delay:
-            time.sleep(fault.delay_s)
-        elif fault.kind is FaultKind.race and fault.action is not None:
-            fault.action()
-        else:
-            spoiled = fault
+    spoiled = world.faults.meet(operation)
     heard = _Heard()
     if spoiled is not None and spoiled.kind is FaultKind.answer:
         reply = Reply(spoiled.body, spoiled.status, spoiled.headers)

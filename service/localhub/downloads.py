@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -46,14 +45,7 @@ def _endpoint(world: World, operation: str, work: Work) -> Callable[[Request], A
 
 
 def _respond(world: World, operation: str, work: Work, request: Request, body: bytes) -> Response:
-    spoiled = None
-    for fault in world.faults.take(operation):
-        if fault.kind is FaultKind.delay:
-            time.sleep(fault.delay_s)
-        elif fault.kind is FaultKind.race and fault.action is not None:
-            fault.action()
-        else:
-            spoiled = fault
+    spoiled = world.faults.meet(operation)
     if spoiled is not None and spoiled.kind is FaultKind.answer:
         return Response(status_code=spoiled.status, headers=spoiled.headers)
     try:

@@ -92,6 +92,18 @@ class Faults:
         """Run ``action`` just before the next request takes effect: a person who pushes at the same moment."""
         self._add(operation, Fault(FaultKind.race, action=action), 1)
 
+    def meet(self, operation: str) -> Fault | None:
+        """Let a request wait or be raced, and give what spoils its answer, if anything does."""
+        spoiled = None
+        for fault in self.take(operation):
+            if fault.kind is FaultKind.delay:
+                time.sleep(fault.delay_s)
+            elif fault.kind is FaultKind.race and fault.action is not None:
+                fault.action()
+            else:
+                spoiled = fault
+        return spoiled
+
     def take(self, operation: str) -> list[Fault]:
         """The faults of the request that is being answered: delays and races, then at most one that spoils the answer."""
         taken: list[Fault] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +24,21 @@ class Hub(HubSetup, HubActs, HubViews):
     def __init__(self, data_dir: Path | str, clock: Callable[[], datetime] = utc_now) -> None:
         folder = Path(data_dir).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        self.world = World(folder, stored.load(folder / "state.json"), clock)
+        state = stored.load(folder / "state.json")
+        waiting = deque(one for one in state.deliveries if one.status_code is None)
+        self.world = World(folder, state, clock, undelivered=waiting)
         self.deliveries = Deliveries(self.world)
 
     @property
     def faults(self) -> Faults:
         """What the next requests will meet."""
         return self.world.faults
+
+    @property
+    def errors(self) -> list[str]:
+        """Tracebacks of what broke in the hub itself: a test that finds one has found a fault of the hub's."""
+        with self.world.lock:
+            return list(self.world.errors)
 
     @property
     def requests(self) -> list[RequestRecord]:

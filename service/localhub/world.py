@@ -64,6 +64,7 @@ class World:
     lock: threading.RLock = field(default_factory=threading.RLock)
     undelivered: deque[Delivery] = field(default_factory=deque)
     requests: deque[RequestRecord] = field(default_factory=lambda: deque(maxlen=20_000))
+    errors: deque[str] = field(default_factory=lambda: deque(maxlen=100))  # tracebacks of what broke in the hub itself
     admin_page: bool = False  # whether the first page lists people and tokens
     archive_tickets: dict[str, tuple[int, str]] = field(default_factory=dict)  # of private downloads
 

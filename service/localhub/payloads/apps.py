@@ -15,7 +15,7 @@ def app(world: World, item: App) -> Json:
         "id": item.id,
         "slug": item.slug,
         "node_id": node_id("app", item.id),
-        "client_id": f"Iv1.{item.id:016x}",
+        "client_id": item.client_id,
         "owner": user(world, world.user(item.owner)),
         "name": item.name,
         "description": "",

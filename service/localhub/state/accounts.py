@@ -33,6 +33,11 @@ class App:
     hook_secret: str
     created_at: datetime
 
+    @property
+    def client_id(self) -> str:
+        """The app's other name, which may issue its JWT as well."""
+        return f"Iv1.{self.id:016x}"
+
 
 @dataclass
 class Installation:

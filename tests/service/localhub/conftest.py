@@ -94,3 +94,4 @@ def place(hub: Hub, key_pair: tuple[str, str]) -> Iterator[Place]:
     installation = next(iter(hub.world.state.installations.values()))
     with HubServer(hub) as server:
         yield Place(hub, server, key_pair[0], app.id, installation.id)
+    assert hub.errors == [], "localhub itself broke"

@@ -73,6 +73,12 @@ def test_a_jwt_out_of_its_time_is_refused(place: Place, changes: dict[str, objec
     assert words in answer.json()["message"]
 
 
+def test_a_jwt_may_be_issued_by_the_client_id(place: Place) -> None:
+    client_id = place.integration().get_app().raw_data["client_id"]
+    token = jwt.encode(claims(place, iss=client_id), place.private_key, algorithm="RS256")
+    assert ask(place, "/app", f"Bearer {token}").json()["slug"] == "smith"
+
+
 def test_a_jwt_signed_by_somebody_else_is_refused(place: Place) -> None:
     forged = jwt.encode(claims(place), "x" * 64, algorithm="HS256")
     assert ask(place, "/app", f"Bearer {forged}").status_code == 401

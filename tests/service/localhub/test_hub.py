@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import requests
+
 from service.localhub import Hub
 from service.localhub.conversation import CommentEntry, CommitEntry, EventEntry, OpeningEntry, ReviewEntry
+from tests.service.localhub.conftest import Place
 
 
 def test_a_conversation_is_read_in_the_order_in_which_it_came(hub: Hub) -> None:
@@ -53,3 +56,17 @@ def test_a_folder_becomes_a_repository(hub: Hub, tmp_path: Path) -> None:
     hub.create_repository("acme", "from-folder", from_folder=folder)
     assert hub.read_file("acme/from-folder", "main", "deep/a.py") == b"x = 1\r\n"
     assert hub.read_file("acme/from-folder", "main", ".git/config") is None
+
+
+def test_a_webhook_that_was_not_delivered_is_delivered_after_a_restart(hub: Hub, tmp_path: Path) -> None:
+    hub.open_issue("acme/lib", "alice", "Wanted", "")
+    hub.save()
+    again = Hub(tmp_path / "hub")
+    assert [one.event for one in again.deliveries.waiting()] == ["issues"]
+
+
+def test_what_breaks_in_the_hub_is_kept_for_the_test_to_see(place: Place) -> None:
+    place.hub.world.state.repositories[999_999] = None  # type: ignore[assignment]
+    assert requests.get(place.server.api_url + "/repos/acme/lib2", timeout=10).status_code == 500
+    assert "AttributeError" in place.hub.errors[0]
+    place.hub.world.errors.clear()
