@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpu_runner.tracing.decompositions import count, positive, rule
+from gpu_runner.tracing.decompositions import positive, rule
 
 
 @rule("sigmoid_backward.default")
@@ -101,55 +101,6 @@ def _softmax_backward(grad: Tensor, out: Tensor, dim: int, _: torch.dtype) -> Te
 def _log_softmax_backward(grad: Tensor, out: Tensor, dim: int, _: torch.dtype) -> Tensor:
     dim = positive(dim, out.dim())
     return grad - torch.exp(out) * grad.sum([dim], keepdim=True)
-
-
-@rule("native_layer_norm_backward.default")
-def _layer_norm_backward(
-    grad: Tensor,
-    x: Tensor,
-    shape: Sequence[int],
-    middle: Tensor,
-    scale: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    wanted: Sequence[bool],
-) -> Any:
-    first = x.dim() - len(shape)
-    inner, outer = list(range(first, x.dim())), list(range(first))
-    size = count(x, inner)
-    normal = (x - middle) * scale
-    scaled = grad if weight is None else grad * weight
-    along = scaled.sum(inner, keepdim=True) / size
-    across = (scaled * normal).sum(inner, keepdim=True) / size
-    grad_x = (scaled - along - normal * across) * scale if wanted[0] else None
-    grad_weight = _summed(grad * normal, outer, shape) if wanted[1] and weight is not None else None
-    return grad_x, grad_weight, _summed(grad, outer, shape) if wanted[2] and bias is not None else None
-
-
-@rule("native_group_norm_backward.default")
-def _group_norm_backward(
-    grad: Tensor,
-    x: Tensor,
-    middle: Tensor,
-    scale: Tensor,
-    weight: Tensor | None,
-    n: int,
-    c: int,
-    inner: int,
-    groups: int,
-    wanted: Sequence[bool],
-) -> Any:
-    grouped, size = [n, groups, c // groups * inner], c // groups * inner
-    column = [1, c, *([1] * (x.dim() - 2))]
-    factor = scale.reshape(n, groups, 1)
-    normal = (x.reshape(grouped) - middle.reshape(n, groups, 1)) * factor
-    scaled = (grad if weight is None else grad * weight.reshape(column)).reshape(grouped)
-    along = scaled.sum([2], keepdim=True) / size
-    across = (scaled * normal).sum([2], keepdim=True) / size
-    grad_x = ((scaled - along - normal * across) * factor).reshape(x.shape) if wanted[0] else None
-    others = [0, *range(2, x.dim())]
-    grad_weight = (grad * normal.reshape(x.shape)).sum(others) if wanted[1] else None
-    return grad_x, grad_weight, grad.sum(others) if wanted[2] else None
 
 
 @rule("nll_loss_backward.default")
@@ -246,10 +197,6 @@ def _hit(x: Tensor, dim: int, index: Tensor) -> Tensor | None:
         return None
     shape = [x.shape[dim] if d == dim else 1 for d in range(x.dim())]
     return torch.arange(x.shape[dim], device=x.device).reshape(shape) == index
-
-
-def _summed(x: Tensor, outer: list[int], shape: Sequence[int]) -> Tensor:
-    return x.sum(outer) if outer else x.reshape(tuple(shape))
 
 
 def _zero(x: Tensor) -> Tensor:

@@ -166,7 +166,8 @@ def _mean(x: Tensor, dims: Any = None, keepdim: bool = False, *, dtype: torch.dt
 
 
 @rule("var_mean.correction")
-def _var_mean(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+def var_mean(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+    """Give variance and mean along dimensions, two passes over the values."""
     chosen = all_dims(x, dims)
     free = 1 if correction is None else correction
     size = count(x, chosen)
@@ -178,7 +179,7 @@ def _var_mean(x: Tensor, dims: Any = None, *, correction: float | None = None, k
 
 @rule("var.correction")
 def _var(x: Tensor, dims: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
-    return _var_mean(x, dims, correction=correction, keepdim=keepdim)[0]
+    return var_mean(x, dims, correction=correction, keepdim=keepdim)[0]
 
 
 @rule("std.correction")
@@ -224,30 +225,6 @@ def _log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     dim = positive(dim, x.dim())
     shifted = x - torch.amax(x, [dim], True)
     return shifted - torch.log(torch.exp(shifted).sum([dim], keepdim=True))
-
-
-@rule("native_layer_norm.default")
-def _layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
-    dims = list(range(x.dim() - len(shape), x.dim()))
-    spread, middle = _var_mean(x, dims, correction=0, keepdim=True)
-    scale = torch.rsqrt(spread + eps)
-    normal = (x - middle) * scale
-    normal = normal if weight is None else normal * weight
-    return (normal if bias is None else normal + bias), middle, scale
-
-
-@rule("native_group_norm.default")
-def _group_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, inner: int, groups: int, eps: float
-) -> Any:
-    grouped = x.reshape(n, groups, c // groups * inner)
-    spread, middle = _var_mean(grouped, [2], correction=0, keepdim=True)
-    scale = torch.rsqrt(spread + eps)
-    normal = ((grouped - middle) * scale).reshape(x.shape)
-    column = [1, c, *([1] * (x.dim() - 2))]
-    normal = normal if weight is None else normal * weight.reshape(column)
-    normal = normal if bias is None else normal + bias.reshape(column)
-    return normal, middle.reshape(n, groups), scale.reshape(n, groups)
 
 
 @rule("max.dim", widen=False)

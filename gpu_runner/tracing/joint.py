@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,11 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
-from gpu_runner.tracing import backward_decompositions  # noqa: F401 - enters its rules into the table
+from gpu_runner.tracing import (  # noqa: F401 - they enter their rules into the table
+    backward_decompositions,
+    norm_decompositions,
+    stride_decompositions,
+)
 from gpu_runner.tracing.decompositions import RULES
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
@@ -81,12 +86,19 @@ def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], wan
     table = decomposition_table()
     flat = [*[x.detach() for x in inputs], *upstream]
     with math_attention():
-        first = make_fx(joint, decomposition_table=table)(*flat)
-        pure = torch.func.functionalize(first, remove="mutations")
-        module = make_fx(pure, decomposition_table=table)(*flat)
+        module = make_fx(joint, decomposition_table=table)(*flat)
+        if _changes_in_place(module):
+            pure = torch.func.functionalize(module, remove="mutations")
+            module = make_fx(pure, decomposition_table=table)(*flat)
     return Traced(module, len(outputs), has_gradient, tuple(reached), isinstance(probe, tuple | list))
 
 
+def _changes_in_place(module: GraphModule) -> bool:
+    schemas = [getattr(node.target, "_schema", None) for node in module.graph.nodes]
+    return any(schema is not None and schema.is_mutable for schema in schemas)
+
+
+@functools.cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """Give the rules by operator: torch's own down to its core set, then this project's over them."""
     from torch._decomp import core_aten_decompositions

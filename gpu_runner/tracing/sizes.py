@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Problem
 
 ScalarValue = float | int | bool | str
+Triple = tuple[dict[str, int], ...]
 MAX_ELEMENTS = 2**22
 # What sizes must be multiples of, tried in this order: halves and groups do not work on primes.
-STEPS = (1, 2, 4, 8, 16, 32, 64, 128)
+STEPS = (2, 4, 8, 16, 32, 64, 128)
 _BANDS = ((101, 400), (29, 120), (11, 60), (5, 40), (3, 30))
 # No value here is a simple multiple of another, so that the expression found is the only one.
 _FACTORS = ((1.0, 0.731, 1.391), (1.0, 0.617, 1.523), (1.0, 0.839, 1.171), (1.0, 0.557, 1.683))
@@ -44,15 +45,42 @@ def dimensions(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*problem.dimensions, *bounds]))
 
 
-def size_sets(problem: Problem) -> Iterator[tuple[dict[str, int], ...]]:
-    """Give triples of sizes to try, each dimension different in each: primes first, then multiples, then the workload's ratios."""
-    for step in STEPS:
-        found = _multiples(problem, step)
+def size_sets(problem: Problem) -> Iterator[Triple]:
+    """Give triples of sizes to try, each dimension different in each.
+
+    Primes first; then multiples, of one dimension and of all, for halves and groups; then whole ratios between two dimensions
+    that hold in every workload, such as between numbers of heads.
+    """
+    names = dimensions(problem)
+    for steps in _step_sets(names):
+        found = _multiples(problem, steps)
         if found:
             yield found
-    ratios = _ratio_sets(problem)
-    if ratios:
-        yield ratios
+    for link in _ratios(problem):
+        for step in (1, 8):
+            found = _multiples(problem, dict.fromkeys(names, step), link)
+            if found:
+                yield found
+
+
+def _step_sets(names: Sequence[str]) -> Iterator[dict[str, int]]:
+    yield dict.fromkeys(names, 1)
+    for step in STEPS:
+        for chosen in reversed(names):
+            yield {name: step if name == chosen else 1 for name in names}
+        if len(names) > 1:
+            yield dict.fromkeys(names, step)
+
+
+def _ratios(problem: Problem) -> list[tuple[str, str, int]]:
+    """Give pairs of dimensions with the whole ratio that they have in every workload, small ratios first."""
+    found = []
+    for big, small in itertools.permutations(dimensions(problem), 2):
+        ratios = {dict(w.sizes)[big] / dict(w.sizes)[small] for w in problem.workloads}
+        ratio = next(iter(ratios))
+        if len(ratios) == 1 and ratio == int(ratio) and 1 <= ratio <= 64:
+            found.append((big, small, int(ratio)))
+    return sorted(found, key=lambda entry: (entry[2] == 1, entry[2]))
 
 
 def scalar_sets(problem: Problem, varied: Sequence[str]) -> tuple[dict[str, ScalarValue], ...]:
@@ -81,36 +109,29 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
     return value * factor if value else 0.0137 * turn * factor + 0.0071 * number
 
 
-def _multiples(problem: Problem, step: int) -> tuple[dict[str, int], ...] | None:
-    names = dimensions(problem)
+def _multiples(problem: Problem, steps: Mapping[str, int], link: tuple[str, str, int] | None = None) -> Triple | None:
     for low, high in _BANDS:
-        numbers = [p for p in range(max(low // step, 2), 40 * high) if _is_prime(p)]
+        numbers = [p for p in range(low, 40 * high) if _is_prime(p)]
         triple = tuple(
-            {name: step * numbers[turn + 3 * index] for index, name in enumerate(names)} for turn in range(3)
+            {
+                name: step * _prime(numbers, low, step, turn + 3 * index)
+                for index, (name, step) in enumerate(steps.items())
+            }
+            for turn in range(3)
         )
+        if link is not None:
+            big, small, ratio = link
+            triple = tuple(sizes | {big: sizes[small] * ratio} for sizes in triple)
         if max(_elements(problem, sizes) for sizes in triple) <= MAX_ELEMENTS:
             return triple
     return None
 
 
-def _ratio_sets(problem: Problem) -> tuple[dict[str, int], ...] | None:
-    """Keep whole ratios between dimensions that hold in every workload, such as between numbers of heads."""
-    names = dimensions(problem)
-    base = _multiples(problem, 8)
-    if base is None:
-        return None
-    triple = []
-    for sizes in base:
-        linked = dict(sizes)
-        for big, small in itertools.permutations(names, 2):
-            ratios = {dict(w.sizes)[big] / dict(w.sizes)[small] for w in problem.workloads}
-            ratio = next(iter(ratios))
-            if len(ratios) == 1 and ratio == int(ratio) and 1 < ratio <= 64:
-                linked[big] = linked[small] * int(ratio)
-        triple.append(linked)
-    if tuple(triple) == base or max(_elements(problem, s) for s in triple) > MAX_ELEMENTS:
-        return None
-    return tuple(triple)
+def _prime(numbers: Sequence[int], low: int, step: int, index: int) -> int:
+    # A multiple of a large step is large by itself, so the prime beside it may be small.
+    least = max(low // step, 3)
+    small = [p for p in range(least, low) if _is_prime(p)]
+    return [*small, *numbers][index]
 
 
 def _elements(problem: Problem, sizes: dict[str, int]) -> int:

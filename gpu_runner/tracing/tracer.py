@@ -41,22 +41,24 @@ class Tracer:
             ProblemError: the reference cannot be captured. ChildFailed: it does not run.
         """
         self._call("load", {})
-        first_failure: ChildError | DifferentStructure | None = None
+        first_failure: ChildError | None = None
         for triple in size_sets(self._problem):
             try:
                 narrow = self._check(triple[0])
                 graph = self._unified(triple)
-            except (ChildError, DifferentStructure) as failure:
+            except ChildError as failure:
                 first_failure = first_failure or failure
-                continue
-            return dataclasses.replace(graph, output_dtypes=narrow)
-        if isinstance(first_failure, ChildError):
-            raise first_failure
-        raise ProblemError(
-            f"the reference computes something else at other sizes: {first_failure}",
-            _reference_line(self._problem.source),
-            "Write the reference without branches on sizes, or write the sizes as numbers in INPUTS.",
-        )
+            except DifferentStructure as difference:
+                raise ProblemError(
+                    f"the reference computes something else at other sizes: {difference}",
+                    _reference_line(self._problem.source),
+                    "Write the reference without branches on sizes, or write the sizes as numbers in INPUTS.",
+                ) from difference
+            else:
+                return dataclasses.replace(graph, output_dtypes=narrow)
+        if first_failure is None:
+            raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
+        raise first_failure
 
     def _check(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
         meta = self._meta(sizes, defaults(self._problem))

@@ -126,15 +126,16 @@ def _root(name: str, dtype: str, values: tuple[RawAtom, ...], fitter: Fitter, be
     numbers = [float(v) for v in values if isinstance(v, float)]
     if len(numbers) != len(values) or not dtype.startswith(("float", "bfloat")) or min(numbers) <= 0:
         return None
-    text = fitter.fit([n * n for n in numbers])
-    if text is None:
-        return None
-    meta = TensorMeta((), dtype)
-    before += [
-        Node(f"{name}_square", "full", (Expr(text),), meta),
-        Node(name, "sqrt", (NodeRef(f"{name}_square"),), meta),
-    ]
-    return NodeRef(name)
+    for roots in (1, 2):
+        text = fitter.fit([n ** (2**roots) for n in numbers])
+        if text is not None:
+            meta = TensorMeta((), dtype)
+            before.append(Node(f"{name}_of", "full", (Expr(text),), meta))
+            for depth in range(roots):
+                inner = f"{name}_of" if depth == 0 else f"{name}_{depth}"
+                before.append(Node(f"{name}_{depth + 1}", "sqrt", (NodeRef(inner),), meta))
+            return NodeRef(f"{name}_{roots}")
+    return None
 
 
 def _dim(value: Atom) -> Dim:

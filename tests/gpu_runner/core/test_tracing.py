@@ -1,0 +1,189 @@
+"""A captured graph means what the reference means, at sizes and scalars other than those it was traced at."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
+from gpu_runner.errors import ChildError
+from gpu_runner.evaluate import Unsupported, evaluate
+from gpu_runner.roles import State
+from gpu_runner.roles.capture import HANDLERS
+from gpu_runner.tracing import checks
+from gpu_runner.tracing.joint import as_tuple, make_inputs
+from gpu_runner.tracing.sizes import defaults, dimensions
+from gpu_runner.tracing.tracer import Tracer
+from tests.gpu_runner.core.problems import PROBLEMS, full, rows
+
+OTHER_SIZES = (6, 10, 4, 12, 14, 20)
+
+
+@pytest.fixture(autouse=True)
+def _no_problem_stays_loaded() -> Iterator[None]:
+    yield
+    sys.modules.pop("problem", None)
+
+
+def captured(source: str) -> tuple[Problem, Graph]:
+    """Capture as the action does, but in this process: the sandbox has its own tests."""
+    problem = parse_problem(source)
+    module = types.ModuleType("problem")
+    exec(compile(source, "problem.py", "exec"), module.__dict__)
+    sys.modules["problem"] = module
+    state = State(Path(), Path(), False)
+
+    def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return HANDLERS[method](state, meta, [])[0]
+        except Exception as error:
+            raise ChildError(type(error).__name__, str(error)) from error
+
+    graph = Tracer(call, problem).graph()
+    checks.check(graph, problem)
+    return problem, graph
+
+
+def other_sizes(problem: Problem) -> dict[str, int]:
+    sizes = dict(zip(dimensions(problem), OTHER_SIZES, strict=False))
+    if "C" in sizes:
+        sizes["C"] = 16
+    if "P" in sizes:
+        sizes["P"] = sizes["D"] // 2
+    if "K" in sizes:
+        sizes["Q"] = 4 * sizes["K"]
+    return sizes
+
+
+def run_reference(problem: Problem, inputs: dict[str, torch.Tensor], scalars: dict[str, Any]) -> Any:
+    return sys.modules["problem"].reference(**inputs, **scalars)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_graph_agrees_with_autograd_at_other_sizes(name: str) -> None:
+    problem, graph = captured(PROBLEMS[name])
+    sizes = other_sizes(problem)
+    free = [n for n, v in defaults(problem).items() if isinstance(v, float) and n not in graph.specialised]
+    scalars = defaults(problem) | {n: 0.37 * (i + 1) for i, n in enumerate(free)}
+    specs = [vars(spec) for spec in problem.inputs]
+    made = dict(zip([s["name"] for s in specs], make_inputs(specs, sizes, seed=5), strict=True))
+    leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in made.items()}
+    outputs = as_tuple(run_reference(problem, leaves, scalars))
+    upstream = [torch.randn_like(o) if u else None for o, u in zip(outputs, graph.upstream, strict=True)]
+    wanted = [n for n, _ in graph.gradients]
+    ends = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None]
+    expected = torch.autograd.grad(
+        [o for o, _ in ends], [leaves[n] for n in wanted], [g for _, g in ends], allow_unused=True
+    )
+    values = sizes | {k: v for k, v in scalars.items() if not isinstance(v, str)}
+    narrow = name == "narrow_inside"
+    for lift in (False, True):
+        found = evaluate(graph, made, values, upstream, lift=lift)
+        tolerance = {"rtol": 2e-2, "atol": 2e-2} if lift and narrow else {"rtol": 1e-4, "atol": 1e-4}
+        for output, value in zip(outputs, found.outputs, strict=True):
+            assert value.shape == output.shape
+            assert value.dtype == (torch.float64 if lift else output.dtype)
+            torch.testing.assert_close(value.float(), output.detach(), **tolerance)
+        for wanted_name, gradient in zip(wanted, expected, strict=True):
+            mine = found.gradients[wanted_name]
+            assert (mine is None) == (gradient is None), wanted_name
+            if mine is not None:
+                torch.testing.assert_close(mine.float(), gradient, **tolerance)
+
+
+def test_sizes_and_scalars_are_named_and_nothing_else_is_baked_in() -> None:
+    _, graph = captured(PROBLEMS["cross_entropy"])
+    texts = {a.text for n in graph.nodes for a in n.args if isinstance(a, Expr)}
+    assert {"smoothing / V", "1 - smoothing", "ignore", "V"} <= texts
+    assert graph.specialised == ()
+    assert [n.meta.shape for n in graph.nodes if n.op == "input"] == [(Expr("T"), Expr("V")), (Expr("T"),)]
+
+
+def test_casts_of_the_reference_are_nodes() -> None:
+    _, graph = captured(PROBLEMS["rms_norm"])
+    assert [n.meta.dtype for n in graph.nodes if n.op == "cast"] == ["float32", "float32"]
+    assert graph.output_dtypes == ("bfloat16",)
+    _, graph = captured(rows("x.float() * 2"))
+    assert graph.output_dtypes == ("float32",)
+
+
+def test_a_scalar_that_steers_is_listed_as_specialised() -> None:
+    _, graph = captured(rows("x * s if s > 0.2 else x.exp() * s", "x, s: float = 0.25"))
+    assert graph.specialised == ("s",)
+    _, graph = captured(rows("F.gelu(x, approximate=kind) * s", 'x, kind: str = "tanh", s: float = 1.5'))
+    assert graph.specialised == ("kind",)
+    _, graph = captured(PROBLEMS["group_norm"])
+    assert graph.specialised == ("groups",)
+
+
+def test_a_scalar_is_followed_through_simple_arithmetic() -> None:
+    _, graph = captured(rows("x * (2 * s + 1) + (x.exp() * (s * s) - 0.5 / s)", "x, s: float = 0.3"))
+    assert graph.specialised == ()
+    texts = {a.text for n in graph.nodes for a in n.args if isinstance(a, Expr)}
+    assert {"2 * s + 1", "s * s"} <= texts
+
+
+def test_a_scalar_that_cannot_be_followed_is_specialised() -> None:
+    _, graph = captured(rows("x * math.exp(-s * 3)", "x, s: float = 0.3"))
+    assert graph.specialised == ("s",)
+
+
+def test_unknown_operators_keep_their_torch_name() -> None:
+    _, graph = captured(rows("torch.sort(x, dim=-1).values + torch.cumsum(x, -1)"))
+    ops = {n.op for n in graph.nodes}
+    assert "aten.cumsum.default" in ops
+    assert any(op.startswith("aten.sort") for op in ops)
+    with pytest.raises(Unsupported):
+        evaluate(graph, {"x": torch.randn(3, 4)}, {"T": 3, "H": 4})
+
+
+def test_dead_operations_are_dropped() -> None:
+    _, graph = captured(rows("x * 2 + 0 * (x.sin() * 0).detach().sum() * 0 if False else x * 2"))
+    assert {n.op for n in graph.nodes} == {"input", "upstream", "mul"}
+
+
+def test_a_tuple_of_one_stays_a_tuple() -> None:
+    _, graph = captured(rows("(x * 2,)"))
+    assert (graph.tuple_output, len(graph.outputs)) == (True, 1)
+    assert not captured(rows("x * 2"))[1].tuple_output
+
+
+def test_an_output_without_gradient_has_no_upstream() -> None:
+    _, graph = captured(rows("(x * 2, x.argmax(-1))"))
+    assert [u is not None for u in graph.upstream] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line"),
+    [
+        (rows("x * torch.rand_like(x)"), "different values on two runs", 5),
+        (rows("torch.ones(3)"), "output 0 does not depend on any input", 5),
+        (rows("(x, torch.zeros(2))"), "output 1 does not depend on any input", 5),
+        (full("    return a * 2", "a,\n  b", '{"a": "T", "b": "T"}', '{"T": 4}'), "no output depends on input `b`", 6),
+        (rows("x.sum().item() * x") + "# data decides\n", "does not run", None),
+        (rows("x if x.shape[0] % 4 > 2 else x + x.exp()"), "something else at other sizes", 5),
+    ],
+)
+def test_problems_that_cannot_be_captured_say_why(source: str, message: str, line: int | None) -> None:
+    with pytest.raises((ProblemError, ChildError)) as caught:
+        captured(source)
+    if isinstance(caught.value, ProblemError):
+        assert message in caught.value.message
+        assert caught.value.line == line
+        assert caught.value.cure
+
+
+def test_the_vocabulary_suffices_for_the_usual_kernels() -> None:
+    beyond: dict[str, set[str]] = {}
+    for name in ("swiglu", "geglu_tanh", "rms_norm", "layer_norm", "group_norm", "cross_entropy", "rope_pairs", "jsd"):
+        graph = captured(PROBLEMS[name])[1]
+        found = {n.op for n in graph.nodes if n.op.startswith("aten.")}
+        if found:
+            beyond[name] = found
+    assert beyond == {}
