@@ -133,11 +133,12 @@ def parse_problem(source: str) -> Problem:
 
 def _check_imports(tree: ast.Module) -> None:
     for node in ast.walk(tree):
-        modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             modules = [node.module or "."] if node.level == 0 else ["."]
+        else:
+            continue
         for module in modules:
             allowed = module.split(".")[0] == "torch" or module in {"__future__", "math", "typing"}
             if not allowed:

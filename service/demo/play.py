@@ -13,7 +13,7 @@ import typer
 from service.demo import library
 from service.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
 from service.demo.transcript import headline, transcript
-from workers import artifacts, inbox, outbox
+from workers import artifacts, inbox
 from workers.contracts import JobState, JobView, StageState
 
 KEPT_PORTS = (8900, 8901)
@@ -104,7 +104,7 @@ class Audience:
             jobs = inbox.find_jobs(REPOSITORY, self.issue)
             if jobs:
                 self._tell(jobs[0])
-                if jobs[0].state in ENDED and outbox.pending() == 0:
+                if jobs[0].state in ENDED and not inbox.counts()["updates"].get("pending"):
                     return jobs[0]
                 self._decide(jobs[0])
             time.sleep(POLL_S)

@@ -12,7 +12,7 @@ from service.conversation.links import Links
 from service.conversation.pull_request import pull_request_body, pull_request_title
 from service.conversation.report import report_comment
 from service.local.checkout import Checkout
-from service.publisher.trailers import is_commit_of, with_trailers
+from service.publisher.trailers import is_commit_of, with_trailer
 from workers import artifacts
 from workers.contracts import (
     AssetsUpdate,
@@ -63,7 +63,7 @@ class LocalEffects:
         head = self.checkout.resolve(f"refs/heads/{job.branch}")
         if head is not None and is_commit_of(self.checkout.message(head), claimed.update_id):
             return head
-        message = with_trailers(commit_message(update, job), claimed.update_id, job.job_id)
+        message = with_trailer(commit_message(update, job), claimed.update_id)
         return self.checkout.commit(job.branch, job.head_sha or job.request.base_sha, update.changes, message)
 
     def _links(self, claimed: ClaimedUpdate) -> Links:
