@@ -66,6 +66,11 @@ class Arguments:
         held = [*self.raw.values(), *self.raw_upstream]
         return any(tensor.untyped_storage().data_ptr() == raw.untyped_storage().data_ptr() for raw in held)
 
+    def tensors(self) -> list[torch.Tensor]:
+        """Give every tensor argument."""
+        held = [*self.positional, *self.named.values(), *self.parameters.values()]
+        return [value for value in held if isinstance(value, torch.Tensor)]
+
     def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
         """Put the inputs back as they were sent, after a call that may overwrite them."""
         for entry in meta["inputs"]:
@@ -106,6 +111,24 @@ def _settled(
         raw = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
         given.raw_upstream.append(raw)
         given.upstream.append(_view(raw, entry))
+    _place(given, values, meta)
+    return given
+
+
+def on_shapes(meta: dict[str, Any]) -> Arguments:
+    """Give arguments of the right shapes and dtypes without content."""
+    given = Arguments()
+    values: dict[str, Any] = dict(meta["scalars"])
+    for entry in meta["inputs"]:
+        value = torch.empty(entry["shape"], dtype=getattr(torch, entry["dtype"]), device="meta")
+        if entry["grad"]:
+            given.leaves[entry["name"]] = value.requires_grad_()
+        values[entry["name"]] = value
+    _place(given, values, meta)
+    return given
+
+
+def _place(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> None:
     if meta["form"] == "kernelbench":
         given.positional = [values[name] for name in meta["order"]]
         given.parameters = {name: values[name] for name in meta["parameters"]}
@@ -113,7 +136,6 @@ def _settled(
         by_name = set(meta["keywords"])
         given.positional = [values[name] for name in meta["order"] if name in values and name not in by_name]
         given.named = {name: values[name] for name in meta["order"] if name in values and name in by_name}
-    return given
 
 
 def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:

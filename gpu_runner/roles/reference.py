@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import settle
+from gpu_runner.roles.arguments import on_shapes, settle
 from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -86,6 +86,36 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     return facts, answers
 
 
+def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give the bytes of a workload's tensors, and of what autograd keeps, from a run on shapes alone."""
+    arguments = on_shapes(meta)
+    held: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        held[id(tensor.untyped_storage())] = tensor.numel() * tensor.element_size()
+        kept.append(tensor)
+        return tensor
+
+    kept: list[torch.Tensor] = []
+    with torch.device("meta"), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        value = arguments.call(state.values["reference"])
+    outputs = list(value) if isinstance(value, tuple | list) else [value]
+    wanted = [output for output in outputs if output.requires_grad]
+    facts = {
+        "inputs": _bytes(arguments.tensors()),
+        "outputs": _bytes(outputs),
+        "upstream": _bytes(wanted),
+        "gradients": _bytes(list(arguments.leaves.values())) if wanted else 0,
+        "saved": sum(held.values()),
+        "is_loss": all(output.numel() == 1 for output in outputs),
+    }
+    return facts, []
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
 def _context(kind: str) -> AbstractContextManager[None]:
     return lifted() if kind == "exact" else nullcontext()
 
@@ -99,4 +129,10 @@ def _facts(tensor: torch.Tensor) -> dict[str, Any]:
     }
 
 
-HANDLERS: dict[str, Handler] = {"load": load, "inputs": inputs, "evaluate": evaluate, "gradients": gradients}
+HANDLERS: dict[str, Handler] = {
+    "load": load,
+    "inputs": inputs,
+    "evaluate": evaluate,
+    "gradients": gradients,
+    "traffic": traffic,
+}

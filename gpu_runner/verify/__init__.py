@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpu_runner.contracts.verify import Verdict, VerifyRequest
-    from gpu_runner.verify.judge import Context
+    from gpu_runner.context import RunContext
 
 
-def run(request: VerifyRequest, context: Context) -> Verdict:
+def run(request: VerifyRequest, context: RunContext) -> Verdict:
     """Judge a candidate against a problem.
 
     Raises:

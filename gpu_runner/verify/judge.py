@@ -6,10 +6,9 @@ import os
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from gpu_runner.contracts.envelope import Isolation, Limits
+from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
@@ -29,22 +28,6 @@ MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
 
 
-class Context(Protocol):
-    """What an action knows of its surroundings."""
-
-    @property
-    def folder(self) -> Path:
-        """Give the folder of the request, in which a tree lies."""
-
-    @property
-    def limits(self) -> Limits:
-        """Give the bounds on the action."""
-
-    @property
-    def require(self) -> tuple[Isolation, ...]:
-        """Give the isolation without which nothing may run."""
-
-
 @dataclass
 class _Trial:
     """What the candidate's run gave so far."""
@@ -55,7 +38,7 @@ class _Trial:
     peaks: tuple[int | None, int | None] = (None, None)
 
 
-def judge(request: VerifyRequest, context: Context, *, screened: bool = True) -> Verdict:
+def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
     """Judge a candidate; without ``screened``, which no request can say, only by what it does.
 
     Raises:
@@ -70,7 +53,7 @@ def judge(request: VerifyRequest, context: Context, *, screened: bool = True) ->
         message = f"{error.message}. {error.cure or ''}".strip()
         return _refused(frame, "problem", message, error.line)
     try:
-        own = _own_packages(request.candidate, context.folder)
+        own = _own_packages(request.candidate, context)
     except ScratchError as error:
         return _refused(frame, "files", str(error))
     if screened:
@@ -89,14 +72,16 @@ def judge(request: VerifyRequest, context: Context, *, screened: bool = True) ->
 
 
 def judge_by(
-    proofs: Sequence[Proof], candidate: CandidateSource, context: Context, frame: Verdict | None = None
+    proofs: Sequence[Proof], candidate: CandidateSource, context: RunContext, frame: Verdict | None = None
 ) -> Verdict:
     """Run a candidate on cases whose truth is known, and say what came of it; no screen.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
     """
-    return _verdict(frame or Verdict(Status.passed, interpreted=not has_gpu()), proofs, _try(candidate, proofs, context))
+    return _verdict(
+        frame or Verdict(Status.passed, interpreted=not has_gpu()), proofs, _try(candidate, proofs, context)
+    )
 
 
 def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
@@ -115,7 +100,7 @@ def _draw() -> int:
     return int.from_bytes(os.urandom(7), "big")
 
 
-def prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Proof]:
+def prove(problem: Problem, cases: Sequence[Case], context: RunContext) -> list[Proof]:
     """Get the truth of every case from the reference.
 
     Raises:
@@ -123,6 +108,7 @@ def prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Pro
     """
     files = {"problem.py": problem.source}
     with Session("reference", context.limits, context.require, files=files) as session:
+        context.isolation.append(session.isolation)
         oracle = Oracle.open(problem, session, _draw())
         proofs = []
         for case in cases:
@@ -135,16 +121,18 @@ def prove(problem: Problem, cases: Sequence[Case], context: Context) -> list[Pro
         return proofs
 
 
-def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: Context) -> _Trial:
+def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: RunContext) -> _Trial:
     trial = _Trial()
     check, workload = "load", None
     try:
-        with _session(candidate, context) as session:
+        with candidate_session("candidate", candidate, context) as session:
+            context.isolation.append(session.isolation)
             form = proofs[0].form
             facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
             session.call("load", facts)
             for proof in proofs:
                 check, workload = "launch", proof.case.label()
+                context.progress(f"verify: {workload}")
                 _one_case(trial, session, proof)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
@@ -157,30 +145,31 @@ def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: Context) 
     return trial
 
 
-def _session(candidate: CandidateSource, context: Context) -> Session:
+def candidate_session(role: str, candidate: CandidateSource, context: RunContext) -> Session:
+    """Give a child with a candidate's files and the tree that it lies in.
+
+    Raises:
+        ScratchError: the tree is not there.
+    """
     files = {file.path: file.text for file in candidate.files}
-    tree = None if candidate.tree is None else _tree(candidate, context.folder)
+    try:
+        tree = context.tree(candidate.tree)
+    except ValueError as error:
+        raise ScratchError(str(error)) from error
     roots = candidate.import_roots
-    return Session("candidate", context.limits, context.require, files=files, tree=tree, import_roots=roots)
+    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots)
 
 
-def _own_packages(candidate: CandidateSource, folder: Path) -> frozenset[str]:
+def _own_packages(candidate: CandidateSource, context: RunContext) -> frozenset[str]:
     """Give the top-level modules of the tree that the candidate lies in."""
     if candidate.tree is None:
         return frozenset()
     try:
-        with tarfile.open(_tree(candidate, folder)) as archive:
+        with tarfile.open(context.tree(candidate.tree)) as archive:
             names = archive.getnames()
-    except (OSError, tarfile.TarError) as error:
+    except (ValueError, OSError, tarfile.TarError) as error:
         raise ScratchError(f"the tree cannot be read: {error}") from error
     return frozenset(tops_under(names, candidate.import_roots))
-
-
-def _tree(candidate: CandidateSource, folder: Path) -> Path:
-    name = candidate.tree or ""
-    if not name or Path(name).name != name:
-        raise ScratchError(f"{name!r} is not the name of a file beside the request")
-    return folder / name
 
 
 def _one_case(trial: _Trial, session: Session, proof: Proof) -> None:

@@ -66,11 +66,11 @@ class Oracle:
         """
         for attempt in (case, *fallbacks(case)):
             try:
-                proof = self._with_truth(self._asked(attempt), None)
+                proof = self.with_truth(self.asked(attempt), None)
                 if other_seed is None or self.form.name == "kernelbench":
                     return proof
-                other = self._asked(replace(attempt, seed=other_seed))
-                return replace(proof, other=self._with_truth(other, proof.upstream))
+                other = self.asked(replace(attempt, seed=other_seed))
+                return replace(proof, other=self.with_truth(other, proof.upstream))
             except ChildError as error:
                 self.dropped = error
             except ChildOutOfMemory:
@@ -85,7 +85,7 @@ class Oracle:
             return BadProblem("the reference does not run: there is not enough memory for it")
         return BadProblem(f"the reference does not run: {self.dropped}", self.dropped.line, self.dropped.log)
 
-    def _asked(self, case: Case) -> Proof:
+    def asked(self, case: Case) -> Proof:
         """Make the inputs of a case."""
         if self.form.name == "kernelbench":
             return self._asked_of_module(case)
@@ -124,7 +124,8 @@ class Oracle:
             found[name] = tensor.to(dtype) if tensor.is_floating_point() else tensor
         return found
 
-    def _with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
+    def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
+        """Add outputs, upstream gradients and gradients to a case's inputs."""
         call = make_call(proof)
         reply = self.session.call("evaluate", call.meta, call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)

@@ -8,7 +8,7 @@ from gpu_runner.contracts import Status
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import screen
 from tests.cheats.table import CHEATS
-from tests.cheats.trial import HERE, Surroundings, cheat, proofs
+from tests.cheats.trial import HERE, surroundings, cheat, proofs
 
 
 def test_every_cheat_has_a_file_and_every_file_is_a_cheat() -> None:
@@ -29,7 +29,7 @@ def test_the_screen_says_what_the_text_shows(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHEATS))
 def test_without_the_screen_the_run_ends_in_the_named_status(name: str) -> None:
-    verdict = judge_by(proofs("reglu"), cheat(name), Surroundings())
+    verdict = judge_by(proofs("reglu"), cheat(name), surroundings())
     assert verdict.status is not Status.passed
     assert (verdict.status, verdict.rule) in CHEATS[name].run
     assert verdict.evidence[0].message

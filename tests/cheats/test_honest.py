@@ -6,7 +6,7 @@ import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import Status, VerifyRequest
-from tests.cheats.trial import HERE, Surroundings, source
+from tests.cheats.trial import HERE, surroundings, source
 from tests.problems import problem_source
 
 HONEST = sorted(path.stem for path in (HERE / "honest").glob("*.py"))
@@ -16,7 +16,7 @@ HONEST = sorted(path.stem for path in (HERE / "honest").glob("*.py"))
 def test_an_honest_kernel_passes(name: str) -> None:
     symbol = "ModelNew" if name.startswith("kernelbench") else "candidate"
     request = VerifyRequest(problem_source(name), source(HERE / "honest" / f"{name}.py", symbol))
-    verdict = verify.run(request, Surroundings())
+    verdict = verify.run(request, surroundings())
     assert verdict.evidence == ()
     assert verdict.status is Status.passed
     assert verdict.deterministic is True

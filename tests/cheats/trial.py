@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpu_runner.contracts import CandidateSource, Isolation, Limits, SourceFile, VerifyRequest, parse_problem
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, Limits, SourceFile, VerifyRequest, parse_problem
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.proof import Proof
@@ -16,13 +16,8 @@ from tests.problems import problem_source
 HERE = Path(__file__).parent
 
 
-@dataclass
-class Surroundings:
-    """The least that an action needs to know."""
-
-    folder: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))
-    limits: Limits = field(default_factory=lambda: Limits(step_s=100.0))
-    require: tuple[Isolation, ...] = ()
+def surroundings() -> RunContext:
+    return RunContext(Path(tempfile.gettempdir()), Limits(step_s=100.0))
 
 
 def source(path: Path, symbol: str = "candidate") -> CandidateSource:
@@ -37,4 +32,4 @@ def cheat(name: str) -> CandidateSource:
 def proofs(name: str, dtype: str = "float32") -> tuple[Proof, ...]:
     request = VerifyRequest(problem_source(name), CandidateSource(()), dtypes=(dtype,))
     problem = parse_problem(request.problem_source)
-    return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), Surroundings()))
+    return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), surroundings()))
