@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from github import Auth, GithubIntegration
 
-from service.github.errors import translate
+from service.github.errors import ConflictError, ForbiddenError, translate
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
@@ -134,7 +134,11 @@ class AppCredentials:
         if installation_id is None:
             installation_id = int(self._request("GET", f"/repos/{full_name}/installation")["id"])
         wanted = {"repositories": [full_name.partition("/")[2]], "permissions": PERMISSIONS[purpose]}
-        answer = self._request("POST", f"/app/installations/{installation_id}/access_tokens", wanted)
+        try:
+            answer = self._request("POST", f"/app/installations/{installation_id}/access_tokens", wanted)
+        except ConflictError as error:
+            # The owner has not accepted a permission, or the App is not installed on this repository.
+            raise ForbiddenError(f"no credentials for {full_name} ({purpose}): {error}", error.status) from error
         return _Held(installation_id, Auth.Token(answer["token"]), _unix_s(answer["expires_at"]))
 
     def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
@@ -21,7 +24,7 @@ from service.github import GitHubClients, RateLimits
 from service.localhub import Hub, HubServer
 from service.localhub.conversation import CommentEntry
 from service.localhub.hub_deliveries import Order
-from service.localhub.webhooks import HookAnswer
+from service.localhub.webhooks import HookAnswer, Transport
 from service.localhub.world import utc_now
 from service.settings import Settings
 from tests.service.io.samples import PROBLEM, REPOSITORY
@@ -40,6 +43,16 @@ FILES: dict[str, bytes] = {
 CREATE = f"/kernel create reglu\n\n```python\n{PROBLEM}```\n"
 
 
+def post_to(client: TestClient) -> Transport:
+    """Deliver webhooks to the application without a socket."""
+
+    def post(_url: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
+        answer = client.post("/webhook", content=body, headers=dict(headers))
+        return HookAnswer(answer.status_code, dict(answer.headers), answer.text)
+
+    return post
+
+
 @dataclass
 class Bench:
     """Everything that a conversation needs."""
@@ -53,10 +66,6 @@ class Bench:
     repository: str = REPOSITORY
     order: Order = "as_sent"
     twice: bool = False
-
-    def transport(self, _url: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
-        answer = self.client.post("/webhook", content=body, headers=dict(headers))
-        return HookAnswer(answer.status_code, dict(answer.headers), answer.text)
 
     def handle(self) -> int:
         """Deliver webhooks and handle them, until nothing is left."""
@@ -129,11 +138,14 @@ def analyze() -> Analyze:
 
 
 @pytest.fixture
-def clock(tmp_path: Path, analyze: Analyze) -> Iterator[list[float]]:
-    """The production in a folder of its own, with a clock that a test can put forward."""
+def clock(tmp_path: Path, analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The production in a folder of its own, and one clock for it, for GitHub and for credentials, to be put forward."""
     offset, table = [0.0], stages(analyze)
+    shifted = SimpleNamespace(time=lambda: time.time() + offset[0], monotonic=time.monotonic)
+    for module in ("github.Auth", "service.github.credentials", "service.github.session"):
+        monkeypatch.setattr(f"{module}.time", shifted)
     made = runtime.build(WorkerSettings(data_dir=tmp_path / "work", database_url=None, redis_url=None))
-    runtime.install(replace(made, clock=lambda: time.time() + offset[0], stages=lambda: table))
+    runtime.install(replace(made, clock=shifted.time, stages=lambda: table))
     yield offset
     close()
 
@@ -151,28 +163,34 @@ def hub(tmp_path: Path, app_keys: tuple[str, str], clock: list[float]) -> Hub:
     return hub
 
 
-@pytest.fixture
-def bench(hub: Hub, app_keys: tuple[str, str], clock: list[float], analyze: Analyze) -> Iterator[Bench]:
-    app_id = next(iter(hub.world.state.apps.values())).id
+@contextmanager
+def running(hub: Hub, clock: list[float], analyze: Analyze, **credentials: Any) -> Iterator[Bench]:
+    """The service on a hub, with credentials as its settings take them."""
     with HubServer(hub) as server:
         settings = Settings(
             webhook_secrets=(SecretStr(SECRET),),
-            app_id=app_id,
-            private_key=SecretStr(app_keys[0]),
             api_url=server.api_url,
             html_url=server.url,
             public_url="https://bot.example",
             publisher_threads=0,
             delivery_threads=0,
+            **credentials,
         )
         parts = make_parts(settings, GitHubClients(settings, RateLimits(runtime.current().clock)))
         parts = replace(parts, processor=replace(parts.processor, clock=runtime.current().clock))
         app = create_app(settings, parts)
         with TestClient(app) as client:
             made = Bench(hub, parts, app, client, clock, analyze)
-            hub.deliveries.transport = made.transport
+            hub.deliveries.transport = post_to(client)
             hub.deliver_all()
             yield made
+
+
+@pytest.fixture
+def bench(hub: Hub, app_keys: tuple[str, str], clock: list[float], analyze: Analyze) -> Iterator[Bench]:
+    app_id = next(iter(hub.world.state.apps.values())).id
+    with running(hub, clock, analyze, app_id=app_id, private_key=SecretStr(app_keys[0])) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

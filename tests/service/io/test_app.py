@@ -1,0 +1,170 @@
+"""The application as a whole: health, numbers, pages of real jobs, threads, and starting up."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from service import server
+from service.app import create_app
+from service.health import Health, checks
+from service.localhub import Hub, HubServer
+from service.logging_setup import hide_secrets
+from service.settings import ConfigurationError, Settings
+from tests.service.io.conftest import CREATE, SECRET, Bench, post_to
+from workers import inbox
+from workers.contracts import JobState
+from workers.embedded import drive
+
+
+def test_a_service_that_can_work_is_ready_and_names_what_it_needs(bench: Bench) -> None:
+    assert bench.client.get("/livez").status_code == 200
+    answer = bench.client.get("/readyz")
+    assert answer.status_code == 200
+    assert {name: check["ok"] for name, check in answer.json().items()} == {
+        "database": True,
+        "redis": True,
+        "github": True,
+        "threads": True,
+    }
+    assert answer.json()["github"]["detail"] == "signed in as smith[bot]"
+
+
+def test_credentials_that_do_not_work_are_named_with_the_cure(bench: Bench) -> None:
+    bench.hub.world.state.apps.clear()
+    answer = bench.client.get("/readyz")
+    assert answer.status_code == 503
+    assert "KERNELSMITH_APP_ID" in answer.json()["github"]["cure"]
+    assert bench.client.get("/livez").status_code == 200
+
+
+def test_the_check_of_github_is_asked_once_a_minute(bench: Bench) -> None:
+    for _ in range(5):
+        bench.client.get("/readyz")
+    assert sum(request.operation == "get_app" for request in bench.hub.requests) <= 2
+
+
+def test_a_check_that_breaks_is_an_answer_too() -> None:
+    def broken() -> tuple[tuple[str, bool, str], ...]:
+        raise OSError("no socket")
+
+    found = checks(Health(broken, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
+    assert [(check.name, check.ok) for check in found] == [("database", False), ("github", True), ("threads", False)]
+
+
+def test_numbers_are_there_for_whoever_watches(bench: Bench) -> None:
+    number = bench.issue()
+    bench.say(number, CREATE)
+    bench.settle()
+    text = bench.client.get("/metrics").text
+    for expected in (
+        r'kernelsmith_rows\{state="waiting",table="jobs"\} 1\.0',
+        r'kernelsmith_updates_total\{kind="CommitUpdate",outcome="published"\} [1-9]',
+        r'kernelsmith_deliveries_total\{event="issue_comment",outcome="handled"\} [1-9]',
+        r'kernelsmith_webhooks_total\{status="202"\} [1-9]',
+        r'kernelsmith_github_rate_limit_remaining\{credentials="installation \d+"\} \d',
+    ):
+        assert re.search(expected, text), expected
+    assert SECRET not in text
+
+
+def test_the_pages_show_the_jobs_that_there_are(bench: Bench) -> None:
+    bench.say(bench.issue(), CREATE)
+    bench.settle()
+    job = bench.job()
+    assert f'href="/jobs/{job.job_id}"' in bench.client.get("/").text
+    page = bench.client.get(f"/jobs/{job.job_id}")
+    assert page.status_code == 200
+    assert f"/pull/{job.pull_number}" in page.text
+    assert bench.client.get("/jobs/none").status_code == 404
+
+
+def test_an_artifact_of_a_job_can_be_fetched(bench: Bench) -> None:
+    bench.say(bench.issue(), f"{CREATE.splitlines()[0]} --auto\n" + "\n".join(CREATE.splitlines()[1:]))
+    bench.settle()
+    job = bench.job()
+    assert job.state is JobState.done
+    answer = bench.client.get(f"/jobs/{job.job_id}/artifacts/speed.png")
+    assert answer.headers["content-type"] == "image/png"
+
+
+def test_images_can_be_seen_by_commit_where_the_comment_links_them(bench: Bench) -> None:
+    bench.say(bench.issue(), f"{CREATE.splitlines()[0]} --auto\n" + "\n".join(CREATE.splitlines()[1:]))
+    bench.settle()
+    job = bench.job()
+    sha = bench.hub.head(bench.repository, "kernelsmith-assets")
+    last = bench.comments(job.pull_number or 0)[-1].body
+    assert f"{bench.parts.settings.html_url}/{bench.repository}/raw/{sha}/{job.job_id}/speed.png" in last
+    assert bench.hub.read_file(bench.repository, sha or "", f"{job.job_id}/speed.png") is not None
+
+
+def test_nothing_is_documented_or_served_that_was_not_meant(bench: Bench) -> None:
+    for path in ("/docs", "/openapi.json", "/redoc", "/static/../settings.py", "/static/style.css/../../job.html"):
+        assert bench.client.get(path).status_code == 404
+
+
+def test_the_threads_carry_a_command_to_its_comment_and_stop_cleanly(
+    hub: Hub, app_keys: tuple[str, str], clock: list[float]
+) -> None:
+    assert clock == [0.0]
+    app_id = next(iter(hub.world.state.apps.values())).id
+    with HubServer(hub) as hub_server:
+        settings = Settings(
+            webhook_secrets=(SecretStr(SECRET),),
+            app_id=app_id,
+            private_key=SecretStr(app_keys[0]),
+            api_url=hub_server.api_url,
+            html_url=hub_server.url,
+            poll_s=0.1,
+        )
+        app = create_app(settings)
+        with TestClient(app) as client:
+            number = hub.open_issue("octo/kernels", "maintainer", "Wanted", CREATE).number
+            hub.deliveries.transport = post_to(client)
+            hub.deliver_all()
+            until(lambda: len(hub.conversation("octo/kernels", number)) > 1)
+            drive()
+            until(lambda: bool(hub.pull_numbers("octo/kernels")))
+            assert client.get("/readyz").json()["threads"] == {"ok": True, "detail": "all run"}
+    assert inbox.counts()["jobs"] != {}
+
+
+def until(condition: object, timeout_s: float = 20.0) -> None:
+    assert callable(condition)
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end_s, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def test_without_a_secret_the_service_does_not_start() -> None:
+    with pytest.raises(ConfigurationError, match="KERNELSMITH_WEBHOOK_SECRETS"):
+        create_app(Settings(token=SecretStr("t"), webhook_secrets=()))
+
+
+def test_a_start_that_cannot_be_says_why_and_leaves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KERNELSMITH_WEBHOOK_SECRETS", raising=False)
+    monkeypatch.setenv("KERNELSMITH_TOKEN", "a-token")
+    assert server.main() == 2
+    assert "KERNELSMITH_WEBHOOK_SECRETS" in capsys.readouterr().err
+
+
+def test_no_log_line_holds_a_secret() -> None:
+    event = {
+        "event": "x",
+        "token": "abc",
+        "webhook_secret": "abc",
+        "url": "https://me:abc@github.example/o/r?token=abc&x=1",
+        "error": f"ghp_{'a1' * 18} and eyJhbGciOi.eyJpc3Mi.c2lnbmF0dXJl and github_pat_{'b' * 30}",
+    }
+    shown = json.dumps(dict(hide_secrets(None, "info", event)))
+    for secret in ("abc", "ghp_", "eyJ", "github_pat_"):
+        assert secret not in shown
+    assert "github.example" in shown
