@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 import structlog
 from pydantic import SecretStr
@@ -46,9 +48,10 @@ class Command:
 class Supervisor:
     """Keeps processes running: one that ends is started again, after a pause that grows while it keeps ending."""
 
-    def __init__(self, commands: tuple[Command, ...], environment: dict[str, str]) -> None:
+    def __init__(self, commands: tuple[Command, ...], environment: dict[str, str], logs: Path | None = None) -> None:
         self._commands = commands
         self._environment = environment
+        self._logs = logs
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.pids: dict[str, int] = {}
@@ -70,7 +73,7 @@ class Supervisor:
         pause_s = FIRST_PAUSE_S
         while not self._stop.is_set():
             started = time.monotonic()
-            with subprocess.Popen(mortal(command.arguments), env=self._environment, stdin=subprocess.DEVNULL) as child:
+            with self._output(command) as output, self._started(command, output) as child:
                 self.pids[command.name] = child.pid
                 self._watch(child)
             if self._stop.is_set():
@@ -78,6 +81,17 @@ class Supervisor:
             pause_s = FIRST_PAUSE_S if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
             log.error("process_ended", process=command.name, exit_code=child.returncode, starts_again_in_s=pause_s)
             self._stop.wait(pause_s)
+
+    def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            mortal(command.arguments), env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+
+    def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+        if self._logs is None:
+            return contextlib.nullcontext()
+        self._logs.mkdir(parents=True, exist_ok=True)
+        return (self._logs / f"{command.name}.log").open("ab")
 
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
         while child.poll() is None:
@@ -91,16 +105,25 @@ class Supervisor:
 
 
 @contextmanager
-def serve_workers(settings: Settings, app: str = "workers.celery_app") -> Iterator[Supervisor]:
-    """Run Redis where none is configured, the workers and the clock, and have this process send them its messages."""
+def serve_workers(
+    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app"
+) -> Iterator[Supervisor]:
+    """Run Redis where none is configured, the workers and the clock, and have this process send them its messages.
+
+    What they print goes to a file for each of them in ``logs``, by default where this process prints.
+
+    Raises:
+        DataFolderInUseError: another process serves the same data folder.
+        BrokerDownError: Redis does not answer.
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_sole_owner(settings))
         if settings.redis_url is None:
-            settings = stack.enter_context(_embedded_redis(settings))
+            settings = stack.enter_context(_embedded_redis(settings, logs))
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        yield stack.enter_context(_supervised(commands(settings, app), child_environment(settings)))
+        yield stack.enter_context(_supervised(Supervisor(commands(settings, app), child_environment(settings), logs)))
 
 
 @contextmanager
@@ -116,16 +139,15 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def _embedded_redis(settings: Settings) -> Iterator[Settings]:
+def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
     command = Command("redis", redis_command(socket, settings.data_dir))
-    with _supervised((command,), whole_environment()):
+    with _supervised(Supervisor((command,), whole_environment(), logs)):
         yield settings.model_copy(update={"redis_url": SecretStr(f"redis+socket://{socket}")})
 
 
 @contextmanager
-def _supervised(commands: tuple[Command, ...], environment: dict[str, str]) -> Iterator[Supervisor]:
-    supervisor = Supervisor(commands, environment)
+def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
     supervisor.start()
     try:
         yield supervisor
@@ -138,7 +160,7 @@ def commands(settings: Settings, app: str = "workers.celery_app") -> tuple[Comma
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
-    celery = (sys.executable, "-m", "celery", "-A", app)
+    celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
     return (
         Command("stages", (*celery, "worker", *stages, *quiet)),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,18 @@ from sqlalchemy import update
 
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
-from workers import embedded, inbox
-from workers.contracts import CheckpointUpdate, CommitPurpose, CommitUpdate, JobState, StageState, StatusUpdate
+from workers import embedded, inbox, outbox
+from workers.contracts import (
+    CheckpointUpdate,
+    ClaimedUpdate,
+    CommitPurpose,
+    CommitUpdate,
+    Effect,
+    JobState,
+    ReadyUpdate,
+    StageState,
+    StatusUpdate,
+)
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
 from workers.reconcile import reconcile
@@ -197,3 +208,33 @@ def test_messages_out_of_order_do_nothing_too_early(world: World) -> None:
     assert advance(world.runtime, job_id) is False
     embedded.drive()
     assert_done_once(world, job_id)
+
+
+def test_many_workers_and_publishers_at_once_do_everything_once(world: World) -> None:
+    ids = [inbox.submit(request(f"comment/{number}", auto=True)).job_id for number in range(4)]
+    published: list[ClaimedUpdate] = []
+
+    def work() -> None:
+        while not all(world.job(job_id).state is JobState.done for job_id in ids):
+            if not embedded.step():
+                time.sleep(0.01)
+
+    def publish(worker: str) -> None:
+        while not all(world.job(job_id).state is JobState.done for job_id in ids):
+            claimed = outbox.claim(worker, 30)
+            if claimed is not None:
+                assert outbox.complete(claimed.update_id, worker, Effect())
+                published.append(claimed)
+
+    with ThreadPoolExecutor(6) as pool:
+        futures = [pool.submit(work) for _ in range(4)] + [pool.submit(publish, f"p{n}") for n in range(2)]
+        for future in futures:
+            future.result(timeout=120)
+    published += world.publish()
+    for job_id in ids:
+        own = [u for u in published if u.job.job_id == job_id]
+        assert [u.sequence for u in own] == list(range(1, len(own) + 1))
+        told = [type(u.update) for u in own if not isinstance(u.update, StatusUpdate)]
+        assert told == [CommitUpdate, CommitUpdate, CheckpointUpdate] * 3 + [ReadyUpdate]
+        assert [s.attempt for s in world.job(job_id).stages] == [1, 1, 1]
+    assert inbox.counts()["gpu_requests"] == {"done": 24}
