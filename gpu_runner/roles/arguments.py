@@ -66,6 +66,24 @@ class Arguments:
         held = [*self.raw.values(), *self.raw_upstream]
         return any(tensor.untyped_storage().data_ptr() == raw.untyped_storage().data_ptr() for raw in held)
 
+    def rolled(self, rows: int) -> Arguments:
+        """Give the same arguments with every input moved on by ``rows`` along its first dimension: fresh content, same values."""
+        moved: dict[int, torch.Tensor] = {}
+
+        def roll(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            fresh = value.detach().clone() if value.dim() == 0 else torch.roll(value.detach(), rows, 0)
+            return moved.setdefault(id(value), fresh.requires_grad_(value.requires_grad))
+
+        return Arguments(
+            positional=[roll(value) for value in self.positional],
+            named={name: roll(value) for name, value in self.named.items()},
+            parameters={name: roll(value) for name, value in self.parameters.items()},
+            leaves={name: roll(value) for name, value in self.leaves.items()},
+            upstream=self.upstream,
+        )
+
     def tensors(self) -> list[torch.Tensor]:
         """Give every tensor argument."""
         held = [*self.positional, *self.named.values(), *self.parameters.values()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpu_runner.contracts.verify import Verdict, VerifyRequest
     from gpu_runner.context import RunContext
+    from gpu_runner.contracts.verify import Verdict, VerifyRequest
 
 
 def run(request: VerifyRequest, context: RunContext) -> Verdict:

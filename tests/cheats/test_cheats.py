@@ -8,7 +8,7 @@ from gpu_runner.contracts import Status
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import screen
 from tests.cheats.table import CHEATS
-from tests.cheats.trial import HERE, surroundings, cheat, proofs
+from tests.cheats.trial import HERE, cheat, proofs, surroundings
 
 
 def test_every_cheat_has_a_file_and_every_file_is_a_cheat() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import Status, VerifyRequest
-from tests.cheats.trial import HERE, surroundings, source
+from tests.cheats.trial import HERE, source, surroundings
 from tests.problems import problem_source
 
 HONEST = sorted(path.stem for path in (HERE / "honest").glob("*.py"))
