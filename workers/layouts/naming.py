@@ -5,8 +5,10 @@ from __future__ import annotations
 import keyword
 import re
 
-from gpu_runner.contracts import Problem
+from gpu_runner.contracts import KernelNames, Problem
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.layouts.dimensions import TAKEN
+from workers.layouts.reference import defined_beside
 
 MAX_NAME_LENGTH = 60
 
@@ -40,6 +42,18 @@ SPELLINGS = {
 # A word may end in one of these: `reglu` is ReGLU, `prelu` is PReLU.
 ENDINGS = (("glu", "GLU"), ("relu", "ReLU"), ("mlp", "MLP"))
 
+# What the generated files define or import themselves.
+WRITTEN = TAKEN | {
+    "assert_matches",
+    "assert_verbose_allclose",
+    "infer_device",
+    "make_inputs",
+    "needs_bfloat16",
+    "supports_bfloat16",
+    "tl",
+    "triton",
+}
+
 AMBIGUOUS = frozenset({"l", "O", "I"})
 RESERVED = frozenset({"configure", "functional", "kernels", "ops", "test", "tests", "transformers", "utils"})
 
@@ -69,17 +83,33 @@ def check_name(name: str) -> None:
         raise _refused(name, "is reserved for a module of the library itself", "Choose another name.")
 
 
-def check_inputs(problem: Problem) -> None:
-    """Refuse inputs and scalars whose names linters refuse everywhere: the kernel would never pass a style check.
+def check_symbols(names: KernelNames) -> None:
+    """Refuse names of a library's form that cannot stand together in its files.
 
     Raises:
-        UserFacingError: one is named `l`, `O` or `I`.
+        UserFacingError: two are the same, or one is a word of Python or of the test file itself.
+    """
+    symbols = [name for name in (names.function, names.module, names.functional) if name is not None]
+    for symbol in symbols:
+        if keyword.iskeyword(symbol) or symbol in WRITTEN or symbols.count(symbol) > 1:
+            raise _refused(symbol, "cannot be the name of a function or class here", "Set another one in NAMES.")
+
+
+def check_problem(problem: Problem) -> None:
+    """Refuse a problem whose own names cannot stand in a test file, or never pass a style check.
+
+    Raises:
+        UserFacingError: a parameter is named `l`, `O` or `I`, or a helper is named like something of the test file.
     """
     for name in problem.parameters:
         if name in AMBIGUOUS:
             message = f"`reference` has a parameter `{name}`, which style checks refuse as too like a digit (E741)"
             cure = f"Give `{name}` another name in the problem, such as `x`."
             raise UserFacingError(Failure(FailureCode.problem, message, cure))
+    for name in defined_beside(problem):
+        if name in WRITTEN or name.startswith(("test_", "Test", "pytest_")):
+            message = f"the problem defines `{name}`, a name that the test file needs itself"
+            raise UserFacingError(Failure(FailureCode.problem, message, f"Rename `{name}` in the problem."))
 
 
 def snake_case(name: str) -> str:

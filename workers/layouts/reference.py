@@ -34,6 +34,12 @@ def reference_of(problem: Problem) -> Reference:
     return Reference(tuple(dict.fromkeys((*future, *imports))), _joined(definitions, parts))
 
 
+def defined_beside(problem: Problem) -> tuple[str, ...]:
+    """Give the names that the reference's own code defines beside ``reference``."""
+    names = {name for node in _needed(ast.parse(problem.source)) for name in _bound(node)}
+    return tuple(sorted(names - {"reference"}))
+
+
 def _needed(tree: ast.Module) -> list[Definition]:
     definitions = [node for node in tree.body if isinstance(node, Definition) and not _bound(node) & TABLES]
     wanted, last = {"reference"}, -1

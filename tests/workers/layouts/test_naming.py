@@ -1,9 +1,9 @@
 import pytest
 
-from gpu_runner.contracts import parse_problem
+from gpu_runner.contracts import KernelNames, parse_problem
 from tests.workers.layouts.designs import REGLU_PROBLEM
 from workers.contracts import FailureCode, UserFacingError
-from workers.layouts.naming import camel_case, check_inputs, check_name
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,21 @@ def test_the_cure_for_another_spelling_is_the_snake_case_name() -> None:
 def test_an_input_that_every_linter_refuses_is_refused_at_once() -> None:
     problem = parse_problem(REGLU_PROBLEM.replace("a: torch", "l: torch").replace("(a)", "(l)").replace('"a"', '"l"'))
     with pytest.raises(UserFacingError) as caught:
-        check_inputs(problem)
+        check_problem(problem)
     assert caught.value.failure.code is FailureCode.problem
+
+
+@pytest.mark.parametrize("helper", ["make_inputs", "device", "test_helper", "assert_matches"])
+def test_a_helper_that_the_test_file_would_overwrite_is_refused(helper: str) -> None:
+    source = REGLU_PROBLEM.replace("F.relu(a)", f"{helper}(a)") + f"\n\ndef {helper}(x):\n    return x\n"
+    with pytest.raises(UserFacingError) as caught:
+        check_problem(parse_problem(source))
+    assert caught.value.failure.code is FailureCode.problem
+    assert f"`{helper}`" in caught.value.failure.message
+
+
+@pytest.mark.parametrize("names", [("A", "A", "b"), ("A", "class", "b"), ("A", "B", "reference"), ("A", "B", "torch")])
+def test_names_that_cannot_stand_together_are_refused(names: tuple[str, str, str]) -> None:
+    with pytest.raises(UserFacingError) as caught:
+        check_symbols(KernelNames(*names))
+    assert caught.value.failure.code is FailureCode.name

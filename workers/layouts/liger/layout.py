@@ -15,7 +15,7 @@ from workers.layouts.liger.script_file import script_source
 from workers.layouts.liger.script_parts import PROVIDERS
 from workers.layouts.liger.suite_file import suite_source
 from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
-from workers.layouts.naming import camel_case, check_inputs, check_name
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
 from workers.layouts.ruff import ruff_check
@@ -51,13 +51,14 @@ class LigerLayout:
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """Give the complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
-        check_inputs(problem)
+        check_problem(problem)
         written = camel_case(name)
         names = KernelNames(
             problem.names.function or f"Liger{written}Function",
             problem.names.module or f"Liger{written}",
             problem.names.functional or f"liger_{name}",
         )
+        check_symbols(names)
         self._refuse_existing(name, names, tree)
         return names
 

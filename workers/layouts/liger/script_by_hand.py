@@ -82,7 +82,7 @@ def _step(design: Design, outputs: Outputs, backward: bool) -> str:
             "",
             "def full():",
             "    outputs = layer(*inputs)",
-            f"    torch.autograd.backward({picked}, grads)",
+            f"    torch.autograd.backward({picked}, grads, retain_graph=True)",
             "",
             "return full, resets",
         ]

@@ -7,7 +7,7 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
 from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.naming import camel_case, check_inputs, check_name
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.plain.files import kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
@@ -40,7 +40,7 @@ class PlainLayout:
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
         """Give the complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
-        check_inputs(problem)
+        check_problem(problem)
         home, there = home_of(tree), self.existing(tree)
         if name in there:
             raise existing_failure(name, there[name])
@@ -48,11 +48,13 @@ class PlainLayout:
             if tree.exists(path):
                 raise existing_failure(name, path)
         written = camel_case(name)
-        return KernelNames(
+        names = KernelNames(
             problem.names.function or f"{written}Function",
             problem.names.module or written,
             problem.names.functional or name,
         )
+        check_symbols(names)
+        return names
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
         """Give the style in which an author shall write the kernel's module."""
