@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import threading
 from pathlib import Path
 
@@ -24,13 +25,11 @@ def main(arguments: list[str] | None = None) -> None:
     with HubServer(hub, port=given.port, deliver=True) as server:
         print(f"localhub: pages on {server.url}, PyGithub's base_url is {server.api_url}")
         stop = threading.Event()
-        try:
-            while not stop.wait(_SAVE_EVERY_S):
-                hub.save()
-        except KeyboardInterrupt:
-            pass
-        finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        while not stop.wait(_SAVE_EVERY_S):
             hub.save()
+    hub.save()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from service.localhub.state import Delivery
 from service.localhub.webhooks import Transport
 from service.localhub.world import World
 
-_ROUNDS = 10_000
+_ROUNDS = 500
 _IDLE_S = 0.02
 
 Order = Literal["as_sent", "reversed", "shuffled"]

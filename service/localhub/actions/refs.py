@@ -22,7 +22,10 @@ def create_ref(world: World, repository: Repository, actor: Actor, name: object,
     git = world.git(repository)
     if not isinstance(name, str) or not name.startswith("refs/") or name.count("/") < 2 or not is_safe_ref(name):
         raise unprocessable("Reference name must start with 'refs/' and contain at least two slashes.")
-    if not isinstance(sha, str) or git.kind(sha) is None:
+    if name.startswith("refs/pull/"):
+        raise unprocessable("Reference name is reserved.")
+    kind = git.kind(sha) if isinstance(sha, str) else None
+    if not isinstance(sha, str) or kind is None or (kind != "commit" and name.startswith("refs/heads/")):
         raise unprocessable("Object does not exist")
     if not git.update_ref(name, sha, ZERO):
         raise unprocessable("Reference already exists")

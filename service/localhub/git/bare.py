@@ -16,6 +16,12 @@ _SHORT_SHA = re.compile(r"^[0-9a-f]{7,40}$")
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/$|^/|\.lock(/|$)|(^|/)\.|\.$|^-")
 ZERO = "0" * 40
 _COMMAND_TIMEOUT_S = 120
+_CONFIGURATION = (
+    ("http", "receivepack", "true"),
+    ("uploadpack", "allowAnySHA1InWant", "true"),
+    ("gc", "auto", "0"),
+    ("receive", "hideRefs", "refs/pull"),  # The head of a pull request moves with its branch and by nothing else.
+)
 
 
 class GitError(Exception):
@@ -44,7 +50,7 @@ class BareRepository:
         self.path.mkdir(parents=True, exist_ok=True)
         self.run("init", "--bare", "--quiet", f"--initial-branch={default_branch}", ".")
         with (self.path / "config").open("a") as config:
-            config.write("[http]\n\treceivepack = true\n[uploadpack]\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n")
+            config.write("".join(f"[{section}]\n\t{key} = {value}\n" for section, key, value in _CONFIGURATION))
 
     def run(
         self, *arguments: str, data: bytes = b"", index: str | None = None, accept: tuple[int, ...] = (0,)

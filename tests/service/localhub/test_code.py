@@ -57,7 +57,9 @@ def test_a_ref_that_exists_is_not_made_again(place: Place) -> None:
     assert (refused.value.status, refused.value.data["message"]) == (422, "Reference already exists")
 
 
-@pytest.mark.parametrize("name", ["main", "refs/heads/a..b", "refs/heads/-x y", "refs/heads/../x", "refs/x"])
+@pytest.mark.parametrize(
+    "name", ["main", "refs/heads/a..b", "refs/heads/-x y", "refs/heads/../x", "refs/x", "refs/pull/1/head"]
+)
 def test_a_name_that_is_no_ref_is_refused(place: Place, name: str) -> None:
     repo = place.repo()
     with pytest.raises(GithubException) as refused:

@@ -108,3 +108,13 @@ def test_the_patch_of_a_pull_request_applies(place: Place, tmp_path: Path) -> No
     assert (tmp_path / "copy" / "data/rows.csv").read_bytes() == changes["data/rows.csv"]
     assert (tmp_path / "copy" / "plot.png").read_bytes() == changes["plot.png"]
     assert not (tmp_path / "copy" / "README.md").exists()
+
+
+def test_nobody_pushes_over_the_head_of_a_pull_request(place: Place, tmp_path: Path) -> None:
+    sha = place.hub.push("acme/lib", "work", "alice", {"x.py": "x = 1\n"})
+    number = place.hub.open_pull("acme/lib", "alice", "work", "Work").number
+    git(tmp_path, "clone", url(place, place.hub.add_token("alice")), "copy")
+    commit_something(tmp_path / "copy", "evil.py")
+    assert git(tmp_path / "copy", "push", "--force", "origin", f"HEAD:refs/pull/{number}/head").returncode != 0
+    assert place.repo().get_git_ref(f"pull/{number}/head").object.sha == sha
+    assert git(tmp_path / "copy", "fetch", "origin", f"refs/pull/{number}/head").returncode == 0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import requests
@@ -70,3 +74,17 @@ def test_what_breaks_in_the_hub_is_kept_for_the_test_to_see(place: Place) -> Non
     assert requests.get(place.server.api_url + "/repos/acme/lib2", timeout=10).status_code == 500
     assert "AttributeError" in place.hub.errors[0]
     place.hub.world.errors.clear()
+
+
+def test_the_command_serves_until_it_is_told_to_stop_and_saves(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "service.localhub", "--data", str(tmp_path / "hub"), "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as run:
+        assert run.stdout is not None
+        url = re.search(r"http://127\.0\.0\.1:\d+", run.stdout.readline())
+        assert url is not None
+        assert requests.get(f"{url[0]}/api/v3/meta", timeout=10).status_code == 200
+        run.terminate()
+        assert run.wait(timeout=20) == 0
+    assert (tmp_path / "hub" / "state.json").exists()

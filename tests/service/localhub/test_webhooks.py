@@ -242,3 +242,15 @@ def test_a_receiver_that_is_not_there_is_logged(tmp_path) -> None:
     hub.add_hook("acme/lib", "http://127.0.0.1:9/", "secret")
     hub.open_issue("acme/lib", "acme", "Wanted", "")
     assert hub.deliver_next().status_code == 0
+
+
+def test_a_bot_that_answers_itself_forever_is_found(hub: Hub) -> None:
+    hub.open_issue("acme/lib", "alice", "Wanted", "")
+
+    def answer(_url: str, _headers: Mapping[str, str], _body: bytes) -> HookAnswer:
+        hub.comment("acme/lib", 1, "smith[bot]", "I heard that")
+        return HookAnswer(202, {}, "")
+
+    hub.deliveries.transport = answer
+    with pytest.raises(RuntimeError, match="answering itself"):
+        hub.deliver_all()
