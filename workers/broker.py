@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from workers.errors import WorkersError
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -24,7 +25,7 @@ CONNECT_TIMEOUT_S = 5.0
 MAX_SOCKET_PATH = 100  # Linux takes 107 bytes, macOS 103
 
 
-class BrokerDownError(Exception):
+class BrokerDownError(WorkersError):
     """Redis does not answer."""
 
 

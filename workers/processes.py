@@ -19,6 +19,7 @@ from pydantic import SecretStr
 
 from workers import runtime as runtimes
 from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, gpu_queue, redis_command, socket_path, wait_until_up
+from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
 from workers.settings import Settings, whole_environment
@@ -33,7 +34,7 @@ FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
 
 
-class DataFolderInUseError(Exception):
+class DataFolderInUseError(WorkersError):
     """Another process serves the same data folder."""
 
 

@@ -66,6 +66,10 @@ def _run(runtime: Runtime, lease: Lease, stage: StageName, context: RunContext) 
             return
         except LeaseLost:
             kept = False
+        except (KeyboardInterrupt, SystemExit):
+            # The process is told to end; nobody needs to wait for its lease to run out.
+            settle.leave(runtime, lease)
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary of a task: whatever broke is counted and tried again
             kept = settle.give_back(runtime, lease, error)
     if not kept:

@@ -92,6 +92,14 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
     return True
 
 
+def leave(runtime: Runtime, lease: Lease) -> None:
+    """Give the lease back in the middle of a run, which is nobody's fault."""
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is not None:
+            attempts.release(found[1])
+
+
 def internal_failure(stage: str, tries: int, reference: str) -> Failure:
     """Give the failure for an error of our own; the details are in the log under the reference, not on GitHub."""
     return Failure(

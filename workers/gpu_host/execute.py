@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.errors import WorkersError
 from workers.gpu_host.scratch import LOCK, scratch_folder
 from workers.mortal import mortal
 from workers.settings import inherited
@@ -29,7 +30,7 @@ RESERVED = frozenset({"", ".", "..", "request.json", "result", "log", LOCK})
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES")
 
 
-class AbandonedError(Exception):
+class AbandonedError(WorkersError):
     """The lease was lost while the request ran; its result must not be kept."""
 
 

@@ -83,6 +83,11 @@ def _run(runtime: Runtime, lease: GpuLease) -> GpuResult | None:
             return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost)
         except AbandonedError:
             return None
+        except (KeyboardInterrupt, SystemExit):
+            # The process is told to end; nobody needs to wait for its lease to run out.
+            with runtime.database.write() as session:
+                gpu_work.leave(session, lease.request.request_id, lease.token)
+            raise
 
 
 def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import fsspec
 
+from workers.errors import WorkersError
+
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class BlobError(Exception):
+class BlobError(WorkersError):
     """Content is missing, or is not what its digest says."""
 
 

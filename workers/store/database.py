@@ -10,12 +10,19 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.orm import Session
+
+from workers.errors import WorkersError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_MS = 30_000
 MIGRATION_LOCK = 0x6B65726E  # an arbitrary number that all processes agree on
+
+
+class SchemaError(WorkersError):
+    """The database was made by a newer program."""
 
 
 class Database:
@@ -71,13 +78,21 @@ class Database:
 
 
 def upgrade(connection: Connection) -> None:
-    """Run the migrations that are missing, in the connection's own transaction."""
+    """Run the migrations that are missing, in the connection's own transaction.
+
+    Raises:
+        SchemaError: the database was made by a newer program.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        cure = "run the version of the program that made it, or a newer one"
+        raise SchemaError(f"the database's schema is not known to this program ({error}); {cure}") from error
 
 
 def _engine(url: str) -> Engine:

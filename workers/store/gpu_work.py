@@ -94,6 +94,16 @@ def renew(session: Session, request_id: str, token: str, now: float, lease_s: fl
     return done == 1
 
 
+def leave(session: Session, request_id: str, token: str) -> None:
+    """Give a lease back unanswered, which counts as no try."""
+    swapped(
+        session,
+        update(GpuWork)
+        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
+        .values(state="pending", tries=GpuWork.tries - 1, lease_token=None, lease_until=None),
+    )
+
+
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
     """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
     job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))

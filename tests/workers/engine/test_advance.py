@@ -311,6 +311,22 @@ def test_stage_that_kills_its_worker_three_times_fails_the_job(world: World, cap
     assert job.failure.code is FailureCode.internal
 
 
+def test_interrupted_run_can_be_taken_up_at_once(world: World) -> None:
+    interrupted: list[bool] = []
+
+    def run(context: StageContext) -> StageResult:
+        if not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return StageResult()
+
+    job_id = script(world, run)
+    with pytest.raises(KeyboardInterrupt):
+        embedded.drive()
+    embedded.drive()
+    assert world.job(job_id).state is JobState.waiting
+
+
 def test_retry_goes_on_from_the_failed_stage(world: World) -> None:
     broken = [True]
 

@@ -179,6 +179,18 @@ def test_request_of_lost_hosts_is_taken_again_and_in_the_end_answered_with_an_er
     assert world.job(inbox.find_jobs("acme/kernels")[0].job_id).state is JobState.waiting
 
 
+def test_interrupted_host_gives_its_request_back_at_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = ask(world, tmp_path)
+    embedded.step()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("workers.gpu_host.execute.time.monotonic", _interrupt)
+        embedded.step()
+    embedded.drive()
+    assert results[0].error is None
+
+
 def test_late_answer_of_a_host_that_lost_its_lease_is_dropped(world: World, tmp_path: Path) -> None:
     ask(world, tmp_path)
     embedded.step()
@@ -224,6 +236,10 @@ def test_folders_of_killed_supervisors_are_removed_and_those_in_use_are_not(tmp_
 )
 def test_architecture_is_read_from_what_nvidia_smi_prints(printed: str, architecture: str) -> None:
     assert parse_capability(printed) == architecture
+
+
+def _interrupt() -> float:
+    raise KeyboardInterrupt
 
 
 def _wait_for_pid(path: Path) -> int:

@@ -8,11 +8,11 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
 from tests.workers.store.servers import Postgres
 from workers.settings import Settings
-from workers.store.database import MIGRATIONS, Database
+from workers.store.database import MIGRATIONS, Database, SchemaError
 from workers.store.models import Base
 
 
@@ -64,6 +64,18 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
     for database in databases:
         database.dispose()
     assert errors == []
+
+
+def test_database_of_a_newer_program_is_refused_with_the_cure(empty_url: str) -> None:
+    database = Database(empty_url)
+    database.migrate()
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    database.dispose()
+    older = Database(empty_url)
+    with pytest.raises(SchemaError, match="9999.*newer one"):
+        older.migrate()
+    older.dispose()
 
 
 def test_sqlite_keeps_a_write_ahead_log_that_outlives_a_power_cut(tmp_path: Path) -> None:
