@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -206,7 +207,7 @@ class BareRepository:
 def git_environment(home: Path) -> dict[str, str]:
     """An environment in which git knows nothing of this machine's users and cannot ask anybody anything."""
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": os.pathsep.join((str(Path(shutil.which("git") or "/usr/bin/git").parent), os.defpath)),
         "HOME": str(home),
         "LANG": "C",
         "LC_ALL": "C",

@@ -2,7 +2,7 @@
 
 from service.localhub.payloads.apps import app, delivery, hook_config, installation, short_installation
 from service.localhub.payloads.checks import annotation, check_run
-from service.localhub.payloads.code import branch, changed_file, commit, contents, git_commit, git_ref, git_tree
+from service.localhub.payloads.git_objects import branch, changed_file, commit, contents, git_commit, git_ref, git_tree
 from service.localhub.payloads.issues import comment, event, issue, label, reaction
 from service.localhub.payloads.people import iso, node_id, permission, short_repository, user
 from service.localhub.payloads.pulls import pull, review, review_comment
