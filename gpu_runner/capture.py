@@ -21,10 +21,24 @@ def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
         problem = parse_problem(request.problem_source)
         if problem.form == "reference":
             return _capture(problem, context)
-        source = kernelbench.rewritten(problem, context)
-        return dataclasses.replace(_capture(parse_problem(source), context), problem_source=source)
+        return _capture_model(problem, context)
     except ProblemError as error:
         return CaptureResult(None, error.message, error.line, error.cure)
+
+
+def _capture_model(problem: Problem, context: RunContext) -> CaptureResult:
+    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
+    try:
+        takes = kernelbench.described(problem, context)
+    except ChildFailed as failure:
+        raise blamed(failure) from failure
+    source = kernelbench.rewritten(problem, takes, named_sizes=True)
+    try:
+        result = _capture(parse_problem(source), context)
+    except ProblemError:
+        source = kernelbench.rewritten(problem, takes, named_sizes=False)
+        result = _capture(parse_problem(source), context)
+    return dataclasses.replace(result, problem_source=source)
 
 
 def _capture(problem: Problem, context: RunContext) -> CaptureResult:

@@ -1,10 +1,136 @@
-"""The KernelBench form of a problem, rewritten in the reference form."""
+"""The KernelBench form of a problem, rewritten in the reference form: the model's parameters become inputs.
+
+The model is built once beside the reference, and called with the parameters that the reference was given in place of its own.
+"""
 
 from __future__ import annotations
 
+import keyword
+import re
+from dataclasses import dataclass
+from typing import Any
+
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Problem, ProblemError
+from gpu_runner.session import Session
+
+_FLOATING = ("float32", "bfloat16", "float16", "float64")
+_WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
 
 
-def rewritten(problem: Problem, context: RunContext) -> str:
-    raise ProblemError("x")
+@dataclass(frozen=True)
+class Described:
+    """A tensor, or with ``value`` a number, that the reference takes; ``path`` is its name within the model."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    dtype: str = "float32"
+    grad: bool = False
+    path: str | None = None
+    low: int | None = None
+    high: int | None = None
+    value: float | int | bool | str | None = None
+
+
+def described(problem: Problem, context: RunContext) -> tuple[Described, ...]:
+    """Build the model in a sandbox and give what it takes.
+
+    Raises:
+        ProblemError: it cannot be rewritten soundly. ChildFailed: it does not run.
+    """
+    with Session(
+        "kernelbench", context.limits, context.require, gpu=False, files={"problem.py": problem.source}
+    ) as session:
+        context.isolation.append(session.isolation)
+        answer = session.call("describe", {}).meta
+    if answer.get("hidden"):
+        name = str(answer["hidden"][0])[:100]
+        raise ProblemError(
+            f"the model holds the tensor `{name}`, which is neither a parameter nor a buffer",
+            cure="Register it with register_buffer or as an nn.Parameter.",
+        )
+    try:
+        return _read(answer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProblemError(f"what the model takes cannot be read: {error}") from error
+
+
+def rewritten(problem: Problem, takes: tuple[Described, ...], named_sizes: bool) -> str:
+    """Give the reference form. With ``named_sizes`` the sizes of the call's inputs that no parameter shares get names."""
+    fixed = {size for item in takes if item.path is not None for size in item.shape}
+    sizes: dict[int, str] = {}
+    if named_sizes:
+        for item in takes:
+            for size in item.shape if item.path is None else ():
+                if size > 1 and size not in fixed:
+                    sizes.setdefault(size, f"D{len(sizes)}")
+    tensors = [item for item in takes if item.value is None]
+    inputs = "".join(f"    {item.name!r}: {_spec(item, sizes)!r},\n" for item in tensors)
+    state = "".join(f"        {item.path!r}: {item.name},\n" for item in takes if item.path is not None)
+    call = ", ".join(item.name for item in takes if item.path is None)
+    workload = {name: size for size, name in sizes.items()}
+    return (
+        f"{problem.source.rstrip()}\n\n\n_MODEL = Model(*get_init_inputs())\n\n\n"
+        f"def reference({_signature(takes)}):\n"
+        f"    state = {{\n{state}    }}\n"
+        f"    return torch.func.functional_call(_MODEL, state, ({call},))\n\n\n"
+        f"INPUTS = {{\n{inputs}}}\nWORKLOADS = [{workload!r}]\n"
+    )
+
+
+def _signature(takes: tuple[Described, ...]) -> str:
+    plain = [item.name for item in takes if item.value is None]
+    return ", ".join([*plain, *(f"{item.name}={item.value!r}" for item in takes if item.value is not None)])
+
+
+def _spec(item: Described, sizes: dict[int, str]) -> dict[str, Any] | str:
+    dims = " ".join(sizes.get(size, str(size)) if item.path is None else str(size) for size in item.shape)
+    spec: dict[str, Any] = {"dims": dims}
+    if item.dtype != "float32":
+        spec["dtype"] = item.dtype
+    if item.dtype in _WHOLE and item.dtype != "bool":
+        spec |= {"low": item.low, "high": item.high}
+    if item.path is not None:
+        spec["role"] = "parameter"
+    if item.path is not None and item.path.endswith("running_var"):
+        spec["init"] = "uniform"  # a variance is not negative
+    if not item.grad and item.dtype in _FLOATING:
+        spec["grad"] = False
+    return spec if len(spec) > 1 else dims
+
+
+def _read(answer: dict[str, Any]) -> tuple[Described, ...]:
+    taken: set[str] = {"_MODEL", "torch", "state", "Model", "get_inputs", "get_init_inputs", "reference"}
+    found = [_item(form, None, taken, form.get("grad", False)) for form in answer["inputs"]]
+    # The call's own floating inputs want gradients, whatever get_inputs says: it makes plain tensors.
+    items = [Described(**(vars(i) | {"grad": i.value is None and i.dtype in _FLOATING})) for i in found]
+    items += [_item(form, str(form["name"]), taken, form["grad"]) for form in answer["parameters"]]
+    # Counters of batches do not take part in the values; they stay the model's own.
+    floating = [form for form in answer["buffers"] if form["dtype"] in _FLOATING]
+    items += [_item(form, str(form["name"]), taken, False) for form in floating]
+    return tuple(items)
+
+
+def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -> Described:
+    name = _identifier(str(form["name"]), taken)
+    if path is not None and not re.fullmatch(r"[A-Za-z0-9_.]{1,200}", path):
+        raise ValueError("a parameter's name is not of its form")
+    if "value" in form:
+        value = form["value"]
+        if not isinstance(value, bool | int | float | str) or len(str(value)) > 200:
+            raise ValueError("a number of the call is not of its form")
+        return Described(name, value=value)
+    if form["dtype"] not in (*_FLOATING, *_WHOLE):
+        raise ValueError(f"the dtype {str(form['dtype'])[:40]} is not supported")
+    shape = tuple(int(size) for size in form["shape"])
+    low, high = (None if form.get(key) is None else int(form[key]) for key in ("low", "high"))
+    return Described(name, shape, form["dtype"], bool(grad), path, low, high)
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    plain = re.sub(r"\W", "_", name)[:80] or "value"
+    plain = f"p_{plain}" if plain[0].isdigit() or keyword.iskeyword(plain) else plain
+    while plain in taken:
+        plain += "_"
+    taken.add(plain)
+    return plain

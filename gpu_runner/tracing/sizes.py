@@ -122,7 +122,7 @@ def _multiples(problem: Problem, steps: Mapping[str, int], link: tuple[str, str,
         if link is not None:
             big, small, ratio = link
             triple = tuple(sizes | {big: sizes[small] * ratio} for sizes in triple)
-        if max(_elements(problem, sizes) for sizes in triple) <= MAX_ELEMENTS:
+        if max(_elements(problem, sizes) for sizes in triple) <= max(MAX_ELEMENTS, _fixed_elements(problem)):
             return triple
     return None
 
@@ -132,6 +132,11 @@ def _prime(numbers: Sequence[int], low: int, step: int, index: int) -> int:
     least = max(low // step, 3)
     small = [p for p in range(least, low) if _is_prime(p)]
     return [*small, *numbers][index]
+
+
+def _fixed_elements(problem: Problem) -> int:
+    """Give the elements of the largest input whose sizes are all written out; it cannot be made smaller."""
+    return max((math.prod(map(int, s.dims)) for s in problem.inputs if all(d.isdigit() for d in s.dims)), default=0)
 
 
 def _elements(problem: Problem, sizes: dict[str, int]) -> int:

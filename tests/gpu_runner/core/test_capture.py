@@ -1,0 +1,116 @@
+"""The capture action with its sandbox: what a problem's author is told, and the KernelBench form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpu_runner.capture import run
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CaptureRequest, CaptureResult, Expr, Isolation, Limits, parse_problem
+from tests.gpu_runner.core.problems import rows
+
+LIMITS = Limits(time_s=100, step_s=30)
+
+MODEL = '''"""A small network."""
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, wide, slope):
+        super().__init__()
+        self.linear = nn.Linear(wide, 24)
+        self.norm = nn.LayerNorm(24)
+        self.slope = slope
+
+    def forward(self, x, scale):
+        return torch.relu(self.norm(self.linear(x))) * self.slope * scale
+
+
+def get_inputs():
+    return [torch.randn(40, 12), 2.0]
+
+
+def get_init_inputs():
+    return [12, 0.5]
+'''
+
+
+def capture(source: str) -> CaptureResult:
+    context = RunContext(Path(), LIMITS)
+    result = run(CaptureRequest(source), context)
+    if result.graph is not None:
+        assert Isolation.process in context.held()
+    return result
+
+
+def test_a_problem_is_captured_in_the_sandbox() -> None:
+    result = capture(rows("torch.softmax(x, -1)"))
+    assert result.error is None
+    assert result.graph is not None
+    assert result.operators == ("amax", "div", "exp", "mul", "sub", "sum")
+    assert result.graph.nodes[0].meta.shape == (Expr("T"), Expr("H"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line"),
+    [
+        ("import os\n", "it imports `os`", 1),
+        (rows("x.undefined()"), "does not run: AttributeError", 6),
+        (
+            rows("x").replace("import math", "import math\nraise ValueError('at import')"),
+            "does not run: ValueError: at import",
+            2,
+        ),
+        (rows("'text'"), "must return a tensor", None),
+        (rows("[][0]"), "does not run: IndexError", 6),
+        (rows("x @ x"), "does not run: RuntimeError", 6),
+        (rows("x").replace("import math", "import math\nopen('/etc/shadow').read()"), "does not run:", 2),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_line(source: str, message: str, line: int | None) -> None:
+    result = capture(source)
+    assert result.graph is None
+    assert message in (result.error or "")
+    assert result.line == line
+    assert result.cure
+
+
+def test_a_reference_that_ends_the_process_is_the_problems_fault() -> None:
+    result = capture(rows("x").replace("import math", "import torch\ntorch.os._exit(0)"))
+    assert "the child ended before it answered (exit code 0)" in (result.error or "")
+    assert "it may only compute" in (result.cure or "")
+
+
+def test_a_kernelbench_model_is_rewritten_with_its_parameters_as_inputs() -> None:
+    result = capture(MODEL)
+    assert result.error is None
+    assert result.graph is not None
+    problem = parse_problem(result.problem_source or "")
+    assert [(i.name, i.dims, i.parameter) for i in problem.inputs] == [
+        ("x", ("D0", "12"), False),
+        ("linear_weight", ("24", "12"), True),
+        ("linear_bias", ("24",), True),
+        ("norm_weight", ("24",), True),
+        ("norm_bias", ("24",), True),
+    ]
+    assert [(s.name, s.default) for s in problem.scalars] == [("scale", 2.0)]
+    assert dict(problem.workloads[0].sizes) == {"D0": 40}
+    assert [name for name, node in result.graph.gradients if node] == [i.name for i in problem.inputs]
+    assert result.graph.specialised == ()
+
+
+def test_a_model_that_runs_at_its_own_sizes_alone_keeps_them() -> None:
+    fixed = MODEL.replace("return torch.relu(", "assert x.shape[0] == 40\n        return torch.relu(")
+    result = capture(fixed)
+    assert result.error is None
+    assert parse_problem(result.problem_source or "").inputs[0].dims == ("40", "12")
+
+
+def test_a_model_with_a_hidden_tensor_is_refused() -> None:
+    result = capture(MODEL.replace("self.slope = slope", "self.slope = torch.randn(24)"))
+    assert result.graph is None
+    assert "`slope`, which is neither a parameter nor a buffer" in (result.error or "")
+    assert "register_buffer" in (result.cure or "")
