@@ -12,7 +12,8 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, WorkloadTiming
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import has_gpu
+from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -59,9 +60,7 @@ def choose_cases(request: BenchmarkRequest, problem: Problem) -> list[tuple[Work
 def _predict(
     request: BenchmarkRequest, problem: Problem, cases: Sequence[tuple[Workload, Case]], context: RunContext
 ) -> BenchmarkResult:
-    files = {"problem.py": problem.source}
-    with Session("reference", context.limits, context.require, files=files) as session:
-        context.isolation.append(session.isolation)
+    with opened(reference_session("reference", problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 0)
         rows = [
             row

@@ -23,7 +23,7 @@ from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.session import Session
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.inputs import lay
-from gpu_runner.verify.judge import candidate_session
+from gpu_runner.verify.opening import candidate_session, opened, reference_session
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
@@ -80,20 +80,16 @@ class Bench:
         )
 
     def _open(self, stack: ExitStack) -> tuple[Oracle, list[Contender]]:
-        files = {"problem.py": self.problem.source}
-        limits, require = self.context.limits, self.context.require
+        source, problem = self.request.candidate, self.problem.source
 
         def enter(session: Session) -> Session:
-            stack.enter_context(session)
-            self.context.isolation.append(session.isolation)
-            return session
+            return stack.enter_context(opened(session, self.context))
 
-        oracle = Oracle.open(self.problem, enter(Session("reference", limits, require, files=files)), _seed())
-        source = self.request.candidate
+        oracle = Oracle.open(self.problem, enter(reference_session("reference", problem, self.context)), _seed())
         contenders = [
             Contender("candidate", enter(candidate_session("timing", source, self.context))),
-            Contender("eager", enter(Session("timing", limits, require, files=files))),
-            Contender("torch_compile", enter(Session("timing", limits, require, files=files))),
+            Contender("eager", enter(reference_session("timing", problem, self.context))),
+            Contender("torch_compile", enter(reference_session("timing", problem, self.context))),
         ]
         symbol = "Model" if oracle.form.name == "kernelbench" else "reference"
         contenders[0].load(source.module, source.symbol, oracle.form, compiled=False)

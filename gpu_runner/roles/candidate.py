@@ -11,6 +11,7 @@ import torch
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
 from gpu_runner.roles.bfloat16 import teach_interpreter
+from gpu_runner.roles.device import start
 from gpu_runner.verify.watch import Watch, watch_launches
 
 # Taken before a candidate is imported, so that it calls what torch had then.
@@ -208,4 +209,4 @@ def _is_untouched(value: Any, watch: Watch, arguments: Arguments) -> bool:
     return not arguments.shares(value) and bool((value != 0).any())
 
 
-HANDLERS: dict[str, Handler] = {"load": load, "run": run, "memory": memory}
+HANDLERS: dict[str, Handler] = {"start": start, "load": load, "run": run, "memory": memory}

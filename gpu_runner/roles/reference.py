@@ -10,6 +10,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import on_shapes, settle
+from gpu_runner.roles.device import start
 from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -130,6 +131,7 @@ def _facts(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 HANDLERS: dict[str, Handler] = {
+    "start": start,
     "load": load,
     "inputs": inputs,
     "evaluate": evaluate,

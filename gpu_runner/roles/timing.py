@@ -15,6 +15,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.device import start
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -210,6 +211,7 @@ def _steps(state: State, timed: _Timed, name: str) -> tuple[Callable[[Any], None
 
 
 HANDLERS: dict[str, Handler] = {
+    "start": start,
     "load": load,
     "prepare": prepare,
     "block": block,

@@ -19,6 +19,7 @@ from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
 from gpu_runner.verify.mutants import survivors
+from gpu_runner.verify.opening import candidate_session, opened, reference_session
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, tops_under
 from gpu_runner.verify.sizes import Case, plan_cases
@@ -106,9 +107,7 @@ def prove(problem: Problem, cases: Sequence[Case], context: RunContext) -> list[
     Raises:
         BadProblem: the reference runs in too few cases.
     """
-    files = {"problem.py": problem.source}
-    with Session("reference", context.limits, context.require, files=files) as session:
-        context.isolation.append(session.isolation)
+    with opened(reference_session("reference", problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, _draw())
         proofs = []
         for case in cases:
@@ -125,8 +124,7 @@ def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: RunContex
     trial = _Trial()
     check, workload = "load", None
     try:
-        with candidate_session("candidate", candidate, context) as session:
-            context.isolation.append(session.isolation)
+        with opened(candidate_session("candidate", candidate, context), context) as session:
             form = proofs[0].form
             facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
             session.call("load", facts)
@@ -143,21 +141,6 @@ def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: RunContex
     except (ChildFailed, ProtocolError) as error:
         trial.findings.append(failure_of(error, check, workload))
     return trial
-
-
-def candidate_session(role: str, candidate: CandidateSource, context: RunContext) -> Session:
-    """Give a child with a candidate's files and the tree that it lies in.
-
-    Raises:
-        ScratchError: the tree is not there.
-    """
-    files = {file.path: file.text for file in candidate.files}
-    try:
-        tree = context.tree(candidate.tree)
-    except ValueError as error:
-        raise ScratchError(str(error)) from error
-    roots = candidate.import_roots
-    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots)
 
 
 def _own_packages(candidate: CandidateSource, context: RunContext) -> frozenset[str]:

@@ -1,0 +1,49 @@
+"""Opens the children that compute, and tells a host that cannot from code that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.errors import ChildError
+from gpu_runner.scratch import ScratchError
+from gpu_runner.session import Session
+
+
+def reference_session(role: str, problem_source: str, context: RunContext) -> Session:
+    """Give a child with the problem's file alone."""
+    return Session(role, context.limits, context.require, files={"problem.py": problem_source})
+
+
+def candidate_session(role: str, candidate: CandidateSource, context: RunContext) -> Session:
+    """Give a child with a candidate's files and the tree that it lies in.
+
+    Raises:
+        ScratchError: the tree is not there.
+    """
+    files = {file.path: file.text for file in candidate.files}
+    try:
+        tree = context.tree(candidate.tree)
+    except ValueError as error:
+        raise ScratchError(str(error)) from error
+    roots = candidate.import_roots
+    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots)
+
+
+@contextmanager
+def opened(session: Session, context: RunContext) -> Iterator[Session]:
+    """Start a child and its device.
+
+    Raises:
+        RunnerError: the device cannot be used in there.
+    """
+    with session:
+        context.isolation.append(session.isolation)
+        try:
+            session.call("start", {})
+        except ChildError as error:
+            raise RunnerError(f"the device cannot be used in the sandbox: {error}") from error
+        yield session
