@@ -155,5 +155,6 @@ def _mapped(handle: int, size: int, writable: bool) -> memoryview:
         raise ProtocolError("a large tensor is no memory file") from error
     if seals & _SEALS != _SEALS or os.fstat(handle).st_size != size:
         raise ProtocolError("a large tensor is not sealed, or not of the size that was announced")
-    access = mmap.ACCESS_COPY if writable else mmap.ACCESS_READ
-    return memoryview(mmap.mmap(handle, size, access=access))
+    # Private, also for reading: kernels before 6.7 refuse any shared mapping of what is sealed against writing.
+    protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    return memoryview(mmap.mmap(handle, size, flags=mmap.MAP_PRIVATE, prot=protection))

@@ -82,7 +82,7 @@ class Session:
         self._channel: Channel | None = None
         self._output: Output | None = None
         self._watchdog: Watchdog | None = None
-        self._status_handle = self._pid_handle = -1
+        self._status_handle = -1
 
     def __enter__(self) -> Self:
         """Start the child.
@@ -200,8 +200,9 @@ class Session:
         os.close(status_write)
         os.close(output_write)
         self._output = Output(output_read)
-        self._status_handle, self._pid_handle = status_read, os.pidfd_open(self._process.pid)
-        self._channel = Channel(ours, watch=(self._pid_handle,))
+        # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
+        self._status_handle = status_read
+        self._channel = Channel(ours, watch=(status_read,))
         return self._lock_in(levels)
 
     def _lock_in(self, levels: tuple[Isolation, ...]) -> Isolation | None:
@@ -241,7 +242,6 @@ class Session:
         return ChildDied(None, value, self.log)
 
     def _status(self) -> str:
-        # Only the trusted processes around the worker hold the other end, and they close it by ending.
         assert self._process is not None
         try:
             self._process.wait(5.0)
@@ -263,9 +263,8 @@ class Session:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
-        for handle in (self._status_handle, self._pid_handle):
-            if handle >= 0:
-                os.close(handle)
-        self._status_handle = self._pid_handle = -1
+        if self._status_handle >= 0:
+            os.close(self._status_handle)
+            self._status_handle = -1
         if self._output is not None:
             self._output.finish(1.0)

@@ -88,19 +88,38 @@ def _fork_or_watch(status_handle: int, watch_parent: bool) -> None:
 def _watch(child: int, status_handle: int, watch_parent: bool) -> NoReturn:
     os.closerange(0, status_handle)
     os.closerange(status_handle + 1, 4096)
-    handle = os.pidfd_open(child)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     poller = select.poll()
-    poller.register(handle, select.POLLIN)
+    poller.register(woken, select.POLLIN)
     if watch_parent:
         poller.register(status_handle, select.POLLERR)  # the parent held the other end, and is gone
-    events = poller.poll()
-    if all(ready != handle for ready, _ in events):
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    while (status := _ended(child)) is None:
+        events = poller.poll()
+        if any(ready == status_handle for ready, _ in events):
+            os.kill(child, signal.SIGKILL)
+            poller.unregister(status_handle)
+        if any(ready == woken for ready, _ in events):
+            os.read(woken, 4096)
     if watch_parent:
         tree.kill_descendants(os.getpid())
     _tell(status_handle, status)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _ended(child: int) -> int | None:
+    """Reap whatever ended; gives the child's status once it is among them."""
+    found: int | None = None
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return found
+            found = status if pid == child else found
+    except ChildProcessError:
+        return found
 
 
 def _tell(status_handle: int, status: int) -> None:

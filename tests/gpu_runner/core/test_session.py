@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -22,6 +25,7 @@ from gpu_runner.session import Session
 
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
+ROOT = Path(__file__).parents[3]
 
 
 def run(source: str, levels: tuple[Isolation, ...] = LEVELS, limits: Limits = LIMITS, **arguments: object) -> dict:
@@ -246,3 +250,29 @@ def test_links_are_never_followed_when_a_file_is_collected(tmp_path: Path) -> No
         assert scratch.read("../../../etc/passwd", 10**6) is None
     finally:
         scratch.remove()
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("levels", ["LEVELS", "LEVELS[:1]"])
+def test_the_child_ends_when_its_parent_is_killed(levels: str) -> None:
+    parent = (
+        "import sys\nfrom gpu_runner.session import Session\nfrom gpu_runner.sandbox.levels import LEVELS\n"
+        f"with Session('echo', files={{'thing.py': 'while True: pass'}}, levels={levels}) as session:\n"
+        "    print(session._process.pid, session.scratch.base, flush=True)\n"
+        "    session.call('run', {'module': 'thing'})\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        launcher, base = process.stdout.readline().split()
+        deadline = time.monotonic() + 10
+        while (
+            len(below := tree.descendants(process.pid)) < (3 if levels == "LEVELS" else 2)
+            and time.monotonic() < deadline
+        ):
+            time.sleep(0.01)
+        assert int(launcher) in below
+        process.kill()
+    while any(Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
+    shutil.rmtree(base)
