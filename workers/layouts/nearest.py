@@ -6,7 +6,8 @@ import ast
 import re
 from dataclasses import dataclass
 
-from gpu_runner.contracts import Graph, NodeRef, Problem
+from gpu_runner.contracts import Graph, Problem
+from workers.layouts.rank import forward_operators
 
 # A trait of a kernel, and how it shows in Triton source.
 TRAITS = {
@@ -61,7 +62,7 @@ def likeness_of_problem(name: str, problem: Problem, graph: Graph) -> Likeness:
     operators = {node.op for node in graph.nodes}
     traits = {OPERATORS.get(op, op) for op in operators if OPERATORS.get(op, op) in TRAITS}
     # A sum that only the gradient of a parameter needs says nothing of the forward pass.
-    if "sum" in traits and not _forward_operators(graph) & {"sum", "mean"}:
+    if "sum" in traits and not forward_operators(graph) & {"sum", "mean"}:
         traits.discard("sum")
     if any(spec.parameter for spec in problem.inputs):
         traits.add("weight")
@@ -99,20 +100,6 @@ def _named_alike(one: str, other: str) -> float:
         end for end in ("glu", "norm", "softmax", "max", "loss", "rope") if one.endswith(end) and other.endswith(end)
     ]
     return max(shared, 0.6 if families else 0.0)
-
-
-def _forward_operators(graph: Graph) -> set[str]:
-    nodes = {node.name: node for node in graph.nodes}
-    reached, waiting = set[str](), list(graph.outputs)
-    while waiting:
-        name = waiting.pop()
-        if name in reached or name not in nodes:
-            continue
-        reached.add(name)
-        for argument in nodes[name].args:
-            members = argument if isinstance(argument, tuple) else (argument,)
-            waiting += [member.name for member in members if isinstance(member, NodeRef)]
-    return {nodes[name].op for name in reached}
 
 
 def _tensors(source: str) -> int:

@@ -9,6 +9,7 @@ from workers.layouts.dimensions import axes_of, factors_of, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.protocol import Design
 from workers.layouts.pysource import indented, listing, tuple_of
+from workers.layouts.rank import takes_leading_dimensions
 from workers.layouts.tensors import assignments
 
 # atol is relative to the largest value of the tensor. Source: 8 bits of mantissa in bfloat16, 11 in float16; reductions over some
@@ -67,23 +68,40 @@ class Suite:
         """Give the test of the functional form."""
         return self._decorated("functional", self._functional_lines(), FEWER_SIZES)
 
+    def further_tests(self) -> tuple[str, ...]:
+        """Give the tests that only some problems have."""
+        return tuple(test for test in (self.strided_test(), self.leading_test()) if test is not None)
+
     def strided_test(self) -> str | None:
         """Give the test with inputs whose elements do not lie side by side; None where no input has a dimension."""
         if not any(spec.dims for spec in self.form.called):
             return None
-        widened = ".repeat_interleave(2, dim=-1)[..., ::2]"
-        wanted = {f"{local(s.name)}_{self.words.own} " for s in self.form.called if s.dims}
-        lines = [
-            line.replace(".clone()", widened) if line.partition("=")[0] in wanted else line
-            for line in self._functional_lines()[1:]
-        ]
+        return self._reshaped(
+            "non_contiguous_inputs", (self.words.own,), "{name}.repeat_interleave(2, dim=-1)[..., ::2]"
+        )
+
+    def leading_test(self) -> str | None:
+        """Give the test with one dimension more, as a model calls it; None where the problem may mean something else then."""
+        if not takes_leading_dimensions(self.design.problem, self.design.graph):
+            return None
+        return self._reshaped("leading_dimensions", ("torch", self.words.own), "torch.stack([{name}, {name}.flip(0)])")
+
+    def _reshaped(self, what: str, sides: tuple[str, ...], form: str) -> str:
+        replaced = {
+            f"{local(s.name)}_{side} = {local(s.name)}.clone()": f"{local(s.name)}_{side} = {form.format(name=local(s.name))}"
+            for s in self.form.called
+            for side in sides
+            if s.dims
+        }
+        lines = self._functional_lines()[1:]
+        for before, after in replaced.items():
+            lines = [line.replace(before, after) if line.startswith(before) else line for line in lines]
         sizes = self._sizes[FEWER_SIZES:] or self._sizes
         values = [f"{name}={size}" for name, size in zip(self._variables, sizes[0], strict=True)]
         dtype = self.dtypes[0]
         opening = [f"atol, rtol = {', '.join(self._tolerance(dtype))}"]
         opening.append(self._unpacked(self._names, [*values, f"dtype=torch.{dtype}"]))
-        head = f"def test_{self.design.names.functional}_non_contiguous_inputs():\n"
-        return head + indented("\n".join([*opening, *lines]))
+        return f"def test_{self.design.names.functional}_{what}():\n" + indented("\n".join([*opening, *lines]))
 
     @property
     def _variables(self) -> list[str]:

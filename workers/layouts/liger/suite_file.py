@@ -29,7 +29,6 @@ def suite_source(design: Design, tree: Tree) -> str:
     """Give the whole test file."""
     suite = suite_of(design, Words("liger", torch_class(design), SKIP_BFLOAT16))
     reference = reference_of(design.problem)
-    strided = suite.strided_test()
     sections = [
         block((*reference.imports, *_imports(suite)), _first_party(tree)),
         "device = infer_device()\nset_seed()",
@@ -39,7 +38,7 @@ def suite_source(design: Design, tree: Tree) -> str:
         "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
         f"\n# ---- Correctness Test (Module) ----\n{suite.module_test()}",
         f"\n# ---- Functional API Test ----\n{suite.functional_test()}",
-        *([] if strided is None else [f"\n{strided}"]),
+        *(f"\n{test}" for test in suite.further_tests()),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -52,7 +52,6 @@ def suite_source(design: Design, home: Home, single_line: bool) -> str:
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
     reference = reference_of(design.problem)
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
-    strided = suite.strided_test()
     sections = [
         _header((*reference.imports, Import("pytest"), Import("torch"), *names), home, single_line),
         DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
@@ -62,7 +61,7 @@ def suite_source(design: Design, home: Home, single_line: bool) -> str:
         "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),
         f"\n{suite.module_test()}",
         f"\n{suite.functional_test()}",
-        *([] if strided is None else [f"\n{strided}"]),
+        *(f"\n{test}" for test in suite.further_tests()),
     ]
     return "\n\n".join(sections) + "\n"
 
