@@ -20,11 +20,14 @@ from service.dispatch.routing import handles
 from service.github import GitHubClients
 from service.health import Health, health_router
 from service.loops import Loop, Loops, Wake
+from service.missed import Missed
 from service.pages import Pages, pages_router
 from service.publisher import Publisher
 from service.settings import Settings, checked
 from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
+
+MISSED_EVERY_S = 300.0
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +93,8 @@ def make_loops(parts: Parts) -> Loops:
         Loop(f"publisher-{n}", parts.publisher.step, parts.wake_updates, settings.poll_s)
         for n in range(settings.publisher_threads)
     ]
-    return Loops([*deliveries, *publishers])
+    missed = [Loop("missed-deliveries", Missed(parts.clients).step, Wake(), MISSED_EVERY_S)]
+    return Loops([*deliveries, *publishers, *(missed if deliveries else [])])
 
 
 def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
@@ -105,6 +109,8 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         loops.start()
+        if settings.pages_password is None and not settings.is_local():
+            log.warning("pages_open", cure="set KERNELSMITH_PAGES_PASSWORD, or keep the service behind a login")
         log.info("started", api_url=settings.api_url, public_url=settings.public_url)
         try:
             yield

@@ -82,6 +82,10 @@ class Settings(BaseSettings):
         """Give the plain token."""
         return self.token.get_secret_value() if self.token is not None else None
 
+    def is_local(self) -> bool:
+        """Tell whether the pages are for this machine only."""
+        return _is_loopback(urllib.parse.urlsplit(self.public_url).hostname or "")
+
     def problems(self) -> tuple[str, ...]:
         """Give what keeps the service from starting, each with the cure."""
         return (*self._secret_problems(), *self._credential_problems(), *self._address_problems())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from github import Auth, Github
@@ -13,6 +15,7 @@ from github import Auth, Github
 from service.github.client import GitHubClient
 from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
 from service.github.errors import GitHubError, translate
+from service.github.hook_log import ask_again, attempts_since, missed
 from service.github.limits import RateLimits
 from service.github.session import Session
 
@@ -91,6 +94,20 @@ class GitHubClients:
         if self._checked is None or now_s - self._checked[0] > CHECKED_FOR_S:
             self._checked = (now_s, self._check())
         return self._checked[1]
+
+    def ask_for_missed(self, since: datetime, handles: Callable[[str], bool]) -> int:
+        """Have GitHub deliver again what did not arrive since a time; give how many. A plain token has no log to look at.
+
+        Raises:
+            GitHubError: the log could not be read.
+        """
+        if not isinstance(self._credentials, AppCredentials):
+            return 0
+        ask = self._credentials.ask
+        found = missed(attempts_since(ask, since), handles)
+        for attempt in found:
+            ask_again(ask, attempt)
+        return len(found)
 
     def close(self) -> None:
         """Close every connection."""

@@ -102,12 +102,13 @@ class AppCredentials:
             seconds_between_requests=None,
             seconds_between_writes=None,
         )
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the tokens held
+        self._connection = threading.Lock()  # PyGithub's connection is not to be shared by threads
         self._held: dict[tuple[str, Purpose], _Held] = {}
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
         """Give a token for one repository, from the cache where it is still good."""
-        # One lock for all: a token is asked for once an hour, and PyGithub's connection is not to be shared by threads.
+        # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
             held = self._held.get((full_name, purpose))
             if held is None or held.expires_at_s - RENEW_BEFORE_S < time.time():
@@ -122,8 +123,7 @@ class AppCredentials:
 
     def login(self) -> str:
         """Ask GitHub for the App's own name as an author."""
-        with self._lock:
-            answer = self._request("GET", "/app")
+        answer = self._request("GET", "/app")
         return f"{answer['slug']}[bot]"
 
     def close(self) -> None:
@@ -141,14 +141,23 @@ class AppCredentials:
             raise ForbiddenError(f"no credentials for {full_name} ({purpose}): {error}", error.status) from error
         return _Held(installation_id, Auth.Token(answer["token"]), _unix_s(answer["expires_at"]))
 
-    def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def ask(self, verb: str, path: str, body: dict[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+        """Make a request as the App itself; give the headers and the JSON of the answer.
+
+        Raises:
+            GitHubError: whatever went wrong.
+        """
         try:
-            _, answer = self._integration.requester.requestJsonAndCheck(verb, path, input=body)
+            with self._connection:
+                return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
         except Exception as error:
             meant = translate(error, time.time())
             if meant is None:
                 raise
             raise meant from error
+
+    def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        _, answer = self.ask(verb, path, body)
         assert isinstance(answer, dict)
         return answer
 

@@ -31,10 +31,10 @@ class Pulls(RepositoryCalls):
         # GitHub ignores a head filter that it does not understand, and then lists every pull request.
         return next((info for info in map(_info, found) if info.head_branch == branch), None)
 
-    def create(self, title: str, body: str, head: str, base: str) -> PullInfo:
-        """Open a draft pull request."""
+    def create(self, title: str, body: str, head: str, base: str, *, draft: bool = True) -> PullInfo:
+        """Open a pull request."""
         return self._call(
-            lambda: _info(self._repository.create_pull(title=title, body=body, head=head, base=base, draft=True))
+            lambda: _info(self._repository.create_pull(title=title, body=body, head=head, base=base, draft=draft))
         )
 
     def edit(self, number: int, body: str, title: str | None = None) -> None:

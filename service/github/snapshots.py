@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import urllib.parse
 
@@ -12,7 +13,7 @@ from service.github.session import RepositoryCalls
 
 CONNECT_S = 10.0
 READ_S = 30.0
-WHOLE_S = 120.0  # less than the lease of a delivery
+WHOLE_S = 120.0
 CHUNK_BYTES = 1 << 20
 
 
@@ -34,7 +35,8 @@ class Snapshots(RepositoryCalls):
         scheme = urllib.parse.urlsplit(requester.base_url).scheme
         if urllib.parse.urlsplit(link).scheme not in {"https", scheme}:
             raise ConflictError("GitHub named an address for the archive that is not https")
-        return self._call(lambda: _download(link, limit_bytes, self._headers(link)))
+        end_s = min(time.monotonic() + WHOLE_S, self._deadline_s or math.inf)
+        return self._call(lambda: _download(link, limit_bytes, self._headers(link), end_s))
 
     def _headers(self, link: str) -> dict[str, str]:
         # The credentials go to the API's own origin only; elsewhere the address itself is the permission.
@@ -50,9 +52,8 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port
 
 
-def _download(link: str, limit_bytes: int, headers: dict[str, str]) -> bytes:
+def _download(link: str, limit_bytes: int, headers: dict[str, str], end_s: float) -> bytes:
     content = bytearray()
-    end_s = time.monotonic() + WHOLE_S
     # ``auth`` keeps requests from looking for credentials of this host in a .netrc file.
     with (
         requests.Session() as session,

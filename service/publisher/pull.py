@@ -22,9 +22,7 @@ def publish_pull_request(publication: Publication, update: PullRequestUpdate) ->
         try:
             found = pulls.create(title, body, job.branch, job.request.base_ref)
         except ConflictError as error:
-            found = _ours(publication)
-            if found is None:
-                raise _not_opened(error) from error
+            found = _ours(publication) or _without_draft(publication, title, body, error)
     elif found.body != body:
         pulls.edit(found.number, body)
     return Effect(pull_number=found.number)
@@ -55,6 +53,14 @@ def _ours(publication: Publication) -> PullInfo | None:
     if job.pull_number is not None:
         raise _closed(f"#{found.number} was closed")
     return None
+
+
+def _without_draft(publication: Publication, title: str, body: str, error: ConflictError) -> PullInfo:
+    # Some plans of GitHub have no drafts for private repositories; then the pull request is simply open.
+    if "draft" not in str(error).lower():
+        raise _not_opened(error) from error
+    job = publication.job
+    return publication.github.pulls.create(title, body, job.branch, job.request.base_ref, draft=False)
 
 
 def _closed(what: str) -> GiveUpError:

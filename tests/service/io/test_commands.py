@@ -249,7 +249,8 @@ def test_a_job_of_another_repository_is_unknown_here(bench: Bench) -> None:
     issue = bench.hub.open_issue(f"{owner}/other", "maintainer", "t", f"/kernel cancel {bench.job().job_id}").number
     bench.handle()
     assert bench.job().state is JobState.waiting
-    (entry,) = [e for e in bench.hub.conversation(f"{owner}/other", issue) if e.by == "smith[bot]"]
+    bench.repository = f"{owner}/other"
+    (entry,) = bench.comments(issue)
     assert "There is no job" in entry.body
 
 

@@ -27,11 +27,13 @@ def test_three_approvals_lead_to_a_pull_request_that_is_ready(bench: Bench) -> N
     assert pull is not None
     for _ in range(3):
         job = bench.job()
-        assert bench.hub.issue(bench.repository, pull).pull.head_sha == job.head_sha
+        assert bench.hub.head(bench.repository, job.branch) == job.head_sha
         bench.hub.review(bench.repository, pull, "maintainer", "APPROVE")
         bench.settle()
     assert bench.job().state is JobState.done
-    assert not bench.hub.issue(bench.repository, pull).pull.draft
+    opened = bench.hub.issue(bench.repository, pull).pull
+    assert opened is not None
+    assert not opened.draft
     assert bench.hub.read_file(bench.repository, job.branch, "ops/reglu.py") == b"kernel 1\r\n"
     assert len(bench.comments(number)) == 1
     assert len(bench.comments(pull)) == 3
