@@ -1,0 +1,60 @@
+"""Target libraries as small as they can be: one without conventions, and problems to ask for."""
+
+from __future__ import annotations
+
+SCALE = '''\
+"""Scaling of rows."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _scale_kernel(x_ptr, y_ptr, n, factor, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
+
+
+def scale(x, factor):
+    y = torch.empty_like(x)
+    n = x.numel()
+    _scale_kernel[(triton.cdiv(n, 256),)](x, y, n, factor, BLOCK_SIZE=256)
+    return y
+'''
+
+PYPROJECT = """\
+[project]
+name = "small"
+version = "1.0"
+
+[tool.ruff]
+line-length = 120
+"""
+
+REGLU = '''\
+"""ReGLU: a gated unit with ReLU on the gate."""
+import torch
+import torch.nn.functional as F
+
+
+def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.relu(a) * b
+
+
+INPUTS = {"a": "T I", "b": "T I"}
+WORKLOADS = [{"T": 64, "I": 128}]
+'''
+
+SWIGLU = REGLU.replace("ReGLU", "SwiGLU").replace("with ReLU", "with SiLU").replace("relu", "silu")
+
+PLAIN: dict[str, bytes] = {
+    "README.md": b"# A small library\n",
+    "pyproject.toml": PYPROJECT.encode(),
+    "small/__init__.py": b"",
+    "small/kernels/__init__.py": b"",
+    "small/kernels/scale.py": SCALE.encode(),
+    "tests/test_scale.py": b"def test_nothing():\n    assert True\n",
+    "problems/reglu.py": REGLU.encode(),
+}
