@@ -60,9 +60,9 @@ def memory_table(result: BenchmarkResult) -> str:
 
 def _rows_table(result: BenchmarkResult, rows: tuple[WorkloadTiming, ...]) -> str:
     names = _contenders(result)
-    header = ["workload", "pass", *map(_title, names), "speedup (95% interval)", "of the floor", "so it is"]
+    header = ["workload", "pass", *map(_title, names), "speedup (95% interval)", "floor", "of the floor", "so it is"]
     if result.predicted:
-        header = ["workload", "pass", *(f"{_title(name)}, predicted" for name in names), "", "", "bytes to move"]
+        header = ["workload", "pass", *(f"{_title(name)}, predicted" for name in names), "least time", "bytes to move"]
     body = [_row(row, names, predicted=result.predicted) for row in rows]
     used = [i for i in range(len(header)) if i < 2 or any(cells[i] not in (DASH, "") for cells in body)]
     numeric = [position for position, i in enumerate(used) if 2 <= i < len(header) - 1 or (i >= 2 and result.predicted)]
@@ -72,11 +72,11 @@ def _rows_table(result: BenchmarkResult, rows: tuple[WorkloadTiming, ...]) -> st
 def _row(row: WorkloadTiming, names: list[str], *, predicted: bool) -> list[str]:
     cells = [code(_label(row)), row.timed_pass.value, *(_time(_timing(row, name)) for name in names)]
     if predicted:
-        return [*cells, "", "", size_bytes(row.moved_bytes)]
+        return [*cells, duration_us(row.floor_us), size_bytes(row.moved_bytes)]
     median = _median(row, CANDIDATE)
     share = row.floor_us / median if usable(row.floor_us) and usable(median) and median > 0 else None
     word = f"{row.word.value} than {_title(row.against)}" if row.against and row.word in _COMPARED else row.word.value
-    return [*cells, _speedup(row), percent(share), word]
+    return [*cells, _speedup(row), duration_us(row.floor_us), percent(share), word]
 
 
 _COMPARED = (Word.faster, Word.slower)

@@ -102,9 +102,8 @@ def tests_section(result: TestsResult) -> str:
         for case in cases[:MAX_CASES]
     ]
     more = f"{counted(len(cases) - MAX_CASES, 'more case')} not shown." if len(cases) > MAX_CASES else ""
-    exit_code = "killed at its limit" if result.exit_code is None else f"exit code {result.exit_code}"
     log = "" if result.passed or not result.log.strip() else code_block(result.log, "text", 6_000)
-    return paragraphs(f"{inline(result.summary)} ({exit_code})", table(header, rows), more, log)
+    return paragraphs(inline(result.summary), table(header, rows), more, log)
 
 
 def style_section(outcome: StyleOutcome) -> str:

@@ -129,7 +129,8 @@ class Audience:
         if job.state is not JobState.waiting or point is None or point.sha is None or job.pull_number is None:
             return
         key = (point.stage.value, point.attempt)
-        if key not in self._approved:
+        # A reviewer decides once the checkpoint is told, not as soon as its commit is there.
+        if key not in self._approved and not inbox.counts()["updates"].get("pending"):
             self._approved.add(key)
             words = APPROVALS[point.stage.value]
             self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)

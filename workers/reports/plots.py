@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Check, Verdict, WorkloadTiming
@@ -12,6 +13,7 @@ from workers.engine.protocol import StageContext
 COLOURS = {"candidate": "#1a7f5a", "eager": "#9aa4b2", "torch_compile": "#5b7fc7", "floor": "#c26a1a"}
 LABELS = {"candidate": "this kernel", "eager": "eager", "torch_compile": "torch.compile"}
 MAX_GROUPS = 12
+DTYPE = re.compile(r"\b(?:float32|bfloat16|float16)\b")
 
 
 def draw_plots(context: StageContext, name: str, verdict: Verdict, measured: BenchmarkResult) -> tuple[Image, ...]:
@@ -36,7 +38,7 @@ def accuracy_plot(name: str, verdict: Verdict) -> bytes:
     axes.set_xlabel("worst error, as a share of what is allowed")
     axes.set_title(f"{name}: error against the float64 reference", loc="left", fontsize=11)
     axes.invert_yaxis()
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="lower center", fontsize=8)
     return _png(figure)
 
 
@@ -46,7 +48,8 @@ def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
     for check in checks:
         if check.error is None or not check.allowed or check.output is None:
             continue
-        key = (check.output, check.workload.split(" ")[-1])
+        dtype = DTYPE.search(check.workload)
+        key = (check.output, dtype[0] if dtype else "any dtype")
         worst[key] = max(worst.get(key, 0.0), check.error / check.allowed)
     return worst
 
