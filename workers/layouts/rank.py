@@ -32,9 +32,9 @@ POINTWISE = frozenset(
 
 
 def takes_leading_dimensions(problem: Problem, graph: Graph) -> bool:
-    """Tell whether every call input may have more leading dimensions: only element-wise work, on inputs of the same rank."""
-    calls = [spec for spec in problem.inputs if not spec.parameter]
-    if any(spec.dims != calls[0].dims or len(spec.dims) < 2 for spec in calls) or not calls:
+    """Tell whether every input may have more leading dimensions: only element-wise work, on inputs of the same shape."""
+    shapes = {spec.dims for spec in problem.inputs}
+    if len(shapes) != 1 or len(shapes.pop()) < 2:
         return False
     return forward_operators(graph) <= POINTWISE and not _looks_at_shapes(problem)
 
