@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from service.conversation import Kind, find_marker
 from tests.service.io.conftest import CREATE, FILES, Bench
 from tests.service.io.samples import PROBLEM
@@ -27,43 +25,51 @@ def with_problem(source: str) -> str:
     return f"/kernel create reglu\n```python\n{source}```\n"
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("/kernel create reglu", "Nothing says yet what"),
-        ("/kernel create reglu\n\nthe same as geglu, with relu", "Words need a model author"),
-        (with_problem("def reference(a:\n"), "Syntax error"),
-        (with_problem(PROBLEM.replace('"T": 64', '"S": 64')), "for dimension `T`"),
-        (with_problem(PROBLEM.replace("import torch\n", "import torch, numpy\n", 1)), "it imports `numpy`"),
-        ("/kernel create ../../etc/passwd\n", "A name is not a path"),
-        ("/kernel create reglu from src/none.py", "no file"),
-        ("/kernel create reglu from src/folder", "not a file"),
-        ("/kernel create reglu from ../secret.py", "stays inside of it"),
-        ("/kernel create reglu from https://elsewhere.example/o/r/blob/main/x.py", "another host"),
-        ("/kernel craete reglu", "Did you mean"),
-        ("/kernel status", "No job belongs to this conversation"),
-        ("/kernel cancel", "nothing to cancel"),
-        ("/kernel retry", "nothing to retry"),
-        ("/kernel approve abcdef1", "nothing to approve"),
-        ("/kernel revise make it faster", "nothing to revise"),
-        ("/kernel cancel nosuchjob", "There is no job `nosuchjob`"),
-        ("\n".join(["/kernel status"] * 10), "There are 10 commands in this comment"),
-    ],
+BAD_INPUT = (
+    ("/kernel create reglu", "Nothing says yet what"),
+    ("/kernel create reglu\n\nthe same as geglu, with relu", "Words need a model author"),
+    (with_problem("def reference(a:\n"), "Syntax error"),
+    (with_problem(PROBLEM.replace('"T": 64', '"S": 64')), "for dimension `T`"),
+    (with_problem(PROBLEM.replace("import torch\n", "import torch, numpy\n", 1)), "it imports `numpy`"),
+    ("/kernel create ../../etc/passwd\n", "A name is not a path"),
+    ("/kernel create reglu from src/none.py", "no file"),
+    ("/kernel create reglu from src/folder", "not a file"),
+    ("/kernel create reglu from ../secret.py", "stays inside of it"),
+    ("/kernel create reglu from https://elsewhere.example/o/r/blob/main/x.py", "another host"),
+    ("/kernel craete reglu", "Did you mean"),
+    ("/kernel status", "No job belongs to this conversation"),
+    ("/kernel cancel", "nothing to cancel"),
+    ("/kernel retry", "nothing to retry"),
+    ("/kernel approve abcdef1", "nothing to approve"),
+    ("/kernel revise make it faster", "nothing to revise"),
+    ("/kernel cancel nosuchjob", "There is no job `nosuchjob`"),
+    ("\n".join(["/kernel status"] * 10), "There are 10 commands in this comment"),
 )
-def test_what_cannot_be_carried_out_gets_one_reply_and_leaves_nothing(bench: Bench, body: str, expected: str) -> None:
-    (reply,) = say(bench, body)
-    assert expected.lower() in reply.lower()
+
+
+def test_what_cannot_be_carried_out_gets_one_reply_and_leaves_nothing(bench: Bench) -> None:
+    unexpected = []
+    for body, expected in BAD_INPUT:
+        answers = say(bench, body)
+        if len(answers) != 1 or expected.lower() not in answers[0].lower():
+            unexpected.append((body, answers))
+    assert unexpected == []
     assert bench.jobs() == ()
     assert bench.publish() == 0
 
 
-@pytest.mark.parametrize("body", ["```\n/kernel create reglu\n```", "`/kernel create reglu`", "no command here"])
-def test_what_is_no_command_gets_neither_reply_nor_reaction(bench: Bench, body: str) -> None:
-    number = bench.issue()
-    comment = bench.say(number, body)
-    bench.handle()
-    assert bench.comments(number) == []
-    assert bench.reactions(number, comment) == ()
+def test_what_is_no_command_gets_neither_reply_nor_reaction(bench: Bench) -> None:
+    for body in (
+        "```\n/kernel create reglu\n```",
+        "`/kernel create reglu`",
+        "no command here",
+        "> /kernel help\n\nyes",
+    ):
+        number = bench.issue()
+        comment = bench.say(number, body)
+        bench.handle()
+        assert bench.comments(number) == []
+        assert bench.reactions(number, comment) == ()
 
 
 def test_help_explains_the_commands(bench: Bench) -> None:
