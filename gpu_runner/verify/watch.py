@@ -22,6 +22,7 @@ _MOVE_NAMES = """
     transpose unbind unfold unsqueeze view view_as zero_ zeros zeros_like
 """
 _MOVES = frozenset(_MOVE_NAMES.split())
+_ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
 _SUMS = frozenset({"sum"})
 
 
@@ -41,6 +42,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         self._poison = poison
         self._paused = 0
         self._touched: set[int] = set()  # storages that a kernel was given, and what was moved from them
+        self._zeroed: set[int] = set()  # storages of buffers that start as zeros
         self._guards: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __torch_dispatch__(
@@ -53,6 +55,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         if name in _EMPTY:
             return self._guarded(given) if self._poison else given
         operands, results = _tensors((args, kwargs or {})), _tensors(given)
+        if name in _ZEROED:
+            self._zeroed.update(_storage(tensor) for tensor in results)
         if any(_storage(tensor) in self._touched for tensor in operands):
             self._touched.update(_storage(tensor) for tensor in results)
         if name not in _MOVES and not self._is_partial_sum(name, args, operands) and self._called_by_candidate():
@@ -97,7 +101,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         return all(self._is_buffer(tensor) for tensor in operands)
 
     def _is_buffer(self, tensor: torch.Tensor) -> bool:
-        own = any(_storage(tensor) == _storage(raw) for raw, _ in self._guards) or not self._poison
+        storage = _storage(tensor)
+        own = storage in self._zeroed or any(storage == _storage(raw) for raw, _ in self._guards) or not self._poison
         return own and self.was_touched(tensor)
 
     def _called_by_candidate(self) -> bool:
@@ -111,6 +116,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
 
     def _guarded(self, plain: torch.Tensor) -> torch.Tensor:
         self._touched.discard(_storage(plain))
+        self._zeroed.discard(_storage(plain))
         if plain.numel() == 0 or plain.layout != torch.strided or plain.dtype == torch.bool:
             return plain
         span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
