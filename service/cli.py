@@ -78,7 +78,7 @@ def compile_(
 @app.command()
 def verify(problem: ProblemFile, candidate: CandidateFile, as_json: Json = False) -> None:
     """Judge a candidate; exit 0 passed, 1 a failing status, 3 the environment is at fault."""
-    from service.conversation.verdicts import verdict_section
+    from service.conversation.verdicts import verdict_section, verdict_words
     from workers import byhand
 
     with reporting():
@@ -86,7 +86,7 @@ def verify(problem: ProblemFile, candidate: CandidateFile, as_json: Json = False
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
     else:
-        typer.echo(verdict_section(verdict))
+        typer.echo(f"{verdict_words(verdict)}\n\n{verdict_section(verdict)}")
     raise typer.Exit(0 if verdict.status is Status.passed else EXIT_FAILED)
 
 
