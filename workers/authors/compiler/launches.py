@@ -110,7 +110,8 @@ def setting_lines(stage: Pass) -> list[str]:
     if not stage.task.reduces_cols:
         lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
     else:
-        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = _tile_settings(min(n_cols, {stage.widest}))"]
+        settings = "_persistent_settings" if stage.task.sums_rows else "_tile_settings"
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {settings}(min(n_cols, {stage.widest}))"]
     if stage.task.sums_rows:
         loads = sum(value.op == "load" and value.space == FULL for value in stage.kernel.values)
         lines.append(f"tile_bytes = {loads} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()")

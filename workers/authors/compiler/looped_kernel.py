@@ -108,9 +108,9 @@ class LoopedKernel(KernelWriter):
             if load in needed:
                 place = "row_offset + cols" if load.space == FULL else "cols"
                 if self.partial_rows(load):
-                    place = (
-                        f"({row_index(self.program, self.names, load, 'row')[0]}) * tl.cast(n_cols, tl.int64) + cols"
-                    )
+                    index = row_index(self.program, self.names, load, "row")[0]
+                    place = f"{self.tensor(load)}_offsets"
+                    inner.line(f"{place} = ({index}) * tl.cast(n_cols, tl.int64) + cols")
                 self._load(inner, load, place)
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:

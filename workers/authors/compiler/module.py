@@ -12,6 +12,7 @@ from workers.authors.compiler.settings_text import (
     HELPERS,
     NUM_PROGRAMS,
     NUM_STAGES,
+    PERSISTENT_SETTINGS,
     TILE_SETTINGS,
 )
 from workers.authors.compiler.values import ordered
@@ -19,6 +20,7 @@ from workers.authors.protocol import SourceStyle
 
 _SETTINGS = {
     "_tile_settings(": TILE_SETTINGS,
+    "_persistent_settings(": PERSISTENT_SETTINGS,
     "_block_settings(": BLOCK_SETTINGS,
     "_num_programs(": NUM_PROGRAMS,
     "_num_stages(": NUM_STAGES,

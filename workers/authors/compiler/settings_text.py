@@ -38,6 +38,11 @@ HELPERS = {
 }
 
 # Elements of a tile: enough bytes in flight for one program, few enough to stay in registers.
+PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
+    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+
 TILE_SETTINGS = '''def _tile_settings(n_cols):
     """Short rows share a program, so that every program has enough to load."""
     BLOCK_SIZE, num_warps = calculate_settings(n_cols)

@@ -70,7 +70,10 @@ class TileKernel(KernelWriter):
             place, mask = _PLACES[load.space]
             if self.partial_rows(load):
                 index = row_index(self.program, self.names, load)[0]
-                place = f"({index}).to(tl.int64) * n_cols + cols" if load.space == FULL else index
+                place = index
+                if load.space == FULL:
+                    scope.line(f"{name}_offsets = ({index}).to(tl.int64) * n_cols + cols")
+                    place = f"{name}_offsets"
             text = f"tl.load({name}_ptr + {place}, mask={mask}, other={self.fill(load)})"
         scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
 

@@ -1,0 +1,117 @@
+"""Runs compiled candidates in Triton's interpreter, in a process of its own: the interpreter is chosen when triton is imported.
+
+``python -m tests.workers.compiler.interpreted CASES RESULTS``: both JSON files; a result is a list of complaints.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from tests.workers.compiler.captured import captured, proposal
+
+# As the runner's verdict: twice the reference's own error, and what one rounding of the dtype explains.
+RATIO = 2.0
+FLOORS = {torch.float32: 2e-6, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
+
+
+def loaded(name: str, source: str) -> ModuleType:
+    """Import a candidate."""
+    path = Path(tempfile.mkdtemp()) / f"candidate_{name}.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def complaints(name: str, sizes: dict[str, int], dtype_name: str) -> list[str]:
+    """Give what is wrong with a candidate at some sizes, in a dtype."""
+    problem, _ = captured(name)
+    dtype = getattr(torch, dtype_name)
+    space: dict[str, Any] = {}
+    exec(problem.source, space)  # the problem is a test's own file
+    reference, candidate = space["reference"], loaded(name, proposal(name).source).candidate
+    scalars = dict(problem.workloads[0].scalars)
+    torch.manual_seed(sum(sizes.values()))
+    inputs = []
+    for spec in problem.inputs:
+        shape = [sizes[dim] if dim in sizes else int(dim) for dim in spec.dims]
+        inputs.append(torch.rand(shape) > 0.5 if spec.dtype == "bool" else (0.7 * torch.randn(shape)).to(dtype).float())
+
+    def run(function: Callable[..., Any], kind: torch.dtype) -> list[torch.Tensor]:
+        own = [
+            x if x.dtype == torch.bool else x.to(kind).requires_grad_(s.grad)
+            for x, s in zip(inputs, problem.inputs, strict=True)
+        ]
+        given = function(*own, **scalars)
+        outputs = given if isinstance(given, tuple) else (given,)
+        torch.manual_seed(1)
+        upstream = [torch.randn(o.shape).to(dtype).to(o.dtype) for o in outputs]
+        wanted = [x for x in own if x.requires_grad]
+        first = torch.autograd.grad(outputs, wanted, upstream, retain_graph=True)
+        again = torch.autograd.grad(outputs, wanted, upstream)
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)), (
+            "a second backward gives other gradients"
+        )
+        return [*outputs, *first]
+
+    truth, own, got = run(_lifted(reference), torch.float64), run(reference, dtype), run(candidate, dtype)
+    found = []
+    for index, (exact, reached, given) in enumerate(zip(truth, own, got, strict=True)):
+        if given.shape != reached.shape or given.dtype != reached.dtype:
+            found.append(
+                f"tensor {index}: {given.dtype} {list(given.shape)}, not {reached.dtype} {list(reached.shape)}"
+            )
+            continue
+        scale = float(exact.abs().max()) + 1e-30
+        error, allowed = _error(given, exact) / scale, RATIO * _error(reached, exact) / scale + FLOORS[dtype]
+        if not error <= allowed:
+            found.append(f"tensor {index}: error {error:.2e}, {allowed:.2e} allowed")
+    return found
+
+
+def _error(value: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((value.double() - exact).abs().max())
+
+
+def _lifted(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The reference's own casts to float32 must not round the truth."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        plain = torch.Tensor.float
+        torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
+        try:
+            return reference(*args, **kwargs)
+        finally:
+            torch.Tensor.float = plain  # type: ignore[method-assign]
+
+    return function
+
+
+def main() -> None:
+    """Run every case."""
+    from gpu_runner.roles.bfloat16 import teach_interpreter
+
+    teach_interpreter()
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    results = {}
+    for key, (name, sizes, dtype) in cases.items():
+        try:
+            results[key] = complaints(name, sizes, dtype)
+        except Exception as error:
+            results[key] = [f"{type(error).__name__}: {error}"[:2000]]
+    Path(sys.argv[2]).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

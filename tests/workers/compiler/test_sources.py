@@ -1,0 +1,102 @@
+"""The emitted modules: what they look like, that they are the same every time, and that they pass the checks they meet later.
+
+``python -m tests.workers.compiler.goldens`` writes the golden files again.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_runner.contracts import CandidateSource, SourceFile
+from gpu_runner.verify.screen import screen
+from tests.workers.compiler.captured import answer, captured, names, proposal, style
+from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
+from workers.authors.compiler import CompilerAuthor
+from workers.authors.protocol import Brief, Proposal, Refusal
+
+COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
+REFUSED = {
+    "matmul": "matmul",
+    "sort": "aten.sort.default",
+    "cumsum": "aten.cumsum.default",
+    "chunked": "slice",
+    "poly_norm": "slice",
+    "centered_columns": "sum",
+    "middle_softmax": "amax",
+}
+# What the target's own configuration says, as its pyproject.toml does.
+TARGET_RUFF = """
+line-length = 120
+target-version = "py310"
+[lint]
+select = ["E", "F", "I"]
+ignore = ["E501", "B006", "E731", "A002", "E203"]
+[lint.isort]
+known-first-party = ["liger_kernel"]
+force-single-line = true
+lines-between-types = 1
+"""
+
+
+@pytest.mark.parametrize("name", GOLDEN_NAMES)
+def test_source_is_the_golden_one(name: str) -> None:
+    assert golden_source(name) == golden_path(name).read_text()
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_same_graph_gives_same_source_and_plan(name: str) -> None:
+    assert proposal(name) == proposal(name)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_names_of_the_module_are_the_ones_that_the_style_asks_for(name: str) -> None:
+    source = proposal(name).source
+    tree = ast.parse(source)
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    wanted = style(name)
+    assert {wanted.function_class, wanted.forward_function, wanted.entry} <= defined
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_static_screen_has_no_objection(name: str) -> None:
+    source = proposal(name).source
+    assert screen(CandidateSource((SourceFile("candidate.py", source),), "candidate", "candidate")) is None
+
+
+@pytest.mark.skipif(shutil.which("ruff", path=str(Path(sys.executable).parent)) is None, reason="ruff is not installed")
+def test_modules_pass_the_target_s_style_check_as_emitted(tmp_path: Path) -> None:
+    (tmp_path / "ruff.toml").write_text(TARGET_RUFF)
+    for name in COMPILED:
+        for liger in (True, False):
+            (tmp_path / f"{name}_{liger}.py").write_text(proposal(name, liger=liger).source)
+    ruff = str(Path(sys.executable).parent / "ruff")
+    for command in (["check"], ["format", "--diff"]):
+        done = subprocess.run([ruff, *command, "."], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[:3000]
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_refusal_names_the_operator_in_one_sentence(name: str) -> None:
+    given = answer(name)
+    assert isinstance(given, Refusal)
+    assert given.operator == REFUSED[name]
+    assert given.sentence and "\n" not in given.sentence
+
+
+def test_every_graph_is_compiled_or_expected_to_be_refused() -> None:
+    assert {name for name in names() if isinstance(answer(name), Refusal)} == set(REFUSED)
+
+
+def test_unknown_operator_with_a_strange_name_does_not_break_the_author() -> None:
+    import dataclasses
+
+    problem, graph = captured("reglu")
+    strange = tuple(dataclasses.replace(n, op="aten.`evil`") if n.op == "mul" else n for n in graph.nodes)
+    brief = Brief("reglu", problem, dataclasses.replace(graph, nodes=strange), style("reglu"))
+    assert isinstance(CompilerAuthor().propose(brief), Refusal)

@@ -1,0 +1,65 @@
+"""Compiled kernels give what the reference gives, forward and backward."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workers.compiler.captured import answer, captured, names
+from workers.authors.protocol import Proposal
+
+ROOT = Path(__file__).parents[3]
+COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
+SHAPES = ((1, 1), (3, 7), (6, 33), (5, 129), (4, 1030), (70, 40))
+WIDE = (2, 70_000)
+# One of each schedule that loops over a wide row.
+WIDE_NAMES = ("swiglu", "dyt", "add_rms_norm", "layer_norm", "softmax", "logsumexp", "row_scale", "mse", "layer_scale")
+
+
+def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
+    """The last dimension of the first input gets the columns; two leading ones share the rows."""
+    problem, _ = captured(name)
+    first = max((spec.dims for spec in problem.inputs), key=len)
+    sizes = {dim: cols for spec in problem.inputs for dim in spec.dims[-1:] if not dim.isdigit()}
+    leading = [dim for dim in dict.fromkeys(first[:-1]) if not dim.isdigit()]
+    shares = [rows] if len(leading) == 1 else [2 if rows > 1 else 1, max(1, rows // 2), 1][: len(leading)]
+    sizes.update(zip(leading, shares, strict=True))
+    return {dim: sizes.get(dim, rows) for dim in problem.dimensions}
+
+
+def cases() -> dict[str, tuple[str, dict[str, int], str]]:
+    """Every problem at each shape, the dtypes taking turns."""
+    found = {}
+    for name in COMPILED:
+        for turn, (rows, cols) in enumerate((*SHAPES, *([WIDE] if name in WIDE_NAMES else []))):
+            for dtype in ("float32", "bfloat16") if (rows, cols) == (5, 129) else (("float32", "bfloat16")[turn % 2],):
+                sizes = sizes_of(name, rows, cols)
+                found[f"{name} {sizes} {dtype}"] = (name, sizes, dtype)
+    return found
+
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What all cases found, from one process."""
+    folder = tmp_path_factory.mktemp("interpreted")
+    (folder / "cases.json").write_text(json.dumps(CASES))
+    command = [sys.executable, "-m", "tests.workers.compiler.interpreted", "cases.json", "results.json"]
+    command[3:] = [str(folder / "cases.json"), str(folder / "results.json")]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads((folder / "results.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_candidate_errs_no_more_than_twice_the_reference(case: str, results: dict[str, list[str]]) -> None:
+    assert results[case] == []
