@@ -213,7 +213,9 @@ def _run_suite(
     context: StageContext, key: str, bench: Workbench, suite: SuiteRun, changes: tuple[FileChange, ...]
 ) -> TestsResult:
     files = tuple(SourceFile(change.path, change.text) for change in changes if change.text is not None)
-    request = TestsRequest(SNAPSHOT_FILE, files, suite.module, suite.arguments, suite.import_roots, suite.collect)
+    request = TestsRequest(
+        SNAPSHOT_FILE, files + suite.support, suite.module, suite.arguments, suite.import_roots, suite.collect
+    )
     result: GpuResult = context.gpu(key, request, Action.tests, {SNAPSHOT_FILE: context.request.snapshot})
     return from_json(TestsResult, answer_of(result))
 
