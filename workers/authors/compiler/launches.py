@@ -129,9 +129,7 @@ def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -
         count = "n_programs" if stage.task.reduces_cols else "n_programs * n_blocks"
         return f"{store.buffer} = torch.empty({count}, dtype=torch.float32, {device})"
     if store.summed:
-        # A wide row is added block by block to the program's line, which has to start at zero.
-        maker = "torch.zeros" if stage.wide is not None else "torch.empty"
-        return f"{store.buffer} = {maker}((n_programs, n_cols), dtype=torch.float32, {device})"
+        return f"{store.buffer} = torch.empty((n_programs, n_cols), dtype=torch.float32, {device})"
     if node is None:
         return f"{store.buffer} = torch.empty(n_rows, dtype=torch.float32, {device})"
     shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype

@@ -10,7 +10,8 @@ from workers.authors.compiler.values import Value
 
 
 class LoopedKernel(KernelWriter):
-    """A program takes a row at a time, in blocks; sums over rows are kept in the program's own line of a buffer."""
+    """A program takes a row at a time, in blocks; sums over rows are kept in the program's own line of a buffer,
+    which its first row starts."""
 
     def write(self) -> KernelSource:
         """Give the kernel's source."""
@@ -114,7 +115,7 @@ class LoopedKernel(KernelWriter):
                 self._load(inner, load, place)
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:
-        text = inner.fitted(value)
+        text = inner.reduced(value)
         return text if self.neutral_outside(value, kind, False) else f"tl.where(mask, {text}, {NEUTRAL[kind]})"
 
     def _accumulate(self, inner: Statements, value: Value) -> None:
@@ -132,7 +133,8 @@ class LoopedKernel(KernelWriter):
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")
             else:
                 place = f"{store.buffer}_ptr + program * n_cols + cols"
-                inner.line(f"{store.name} = tl.load({place}, mask=mask, other=0.0) + {inner.fitted(store.value)}")
+                inner.line(f"{store.name} = tl.load({place}, mask=mask & (row > program), other=0.0)")
+                inner.line(f"{store.name} += {inner.fitted(store.value)}")
                 inner.line(f"tl.store({place}, {store.name}, mask=mask)")
 
     def _store_rows(self, body: Statements) -> None:

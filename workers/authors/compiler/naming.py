@@ -146,7 +146,12 @@ class Names:
             squares = value.args[0].args[0]
             if squares.op == "mul" and squares.args[0] is squares.args[1]:
                 return "variance" if squares.args[0].op == "sub" else "mean_square"
-            return "mean"
+            if squares.op == "load":
+                return "mean"
+            inner = self.of(value.args[0]) if value.args[0] in self.values else "row"
+            return f"mean_{inner.removeprefix('dot_').removeprefix('sum_')}"
+        if value.op == "mul" and known[1] and known[1].startswith("rstd"):
+            return self._normalised(value.args[0], known[0])
         if value.op in {"gt", "ge", "lt", "le", "eq", "ne"}:
             return (
                 f"{known[0]}_is_{'positive' if value.op == 'gt' and value.args[1].number == 0 else value.op}"
@@ -167,9 +172,12 @@ class Names:
             return f"{_NOUNS[value.op]}_{known[0]}" if known[0] and len(known[0]) < 16 else _NOUNS[value.op]
         return _ROLES.get(value.op, value.op)
 
+    def _normalised(self, value: Value, known: str | None) -> str:
+        source = value.args[0] if value.op == "sub" else value
+        name = known.removesuffix("_centered") if known else self._known(source)
+        return f"{name}_hat" if name else "normalised"
+
     def _product(self, value: Value, known: list[str]) -> str:
-        if known[1].startswith("rstd"):
-            return f"{known[0].removesuffix('_centered')}_hat"
         if value.args[0].op == "const":
             return f"scaled_{known[1]}"
         return "_".join(known)

@@ -62,6 +62,10 @@ class Statements:
             text = self.written(value)
         return text
 
+    def reduced(self, value: Value) -> str:
+        """Write what a reduction takes in: by its name where it has one or deserves one."""
+        return self.operand(value).text if value in self.env or value in self._shared else self.fitted(value)
+
     def prepare(self, value: Value) -> None:
         """Name every shared value below this one, so that writing it needs no line of its own."""
         for arg in value.args:

@@ -108,10 +108,10 @@ class TileKernel(KernelWriter):
         body.env[value] = name
 
     def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:
+        text = body.reduced(value)
         if self.neutral_outside(value, kind, over_rows):
-            return body.fitted(value)
-        mask = "mask" if value.space.cols else "row_mask"
-        return f"tl.where({mask}, {body.fitted(value)}, {NEUTRAL[kind]})"
+            return text
+        return f"tl.where({'mask' if value.space.cols else 'row_mask'}, {text}, {NEUTRAL[kind]})"
 
     def _accumulators(self) -> list[str]:
         lines = []
