@@ -11,11 +11,14 @@ from workers.contracts import (
     Decision,
     DecisionOutcome,
     DecisionResult,
+    Failure,
     JobRequest,
     JobView,
     LineComment,
+    ProblemText,
     StageName,
     Submission,
+    UserFacingError,
 )
 from workers.runtime import current
 from workers.store import deliveries, lifecycle, reviews, submission
@@ -33,6 +36,7 @@ __all__ = [
     "find_jobs",
     "finish_delivery",
     "get_job",
+    "look_over",
     "ready",
     "recent_jobs",
     "record_delivery",
@@ -56,6 +60,21 @@ def submit(request: JobRequest) -> Submission:
     if result.created:
         runtime.notifier.advance(result.job_id)
     return result
+
+
+def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
+    """Read a create command against its repository, running nothing; give why it cannot be carried out, None where it may."""
+    from workers.layouts.table import find_layout, layout_named
+    from workers.stages.problem_text import parse, problem_source
+    from workers.tree import read_tarball
+
+    try:
+        tree = read_tarball(current().blobs.get(snapshot))
+        parsed = parse(problem_source(problem, tree))
+        (layout_named(layout) if layout else find_layout(tree)).names(kernel, parsed, tree)
+    except UserFacingError as error:
+        return error.failure
+    return None
 
 
 def decide(

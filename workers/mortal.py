@@ -12,4 +12,4 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 def mortal(command: Sequence[str]) -> list[str]:
     """Give a command line that runs ``command`` and dies with the thread that starts it."""
-    return [sys.executable, "-I", str(LAUNCHER), str(os.getpid()), *command]
+    return [sys.executable, "-IS", str(LAUNCHER), str(os.getpid()), *command]

@@ -26,7 +26,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import Stage, StageContext, StageResult, Stages
 
-RUNNER = (sys.executable, str(Path(__file__).with_name("fake_runner.py")))
+RUNNER = (sys.executable, "-S", str(Path(__file__).with_name("fake_runner.py")))
 PROFILE = KernelProfile(
     operation_name="reglu",
     function_class_name="LigerReGLUFunction",

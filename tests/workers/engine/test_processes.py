@@ -43,14 +43,13 @@ def publish_until(state: JobState, job_id: str, within_s: float = 60) -> list[Cl
     published: list[ClaimedUpdate] = []
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
+        job = inbox.get_job(job_id)
         claimed = outbox.claim("publisher", 30)
         if claimed is not None:
             sha = f"{claimed.sequence:07d}{'0' * 33}" if isinstance(claimed.update, CommitUpdate) else None
             assert outbox.complete(claimed.update_id, "publisher", Effect(sha=sha))
             published.append(claimed)
-            continue
-        job = inbox.get_job(job_id)
-        if job is not None and job.state is state:
+        elif job is not None and job.state is state:
             return published
         time.sleep(0.05)
     raise AssertionError(f"the job is {inbox.get_job(job_id)}")
@@ -74,7 +73,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.slow
 def test_job_runs_on_postgresql_and_a_redis_reached_by_url(tmp_path: Path, postgres_server: Postgres) -> None:
-    urls = {"database_url": postgres_server.migrated_database()}
+    urls = {"database_url": postgres_server.empty_database()}
     with redis_over_tcp(tmp_path) as redis_url, serving(tmp_path, redis_url=redis_url, **urls):
         assert [ok for _, ok, _ in inbox.ready()] == [True, True]
         job_id = inbox.submit(request()).job_id

@@ -26,7 +26,7 @@ def database_url(request: pytest.FixtureRequest) -> str | None:
     if request.param == "sqlite":
         return None
     server: Postgres = request.getfixturevalue("postgres_server")
-    return server.migrated_database()
+    return server.empty_database()
 
 
 @pytest.fixture

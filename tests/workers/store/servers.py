@@ -15,32 +15,35 @@ from pathlib import Path
 import psycopg
 from redis import Redis
 
+from workers.store.database import Database
+from workers.store.models import Base
+
 _numbers = itertools.count()
 
 
 class Postgres:
-    """A server on which each test gets a database of its own, copied from one that is migrated already."""
+    """A server with one database that is emptied for each test, and new ones for tests of migrations."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self._template: str | None = None
+        self._migrated: str | None = None
 
-    def new_database(self, template: str = "template0") -> str:
+    def new_database(self) -> str:
         name = f"kernelsmith_{next(_numbers)}"
         with psycopg.connect(self.uri, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.uri.replace("/postgres?", f"/{name}?", 1)
 
-    def migrated_database(self) -> str:
-        from workers.store.database import Database
-
-        if self._template is None:
-            url = self.new_database()
-            database = Database(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    def empty_database(self) -> str:
+        if self._migrated is None:
+            self._migrated = self.new_database()
+            database = Database(self._migrated.replace("postgresql://", "postgresql+psycopg://", 1))
             database.migrate()
             database.dispose()
-            self._template = url.partition("?")[0].rpartition("/")[2]
-        return self.new_database(self._template)
+        tables = ", ".join(Base.metadata.tables)
+        with psycopg.connect(self._migrated, autocommit=True) as connection:
+            connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        return self._migrated
 
 
 @contextlib.contextmanager

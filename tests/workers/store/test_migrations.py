@@ -73,7 +73,7 @@ def test_database_of_a_newer_program_is_refused_with_the_cure(empty_url: str) ->
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     database.dispose()
     older = Database(empty_url)
-    with pytest.raises(SchemaError, match="9999.*newer one"):
+    with pytest.raises(SchemaError, match=r"9999.*newer one"):
         older.migrate()
     older.dispose()
 
