@@ -28,6 +28,11 @@ def create(hearing: Hearing, command: Command) -> str | None:
         problem = find_problem(hearing, command, base_sha)
     except AnswerError as answer:
         return answer.text
+    options = job_options(command.options, hearing.config)
+    snapshot = hearing.desk.snapshot(hearing.github, base_sha)
+    failure = hearing.desk.inbox.look_over(name, problem, snapshot, options.layout)
+    if failure is not None:
+        return reply_failure(failure)
     place, text = hearing.text.place, hearing.text
     origin = Origin(
         repository=place.repository,
@@ -46,9 +51,9 @@ def create(hearing: Hearing, command: Command) -> str | None:
             origin=origin,
             base_ref=base_ref,
             base_sha=base_sha,
-            snapshot=hearing.desk.snapshot(hearing.github, base_sha),
+            snapshot=snapshot,
             problem=problem,
-            options=job_options(command.options, hearing.config),
+            options=options,
         )
     )
     return None

@@ -13,9 +13,11 @@ from service.github.credentials import Purpose
 from workers.contracts import (
     Decision,
     DecisionResult,
+    Failure,
     JobRequest,
     JobView,
     LineComment,
+    ProblemText,
     StageName,
     Submission,
 )
@@ -28,6 +30,10 @@ class Inbox(Protocol):
 
     def submit(self, request: JobRequest) -> Submission:
         """Accept a command."""
+        ...
+
+    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
+        """Give why a create command cannot be carried out in its repository, None where it may."""
         ...
 
     def decide(

@@ -37,6 +37,8 @@ from workers.settings import Settings as WorkerSettings
 SECRET = "a secret of the webhook, long enough"
 FILES: dict[str, bytes] = {
     "README.md": b"# kernels\n",
+    "kernels/__init__.py": b"",
+    "kernels/geglu.py": b"def geglu(a, b):\n    return a * b\n",
     "src/problem.py": PROBLEM.encode(),
     "src/folder/file.txt": b"text\n",
 }
