@@ -22,7 +22,7 @@ from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, gpu_queue, redis_com
 from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
-from workers.settings import Settings, whole_environment
+from workers.settings import Settings, environment_with, whole_environment
 from workers.store.gpu_work import ANY
 
 log = structlog.get_logger(__name__)
@@ -74,14 +74,21 @@ class Supervisor:
         pause_s = FIRST_PAUSE_S
         while not self._stop.is_set():
             started = time.monotonic()
-            with self._output(command) as output, self._started(command, output) as child:
-                self.pids[command.name] = child.pid
-                self._watch(child)
+            ended = self._run(command)
             if self._stop.is_set():
                 return
             pause_s = FIRST_PAUSE_S if time.monotonic() - started > MAX_PAUSE_S else min(MAX_PAUSE_S, pause_s * 2)
-            log.error("process_ended", process=command.name, exit_code=child.returncode, starts_again_in_s=pause_s)
+            log.error("process_ended", process=command.name, how=ended, starts_again_in_s=pause_s)
             self._stop.wait(pause_s)
+
+    def _run(self, command: Command) -> str:
+        try:
+            with self._output(command) as output, self._started(command, output) as child:
+                self.pids[command.name] = child.pid
+                self._watch(child)
+        except OSError as error:
+            return f"it could not be started: {error}"
+        return f"exit code {child.returncode}"
 
     def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -124,7 +131,7 @@ def serve_workers(
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        yield stack.enter_context(_supervised(Supervisor(commands(settings, app), child_environment(settings), logs)))
+        yield stack.enter_context(_supervised(Supervisor(commands(settings, app), environment_with(settings), logs)))
 
 
 @contextmanager
@@ -170,21 +177,3 @@ def commands(settings: Settings, app: str = "workers.celery_app") -> tuple[Comma
             "clock", (*celery, "beat", "-S", "celery.beat:Scheduler", "--pidfile=", "--loglevel", settings.log_level)
         ),
     )
-
-
-def child_environment(settings: Settings) -> dict[str, str]:
-    """Give this process's environment with the settings as they are here."""
-    broker = settings.redis_url
-    told = {
-        "KERNELSMITH_DATA_DIR": str(settings.data_dir.absolute()),
-        "KERNELSMITH_LEASE_S": str(settings.lease_s),
-        "KERNELSMITH_RECONCILE_EVERY_S": str(settings.reconcile_every_s),
-        "KERNELSMITH_RENOTIFY_AFTER_S": str(settings.renotify_after_s),
-    }
-    if broker is not None:
-        told["KERNELSMITH_REDIS_URL"] = broker.get_secret_value()
-    if settings.database_url is not None:
-        told["KERNELSMITH_DATABASE_URL"] = settings.database_url.get_secret_value()
-    if settings.artifacts_url is not None:
-        told["KERNELSMITH_ARTIFACTS_URL"] = settings.artifacts_url
-    return whole_environment() | told

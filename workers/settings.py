@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -70,3 +71,21 @@ def inherited(names: tuple[str, ...]) -> dict[str, str]:
 def whole_environment() -> dict[str, str]:
     """Give a copy of this process's environment, for processes of the production itself."""
     return dict(os.environ)
+
+
+def environment_with(settings: Settings) -> dict[str, str]:
+    """Give this process's environment for a process that shall have exactly these settings."""
+    names = {name: f"KERNELSMITH_{name.upper()}" for name in Settings.model_fields}
+    own = {*names.values(), "DATABASE_URL", "REDIS_URL"}
+    inherited_part = {name: value for name, value in os.environ.items() if name.upper() not in own}
+    return inherited_part | {
+        names[name]: _spelled(value) for name, value in settings.model_dump().items() if value is not None
+    }
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, Path):
+        return str(value.absolute())
+    return json.dumps(value) if isinstance(value, bool | tuple | list) else str(value)

@@ -11,7 +11,6 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from tests.workers.store.servers import Postgres
-from workers.settings import Settings
 from workers.store.database import MIGRATIONS, Database, SchemaError
 from workers.store.models import Base
 
@@ -85,15 +84,3 @@ def test_sqlite_keeps_a_write_ahead_log_that_outlives_a_power_cut(tmp_path: Path
         durability = connection.exec_driver_sql("PRAGMA synchronous").scalar()
     database.dispose()
     assert (mode, durability) == ("wal", 2)
-
-
-def test_postgresql_urls_of_every_spelling_use_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
-    for spelling in ("postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"):
-        monkeypatch.setenv("DATABASE_URL", spelling)
-        assert Settings().database() == "postgresql+psycopg://u:p@h/d"
-
-
-def test_secrets_in_urls_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hidden@h/d")
-    monkeypatch.setenv("REDIS_URL", "redis://:hidden@h/0")
-    assert "hidden" not in repr(Settings())

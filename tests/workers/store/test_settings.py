@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from gpu_runner.contracts import Isolation
+from workers.settings import Settings, environment_with
+
+
+def test_postgresql_urls_of_every_spelling_use_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    for spelling in ("postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"):
+        monkeypatch.setenv("DATABASE_URL", spelling)
+        assert Settings().database() == "postgresql+psycopg://u:p@h/d"
+
+
+def test_secrets_in_urls_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hidden@h/d")
+    monkeypatch.setenv("REDIS_URL", "redis://:hidden@h/0")
+    assert "hidden" not in repr(Settings())
+
+
+def test_process_started_with_settings_has_exactly_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@elsewhere/d")
+    given = Settings(
+        data_dir=tmp_path, lease_s=7, log_json=True, architecture="sm_90", require_isolation=(Isolation.landlock,)
+    ).model_copy(update={"database_url": None, "redis_url": SecretStr("redis://:p@h/0")})
+    environment = environment_with(given)
+    assert "DATABASE_URL" not in environment
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == given
