@@ -31,7 +31,7 @@ from gpu_runner.verify.truth import Oracle
 RING = 3  # as many sets of inputs as the role ``timing`` holds
 SAMPLES = 10
 WARM_UP = 2
-LEAST_ROUNDS = 4
+LEAST_ROUNDS = 8
 MOST_ROUNDS = 40
 
 

@@ -220,7 +220,7 @@ class _Screen:
         private = node.attr.startswith("_") and node.attr not in self.defined
         if private and node.attr not in allowed.DUNDER_ATTRIBUTES:
             yield self._say(node, "private name", f"It uses the attribute `{node.attr}`.")
-        elif id(node) not in self.in_kernel and not self._is_known(node):
+        elif isinstance(node.ctx, ast.Load) and id(node) not in self.in_kernel and not self._is_known(node):
             message = f"The attribute `{node.attr}` is not among those that a candidate may use outside of its kernels."
             yield self._say(node, "unknown attribute", message)
 

@@ -75,6 +75,8 @@ class Oracle:
                 self.dropped = error
             except ChildOutOfMemory:
                 return None
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise BadProblem("the reference's process answered in place of the runner's own code") from error
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
         return None

@@ -1,0 +1,96 @@
+"""A value passes within twice the reference's own error, and no wrong row or element hides in a large tensor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_runner.verify.compare import Truth, compare
+
+HALVES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+def truth_of(dtype: torch.dtype, rows: int = 64, columns: int = 128, seed: int = 0) -> Truth:
+    exact = torch.randn(rows, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return Truth(exact, exact.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_rounded_truth_passes(dtype: torch.dtype) -> None:
+    truth = truth_of(dtype)
+    assert compare(truth.exact.to(dtype), truth).passed
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_one_wrong_element_of_many_is_found_at_its_place(dtype: torch.dtype) -> None:
+    truth = truth_of(dtype)
+    got = truth.own.clone()
+    got[13, 57] += 0.25
+    found = compare(got, truth)
+    assert not found.passed
+    assert found.position == (13, 57)
+
+
+def test_one_row_that_is_a_little_wrong_is_found() -> None:
+    truth = truth_of(torch.float32, rows=4096)
+    got = truth.own.clone()
+    got[99] *= 1 + 1e-5
+    found = compare(got, truth)
+    assert not found.passed
+    assert found.position is not None
+    assert found.position[0] == 99
+
+
+def test_float16_arithmetic_is_not_good_enough_for_float32() -> None:
+    truth = truth_of(torch.float32)
+    assert not compare(truth.exact.half().float(), truth).passed
+
+
+def test_a_reference_that_loses_much_allows_as_much_twice() -> None:
+    truth = truth_of(torch.float32)
+    noise = 1e-3 * torch.randn(truth.exact.shape, generator=torch.Generator().manual_seed(1))
+    loose = Truth(truth.exact, (truth.exact + noise).float())
+    assert compare((truth.exact - noise).float(), loose).passed
+    assert not compare((truth.exact - 4 * noise).float(), loose).passed
+
+
+def test_nan_and_infinity_must_stand_where_the_truth_has_them() -> None:
+    truth = truth_of(torch.float32)
+    exact = truth.exact.clone()
+    exact[0, 0], exact[1, 1] = float("nan"), float("inf")
+    odd = Truth(exact, exact.float())
+    assert compare(exact.float(), odd).passed
+    for place, value in (((0, 0), 0.0), ((1, 1), float("-inf")), ((2, 2), float("nan"))):
+        got = exact.float()
+        got[place] = value
+        found = compare(got, odd)
+        assert not found.passed
+        assert found.position == place
+
+
+def test_a_value_that_overflows_the_dtype_may_be_infinite() -> None:
+    exact = torch.full((2, 4), 1e6, dtype=torch.float64)
+    assert compare(torch.full((2, 4), float("inf"), dtype=torch.float16), Truth(exact, exact.half())).passed
+
+
+def test_whole_numbers_equal_the_truth_or_the_reference() -> None:
+    truth = Truth(torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4]))
+    assert compare(torch.tensor([1, 2, 4]), truth).passed
+    assert compare(torch.tensor([1, 5, 3]), truth).position == (1,)
+
+
+def test_a_gradient_that_cancels_to_nothing_may_differ_by_rounding() -> None:
+    exact = torch.zeros(5, 1, dtype=torch.float64)
+    got = torch.full((5, 1), 3e-8)
+    assert not compare(got, Truth(exact, exact.float())).passed
+    assert compare(got, Truth(exact, exact.float(), natural=1e-6)).passed
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**31), factor=st.floats(0.5, 2.0).filter(lambda f: abs(f - 1) > 1e-2))
+def test_a_wrong_factor_never_passes(seed: int, factor: float) -> None:
+    for dtype in HALVES:
+        truth = truth_of(dtype, 8, 32, seed)
+        assert not compare((truth.exact * factor).to(dtype), truth).passed

@@ -1,0 +1,63 @@
+"""Inputs come from their seed alone, and lie in buffers that show what is done beyond their edges."""
+
+from __future__ import annotations
+
+import torch
+
+from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.inputs import lay, make_inputs, make_upstream
+from gpu_runner.verify.poison import GUARD_ELEMENTS, bits_equal, fill_unwritten, unwritten
+from gpu_runner.verify.sizes import Case
+from tests.problems import problem_source
+
+CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_one_others() -> None:
+    problem = parse_problem(problem_source("rms_norm"))
+    first, second = make_inputs(problem, CASE), make_inputs(problem, CASE)
+    other = make_inputs(problem, Case("case", CASE.sizes, CASE.dtype, 12))
+    assert all(bits_equal(first[name], second[name]) for name in first)
+    assert not bits_equal(first["x"], other["x"])
+    assert first["x"].dtype == torch.bfloat16
+
+
+def test_a_weight_of_ones_gets_noise_unless_the_case_is_plain() -> None:
+    problem = parse_problem(problem_source("rms_norm"))
+    plain = Case("case", CASE.sizes, "float32", 3, plain_init=True)
+    assert bool((make_inputs(problem, plain)["w"] == 1).all())
+    assert float(make_inputs(problem, CASE)["w"].float().std()) > 0.2
+
+
+def test_indices_stay_below_the_dimension_that_they_name() -> None:
+    problem = parse_problem(problem_source("take_rows"))
+    inputs = make_inputs(problem, Case("case", (("V", 5), ("H", 8), ("T", 200)), "float32", 7))
+    assert inputs["index"].dtype == torch.int64
+    assert int(inputs["index"].max()) == 4
+    assert int(inputs["index"].min()) == 0
+
+
+def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
+    tensor = torch.randn(4, 10)
+    for layout, stride in (("dense", (10, 1)), ("apart", (42, 1))):
+        laid = lay(tensor, layout)
+        assert laid.view().stride() == stride
+        assert torch.equal(laid.view(), tensor)
+        assert bool(laid.raw[:GUARD_ELEMENTS].isnan().all())
+        assert bool(laid.raw[-GUARD_ELEMENTS:].isnan().all())
+
+
+def test_an_expanded_upstream_stays_one_number() -> None:
+    (grad,) = make_upstream([(3, 4)], [torch.float32], Case("case", (), "float32", 1, upstream="expanded"))
+    laid = lay(grad, "dense")
+    assert laid.stride == (0, 0)
+    assert torch.equal(laid.view(), grad)
+
+
+def test_memory_that_nobody_wrote_is_known_by_its_bits() -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64):
+        flat = torch.empty(8, dtype=dtype)
+        fill_unwritten(flat)
+        flat[3] = 1
+        assert unwritten(flat).tolist() == [True] * 3 + [False] + [True] * 4
+    assert not bool(unwritten(torch.full((4,), float("nan"))).any())

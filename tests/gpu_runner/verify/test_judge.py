@@ -1,0 +1,80 @@
+"""From the request to the verdict where no candidate is judged: the problem, the files or the host is at fault."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+
+from gpu_runner import verify
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from tests.cheats.trial import HERE
+from tests.problems import problem_source
+
+REGLU = (HERE / "honest" / "reglu.py").read_text()
+ONE_INPUT = '\nINPUTS = {"x": "T H"}\nWORKLOADS = [{"T": 64, "H": 64}]\nDTYPES = ["float32"]\n'
+
+
+def judged(problem: str, candidate: str = REGLU, **more: object) -> Verdict:
+    source = CandidateSource((SourceFile("candidate.py", candidate),))
+    return verify.run(VerifyRequest(problem, source, **more), RunContext(Path(tempfile.gettempdir())))  # type: ignore[arg-type]
+
+
+def test_a_problem_that_cannot_be_parsed_is_refused_with_its_line() -> None:
+    verdict = judged("import torch\nimport os\n")
+    assert (verdict.status, verdict.rule) == (Status.refused, "problem")
+    assert verdict.evidence[0].line == 2
+
+
+def test_a_reference_that_does_not_run_is_refused_with_its_line() -> None:
+    verdict = judged("import torch\n\n\ndef reference(x):\n    return torch.nonsense(x)\n\n" + ONE_INPUT)
+    assert (verdict.status, verdict.rule) == (Status.refused, "problem")
+    assert "nonsense" in verdict.evidence[0].message
+    assert verdict.evidence[0].line == 5
+
+
+def test_a_problem_whose_answer_is_trivial_is_degenerate() -> None:
+    verdict = judged("import torch\n\n\ndef reference(x):\n    return x * 0.0\n\n" + ONE_INPUT)
+    assert verdict.status is Status.degenerate_problem
+    assert "zeros" in verdict.evidence[0].message
+
+
+def test_a_candidate_that_cannot_be_imported_is_a_compile_error_with_its_line() -> None:
+    verdict = judged(problem_source("reglu"), "import torch\n\nx = torch.empty(3).shape[7]\n", quick=True)
+    assert verdict.status is Status.compile_error
+    assert verdict.evidence[0].line == 3
+    assert verdict.quick
+
+
+def test_a_candidate_in_a_library_is_judged_in_its_tree() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree.tar.gz"
+        _write_tree(tree, {"repo-1/src/lib/__init__.py": "", "repo-1/src/lib/settings.py": "BLOCK = 4096\n"})
+        text = REGLU.replace("import torch\n", "import torch\n\nfrom lib.settings import BLOCK\n", 1).replace(
+            "4096", "BLOCK"
+        )
+        source = CandidateSource(
+            (SourceFile("src/lib/reglu.py", text),), "lib.reglu", "ReGLU.apply", "tree.tar.gz", ("src",)
+        )
+        context = RunContext(Path(folder))
+        verdict = verify.run(VerifyRequest(problem_source("reglu"), source, quick=True), context)
+    assert verdict.evidence == ()
+    assert verdict.status is Status.passed
+    assert context.held()
+
+
+def test_a_tree_that_is_not_there_is_refused() -> None:
+    source = CandidateSource((SourceFile("candidate.py", REGLU),), tree="../elsewhere.tar.gz")
+    context = RunContext(Path(tempfile.gettempdir()))
+    verdict = verify.run(VerifyRequest(problem_source("reglu"), source, quick=True), context)
+    assert (verdict.status, verdict.rule) == (Status.refused, "files")
+
+
+def _write_tree(path: Path, files: dict[str, str]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))

@@ -1,0 +1,46 @@
+"""A problem on which a trivial answer passes is found out."""
+
+from __future__ import annotations
+
+import torch
+
+from gpu_runner.verify.compare import Truth
+from gpu_runner.verify.inputs import lay
+from gpu_runner.verify.mutants import MUTANTS, survivors
+from gpu_runner.verify.proof import Expected, Form, Proof
+from gpu_runner.verify.sizes import Case
+
+
+def proof_of(output: torch.Tensor, x: torch.Tensor, seed: int) -> Proof:
+    truth = Truth(output.double(), output)
+    item = Expected("output 0", truth, tuple(output.shape), tuple(output.stride()), "float32")
+    laid = {"x": lay(x, "dense")}
+    return Proof(Case(f"case {seed}", (), "float32", seed), Form("reference", ("x",)), {"x": x}, laid, (), (), (item,))
+
+
+def test_a_problem_that_depends_on_its_input_lets_no_trivial_answer_pass() -> None:
+    inputs = [torch.randn(4, 16) for _ in range(3)]
+    assert survivors([proof_of(torch.relu(x) * 2, x, seed) for seed, x in enumerate(inputs)]) == []
+
+
+def test_each_trivial_answer_survives_where_it_is_right() -> None:
+    x = torch.randn(4, 16)
+    half = torch.randn(4, 16)
+    half[:, 8:] = 0
+    outputs = {
+        "zeros": torch.zeros(4, 16),
+        "ones": torch.ones(4, 16),
+        "the mean everywhere": torch.full((4, 16), 0.3),
+        "an input": x,
+        "only the first columns": half,
+        "the last answer": torch.randn(4, 16),
+    }
+    assert set(outputs) == set(MUTANTS)
+    for name, output in outputs.items():
+        found = {survivor.mutant for survivor in survivors([proof_of(output, x, 1), proof_of(output, x, 2)])}
+        assert name in found
+
+
+def test_one_case_that_rejects_a_trivial_answer_is_enough() -> None:
+    x = torch.randn(4, 16)
+    assert survivors([proof_of(torch.zeros(4, 16), x, 1), proof_of(torch.randn(4, 16), x, 2)]) == []

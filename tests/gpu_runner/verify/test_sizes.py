@@ -1,0 +1,83 @@
+"""The cases reach the odd corners of every problem, within a budget of elements."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.verify.inputs import shape_of
+from gpu_runner.verify.sizes import INTERPRETED_ELEMENTS, Case, columns_of, fallbacks, plan_cases
+from tests.problems import problem_source
+
+
+def planned(name: str, interpreted: bool = True, quick: bool = False) -> tuple[Problem, tuple[Case, ...]]:
+    problem = parse_problem(problem_source(name))
+    seeds = itertools.count(1)
+    cases = plan_cases(
+        problem, problem.dtypes, problem.workloads, interpreted=interpreted, quick=quick, draw=lambda: next(seeds)
+    )
+    return problem, cases
+
+
+def test_sizes_are_one_prime_beside_a_power_of_two_and_wider_than_a_block() -> None:
+    _, cases = planned("softmax")
+    columns = {case.size_of["V"] for case in cases}
+    assert {1, 97, 129, 255, 4099} <= columns
+    assert {case.size_of["T"] for case in cases} >= {1, 7}
+    assert {case.layout for case in cases} == {"dense", "apart"}
+    assert {case.upstream for case in cases} == {"dense", "apart", "expanded"}
+
+
+def test_every_case_has_its_own_seed_and_there_are_at_least_five() -> None:
+    _, cases = planned("reglu")
+    assert len({case.seed for case in cases}) == len(cases) >= 5
+
+
+def test_every_dtype_of_the_problem_is_proved() -> None:
+    _, cases = planned("reglu")
+    assert {case.dtype for case in cases} == {"float32", "bfloat16", "float16"}
+
+
+@pytest.mark.parametrize("name", ["reglu", "rms_norm", "rope_halves", "take_rows"])
+def test_no_input_of_an_interpreted_case_is_larger_than_the_budget(name: str) -> None:
+    problem, cases = planned(name)
+    largest = max(math.prod(shape_of(spec, case.size_of)) for case in cases for spec in problem.inputs)
+    assert largest <= INTERPRETED_ELEMENTS
+
+
+def test_a_gpu_proves_a_workload_at_its_full_size() -> None:
+    problem, cases = planned("rms_norm", interpreted=False)
+    assert [case.sizes for case in cases if case.measured] == [workload.sizes for workload in problem.workloads]
+
+
+def test_a_float_scalar_gets_a_second_value_and_an_epsilon_a_large_one() -> None:
+    _, cases = planned("rms_norm")
+    moved = [dict(case.scalars)["eps"] for case in cases if case.scalars]
+    assert moved
+    assert all(value >= 1e-2 for value in moved)
+    _, cases = planned("scale_bias")
+    assert {dict(case.scalars).get("alpha", 0.5) for case in cases} == {0.5, 0.375}
+
+
+def test_two_cases_share_their_sizes_so_that_an_answer_by_shape_is_seen() -> None:
+    _, cases = planned("reglu")
+    keys = [(case.sizes, case.dtype, case.layout) for case in cases]
+    assert len(set(keys)) < len(keys)
+
+
+def test_columns_lie_last_in_the_inputs_of_two_dimensions() -> None:
+    assert columns_of(parse_problem(problem_source("take_rows"))) == ("H",)
+    assert columns_of(parse_problem(problem_source("rope_halves"))) == ("D",)
+
+
+def test_a_reference_that_fails_at_odd_sizes_is_tried_at_even_ones() -> None:
+    case = Case("odd", (("T", 7), ("D", 97)), "float32", 1)
+    assert [form.sizes for form in fallbacks(case)] == [(("T", 8), ("D", 98)), (("T", 16), ("D", 112))]
+
+
+def test_a_quick_look_takes_few_cases() -> None:
+    _, cases = planned("reglu", quick=True)
+    assert 2 <= len(cases) <= 5
