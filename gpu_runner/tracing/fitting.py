@@ -10,6 +10,8 @@ from functools import cached_property
 Number = int | float
 _RELATIVE = 1e-12  # a double's rounding over a handful of operations
 MAX_PRODUCT = 4
+MAX_PARTS = 128
+MAX_SHIFT = 8
 
 
 class Fitter:
@@ -35,19 +37,28 @@ class Fitter:
             if scaled is not None:
                 return scaled
         for text, values in self._whole_bases:
-            shifted = _shifted(text, values, numbers)
+            shifted = _shifted(text, values, numbers, self._dimensions)
             if shifted is not None:
                 return shifted
-        return self._sums(numbers)
+        return self._shifted_part(numbers) or self._sum(numbers)
 
-    def _sums(self, numbers: tuple[Number, ...]) -> str | None:
-        for (one, a), (two, b) in itertools.combinations(self._whole_bases[: len(self._whole_bases) // 2 + 1], 2):
+    def _sum(self, numbers: tuple[Number, ...]) -> str | None:
+        short = [base for base in self._whole_bases if base[0].count("*") < 2]
+        for (one, a), (two, b) in itertools.permutations(short, 2):
             for text, total in ((f"{one} + {two}", _add(a, b)), (f"{one} - {two}", _add(a, [-v for v in b]))):
                 rest = {n - t for n, t in zip(numbers, total, strict=True)}
-                if len(rest) == 1:
+                if len(rest) == 1 and abs(next(iter(rest))) <= MAX_SHIFT:
                     return _plus(text, rest.pop())
-            if all(v for v in b) and [x // y for x, y in zip(a, b, strict=True)] == list(numbers):
+            if all(b) and [x // y for x, y in zip(a, b, strict=True)] == list(numbers):
                 return f"{_wrapped(one)} // {_wrapped(two)}"
+        return None
+
+    def _shifted_part(self, numbers: tuple[Number, ...]) -> str | None:
+        for text, values in self._whole_bases:
+            for parts in range(2, MAX_PARTS + 1) if "*" not in text else ():
+                rest = {n - v // parts for n, v in zip(numbers, values, strict=True)}
+                if len(rest) == 1 and abs(next(iter(rest))) <= MAX_SHIFT and numbers[0] > parts:
+                    return _plus(f"{text} // {parts}", rest.pop())
         return None
 
     def _real(self, numbers: tuple[Number, ...]) -> str | None:
@@ -102,7 +113,9 @@ def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> s
         times = number // first
         if all(n == v * times for n, v in zip(numbers, values, strict=True)):
             return text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
-    for parts in {int(first // number), int(first // number) + 1, int(-(-first // number))}:
+    about = int(first // number)
+    # A small quotient says little: many divisors give it.
+    for parts in (about, about + 1) if 1 <= about <= MAX_PARTS and min(numbers) > 4 else ():
         if parts > 1 and all(n == v // parts for n, v in zip(numbers, values, strict=True)):
             return f"{_wrapped(text)} // {parts}"
         if parts > 1 and all(n == -(-v // parts) for n, v in zip(numbers, values, strict=True)):
@@ -110,20 +123,15 @@ def _scaled(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> s
     return None
 
 
-def _shifted(text: str, values: Sequence[Number], numbers: Sequence[Number]) -> str | None:
+def _shifted(text: str, values: Sequence[Number], numbers: Sequence[Number], dimensions: Sequence[str]) -> str | None:
     run, rise = values[1] - values[0], numbers[1] - numbers[0]
     if run and rise % run == 0 and rise:
         times = rise // run
         rests = {n - v * times for n, v in zip(numbers, values, strict=True)}
-        if len(rests) == 1:
+        # Whole scalars are small and lie close together, so a large distance from one is a coincidence.
+        if len(rests) == 1 and (text in dimensions or abs(next(iter(rests))) <= MAX_SHIFT):
             start = text if times == 1 else f"-{_wrapped(text)}" if times == -1 else f"{int(times)} * {text}"
             return _plus(start, rests.pop())
-    if rise:
-        parts = round(run / rise)
-        if parts > 1:
-            rests = {n - v // parts for n, v in zip(numbers, values, strict=True)}
-            if len(rests) == 1:
-                return _plus(f"{_wrapped(text)} // {parts}", rests.pop())
     return None
 
 

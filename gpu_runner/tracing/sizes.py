@@ -112,19 +112,22 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
 def _multiples(problem: Problem, steps: Mapping[str, int], link: tuple[str, str, int] | None = None) -> Triple | None:
     for low, high in _BANDS:
         numbers = [p for p in range(low, 40 * high) if _is_prime(p)]
-        triple = tuple(
-            {
-                name: step * _prime(numbers, low, step, turn + 3 * index)
-                for index, (name, step) in enumerate(steps.items())
-            }
-            for turn in range(3)
-        )
+        triple = tuple(_sizes(steps, numbers, low, turn) for turn in range(3))
         if link is not None:
             big, small, ratio = link
             triple = tuple(sizes | {big: sizes[small] * ratio} for sizes in triple)
         if max(_elements(problem, sizes) for sizes in triple) <= max(MAX_ELEMENTS, _fixed_elements(problem)):
             return triple
     return None
+
+
+def _sizes(steps: Mapping[str, int], numbers: Sequence[int], low: int, turn: int) -> dict[str, int]:
+    """Give the sizes of one trace. The last one has even sizes: on odd ones alone ``(H + 1) // 2`` is ``H // 2 + 1``."""
+    # Far apart from trace to trace where there is room: then no wrong expression fits by chance.
+    far = low > _BANDS[-2][0]
+    places = {name: i + turn * (len(steps) + 4) if far else turn + 3 * i for i, name in enumerate(steps)}
+    primes = {name: _prime(numbers, low, step, places[name]) for name, step in steps.items()}
+    return {name: step * (primes[name] + (turn == 2 and step == 1)) for name, step in steps.items()}
 
 
 def _prime(numbers: Sequence[int], low: int, step: int, index: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +26,35 @@ from tests.gpu_runner.core.problems import PROBLEMS, full, rows
 OTHER_SIZES = (6, 10, 4, 12, 14, 20)
 
 
-@pytest.fixture(autouse=True)
-def _no_problem_stays_loaded() -> Iterator[None]:
-    yield
-    sys.modules.pop("problem", None)
+@dataclass
+class Captured:
+    problem: Problem
+    graph: Graph
+    reference: Callable[..., Any]
 
 
-def captured(source: str) -> tuple[Problem, Graph]:
+@functools.cache
+def caught_once(source: str) -> Captured:
     """Capture as the action does, but in this process: the sandbox has its own tests."""
     problem = parse_problem(source)
     module = types.ModuleType("problem")
     exec(compile(source, "problem.py", "exec"), module.__dict__)
-    sys.modules["problem"] = module
-    state = State(Path(), Path(), False)
+    state = State(Path(), Path(), False, {"problem": module})
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
         try:
-            return HANDLERS[method](state, meta, [])[0]
+            return {} if method == "load" else HANDLERS[method](state, meta, [])[0]
         except Exception as error:
             raise ChildError(type(error).__name__, str(error)) from error
 
     graph = Tracer(call, problem).graph()
     checks.check(graph, problem)
-    return problem, graph
+    return Captured(problem, graph, module.reference)
+
+
+def captured(source: str) -> tuple[Problem, Graph]:
+    found = caught_once(source)
+    return found.problem, found.graph
 
 
 def other_sizes(problem: Problem) -> dict[str, int]:
@@ -61,10 +68,6 @@ def other_sizes(problem: Problem) -> dict[str, int]:
     return sizes
 
 
-def run_reference(problem: Problem, inputs: dict[str, torch.Tensor], scalars: dict[str, Any]) -> Any:
-    return sys.modules["problem"].reference(**inputs, **scalars)
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_graph_agrees_with_autograd_at_other_sizes(name: str) -> None:
     problem, graph = captured(PROBLEMS[name])
@@ -74,7 +77,7 @@ def test_the_graph_agrees_with_autograd_at_other_sizes(name: str) -> None:
     specs = [vars(spec) for spec in problem.inputs]
     made = dict(zip([s["name"] for s in specs], make_inputs(specs, sizes, seed=5), strict=True))
     leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in made.items()}
-    outputs = as_tuple(run_reference(problem, leaves, scalars))
+    outputs = as_tuple(caught_once(PROBLEMS[name]).reference(**leaves, **scalars))
     upstream = [torch.randn_like(o) if u else None for o, u in zip(outputs, graph.upstream, strict=True)]
     wanted = [n for n, _ in graph.gradients]
     ends = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None]
