@@ -12,7 +12,7 @@ from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.statements import INDENT
 
-LOOP_BLOCK = 4096
+LOOP_BLOCK, LOOP_WARPS = 8192, 16
 FLAT_BLOCK = 4096
 
 
@@ -39,6 +39,11 @@ class Pass:
     def kernels(self) -> tuple[KernelSource, ...]:
         """Give the kernels that the pass may start."""
         return (self.kernel,) if self.wide is None else (self.kernel, self.wide)
+
+    @property
+    def full_loads(self) -> int:
+        """Count the tensors of every row and column that the pass loads."""
+        return sum(value.op == "load" and value.space == FULL for value in self.kernel.values)
 
     @property
     def anchor(self) -> tuple[str, str] | None:
@@ -110,11 +115,14 @@ def setting_lines(stage: Pass) -> list[str]:
     if not stage.task.reduces_cols:
         lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
     else:
-        settings = "_persistent_settings" if stage.task.sums_rows else "_tile_settings"
-        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {settings}(min(n_cols, {stage.widest}))"]
+        chosen = f"_tile_settings(min(n_cols, {stage.widest}), {max(1, stage.full_loads)})"
+        if stage.task.sums_rows:
+            chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]
     if stage.task.sums_rows:
-        loads = sum(value.op == "load" and value.space == FULL for value in stage.kernel.values)
-        lines.append(f"tile_bytes = {loads} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()")
+        lines.append(
+            f"tile_bytes = {max(1, stage.full_loads)} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()"
+        )
         lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
         lines.append(f"n_programs = _num_programs({stage.source}.device, triton.cdiv(n_rows, BLOCK_ROWS))")
         if not stage.task.reduces_cols:
@@ -154,7 +162,7 @@ def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
     settings = ["BLOCK_SIZE=BLOCK_SIZE", "num_warps=num_warps"]
     if kernel is stage.wide:
-        settings = [f"BLOCK_SIZE={LOOP_BLOCK}", "num_warps=8"]
+        settings = [f"BLOCK_SIZE={LOOP_BLOCK}", f"num_warps={LOOP_WARPS}"]
     elif "BLOCK_ROWS" in kernel.constants:
         settings.insert(0, "BLOCK_ROWS=BLOCK_ROWS")
     if "NUM_STAGES" in kernel.constants:

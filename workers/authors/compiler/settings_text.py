@@ -43,12 +43,11 @@ PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
     BLOCK_SIZE, _ = calculate_settings(n_cols)
     return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
 
-TILE_SETTINGS = '''def _tile_settings(n_cols):
-    """Short rows share a program, so that every program has enough to load."""
-    BLOCK_SIZE, num_warps = calculate_settings(n_cols)
+TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
+    """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
+    BLOCK_SIZE, most_warps = calculate_settings(n_cols)
     BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
-    if BLOCK_ROWS > 1:
-        num_warps = 8
+    num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
     return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
 
 BLOCK_SETTINGS = '''def _block_settings(n_cols):
