@@ -101,8 +101,8 @@ def _caption(result: BenchmarkResult) -> str:
         return ""
     if result.predicted:
         return (
-            f"<sub>Predicted for {_gpu(result)}: the bytes that must move over its bandwidth, or the arithmetic over its "
-            "rate, whichever takes longer. A kernel on a GPU takes longer than this.</sub>"
+            f"<sub>Predicted for {_gpu(result)}: the bytes that must move, over the bandwidth that a copy is expected to reach. "
+            "A kernel on a GPU takes longer than this.</sub>"
         )
     return "<sub>Medians. The floor is the least time that the hardware allows.</sub>"
 

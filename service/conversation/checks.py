@@ -47,15 +47,15 @@ def check_run_output(update: CheckpointUpdate | ReportUpdate, job: JobView) -> C
 
 
 def _checkpoint(update: CheckpointUpdate, job: JobView) -> tuple[str, str, Conclusion]:
+    # A check run is never edited, so its title says nothing that a review changes, such as what waits.
     verdict, stage = checkpoint_verdict(update, job), update.stage.value
-    waits = "waits for a review" if update.decides else "done"
     if isinstance(update.summary, AnalyzeSummary):
-        return f"{stage}: {waits}", verdict, Conclusion.neutral
+        return f"{stage}: the problem is understood", verdict, Conclusion.neutral
     found = verdict_section(update.summary.verdict) if isinstance(update.summary, GenerateSummary) else ""
     if not isinstance(update.summary, GenerateSummary):
         found = report_sections(update.summary, {})
     if checkpoint_holds(update):
-        return f"{stage}: passed, {waits}", paragraphs(verdict, found), Conclusion.success
+        return f"{stage}: passed", paragraphs(verdict, found), Conclusion.success
     return f"{stage}: failed", paragraphs(verdict, found), Conclusion.failure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,6 +26,17 @@ STAGE_MARKS: dict[StageState, str] = {
     StageState.failed: "✕",
     StageState.cancelled: "–",
 }
+EVENT_WORDS: dict[str, str] = {
+    "submitted": "asked",
+    "checkpoint": "asked for a review",
+    "decided": "review",
+    "gpu_requested": "asked the runner",
+    "gpu_finished": "the runner answered",
+    "update_published": "published",
+    "update_failed": "not published",
+    "stage_retried": "stage tried again",
+}
+SAID_BY_TEXT = frozenset({"done", "cancelled", "retried"})  # events whose text needs no heading
 # What may be shown in the browser from this origin; an SVG or HTML file could carry a script.
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXT_TYPES = frozenset({"application/json", "application/x-ndjson"})
@@ -54,6 +66,16 @@ class StageRow:
     note: str
     duration: str
     failure: Failure | None
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """One line of the timeline."""
+
+    ago: str
+    at: str
+    heading: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -123,9 +145,20 @@ def served_type(artifact: ArtifactView) -> tuple[str, bool]:
     return "application/octet-stream", False
 
 
-def events_of(job: JobView, now: datetime) -> tuple[tuple[str, TimelineEvent], ...]:
+def events_of(job: JobView, now: datetime) -> tuple[EventRow, ...]:
     """Give the timeline, newest first, each with its age."""
-    return tuple((age(event.at, now), event) for event in reversed(job.timeline))
+    return tuple(_event(event, age(event.at, now)) for event in reversed(job.timeline))
+
+
+def _event(event: TimelineEvent, ago: str) -> EventRow:
+    heading = "" if event.kind in SAID_BY_TEXT else EVENT_WORDS.get(event.kind, event.kind.replace("_", " "))
+    text = _update_words(event.text) if event.kind == "update_published" else event.text
+    return EventRow(ago, event.at, heading, text)
+
+
+def _update_words(kind: str) -> str:
+    """Give the name of an update as words: ``PullRequestUpdate`` is a pull request."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.removesuffix("Update")).lower()
 
 
 def age(at: str | None, now: datetime) -> str:

@@ -11,7 +11,7 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
     where = "predicted for" if measured.predicted else "GPU"
     rows = [(where, measured.gpu or "unknown")]
     if measured.bandwidth_gbps is not None:
-        kind = "datasheet bandwidth" if measured.predicted else "measured copy bandwidth"
+        kind = "expected copy bandwidth" if measured.predicted else "measured copy bandwidth"
         rows.append((kind, f"{measured.bandwidth_gbps:.0f} GB/s"))
     rows += list(measured.host)
     rows.append(("base commit", request.base_sha[:12]))

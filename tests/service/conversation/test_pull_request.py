@@ -126,9 +126,9 @@ def test_check_runs_conclude_as_the_stage_did() -> None:
     outputs = {name: check_run_output(update, WAITING) for name, update in CHECKPOINTS.items()}
     assert {name: (output.title, output.conclusion.value) for name, output in outputs.items()} == snapshot(
         {
-            "analyze": ("analyze: waits for a review", "neutral"),
-            "generate": ("generate: passed, waits for a review", "success"),
-            "validate": ("validate: passed, waits for a review", "success"),
+            "analyze": ("analyze: the problem is understood", "neutral"),
+            "generate": ("generate: passed", "success"),
+            "validate": ("validate: passed", "success"),
         }
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
@@ -13,6 +14,7 @@ from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
 from service.pages import Pages, pages_router
+from service.pages.shown import events_of
 from tests.service.io.samples import job
 from workers.contracts import (
     ArtifactView,
@@ -83,9 +85,21 @@ def test_a_job_page_shows_stages_links_artifacts_and_the_timeline() -> None:
         "/jobs/abcdefgh/artifacts/plots%2Fspeed.png",
         "2.0 KiB",
         "validate",
-        "submitted",
+        '<span class="kind">asked</span>',
     ):
         assert expected in text
+
+
+def test_the_timeline_says_in_words_what_was_published() -> None:
+    at = "2026-01-02T03:04:05+00:00"
+    found = job(
+        timeline=(
+            TimelineEvent(at, "update_published", "PullRequestUpdate"),
+            TimelineEvent(at, "done", "the job is done"),
+        )
+    )
+    rows = [(row.heading, row.text) for row in events_of(found, datetime(2026, 1, 2, 4, tzinfo=UTC))]
+    assert rows == [("", "the job is done"), ("published", "pull request")]
 
 
 def test_text_of_other_people_is_escaped_everywhere() -> None:
