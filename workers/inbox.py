@@ -36,6 +36,7 @@ __all__ = [
     "find_jobs",
     "finish_delivery",
     "get_job",
+    "gpu_seconds_since",
     "look_over",
     "ready",
     "recent_jobs",
@@ -153,6 +154,18 @@ def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], .
     query = select(Job).where(Job.repository == repository, Job.created_at >= since).order_by(Job.id)
     with current().database.read() as session:
         return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
+
+
+def gpu_seconds_since(repository: str, since: float) -> float:
+    """Give the seconds that a repository's jobs kept a GPU busy since a time; the interpreter is no GPU."""
+    busy = func.sum(func.coalesce(GpuWork.ended_at, current().clock()) - GpuWork.started_at)
+    query = (
+        select(busy)
+        .join(Job, Job.job_id == GpuWork.job_id)
+        .where(Job.repository == repository, GpuWork.started_at >= since, GpuWork.architecture != "interpreter")
+    )
+    with current().database.read() as session:
+        return float(session.scalar(query) or 0.0)
 
 
 def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:

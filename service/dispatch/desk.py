@@ -72,6 +72,10 @@ class Inbox(Protocol):
         """Give who started jobs since a time, and when, both times as Unix time."""
         ...
 
+    def gpu_seconds_since(self, repository: str, since: float) -> float:
+        """Give the seconds that a repository's jobs kept a GPU busy since a time."""
+        ...
+
 
 @dataclass(frozen=True)
 class Desk:

@@ -1,4 +1,4 @@
-"""What one person may start in a day."""
+"""What one person may start in a day, and how long one repository may keep GPUs busy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from service.conversation import reply_limit
 from service.dispatch.hearing import Hearing
 
 DAY_S = 24 * 3600.0
+RAISED = "once the limit is raised"
 
 
 def limit_reply(hearing: Hearing) -> str | None:
     """Give the answer to a create beyond the limits; None where it is within them."""
-    desk, login = hearing.desk, hearing.text.actor.login.lower()
+    return _jobs(hearing) or _gpu(hearing)
+
+
+def _jobs(hearing: Hearing) -> str | None:
+    login, now_s = hearing.text.actor.login.lower(), hearing.desk.clock()
     most = hearing.config.limits.jobs_per_day_per_person
-    now_s = desk.clock()
-    started = desk.inbox.submitted_since(hearing.text.place.repository, now_s - DAY_S)
+    started = hearing.desk.inbox.submitted_since(hearing.text.place.repository, now_s - DAY_S)
     own = sorted(at_s for author, at_s in started if author.lower() == login)
     if len(own) < most:
         return None
-    wait_s = own[len(own) - most] + DAY_S - now_s if most else None
-    again = "once the limit is raised" if wait_s is None else _in_words(wait_s)
+    again = _in_words(own[len(own) - most] + DAY_S - now_s) if most else RAISED
     return reply_limit("jobs a day for one person", len(own), most, again)
+
+
+def _gpu(hearing: Hearing) -> str | None:
+    most = hearing.config.limits.gpu_minutes_per_day
+    since = hearing.desk.clock() - DAY_S
+    used = hearing.desk.inbox.gpu_seconds_since(hearing.text.place.repository, since) / 60
+    # Without a GPU nothing is ever used up, so a limit of zero minutes stops nobody there.
+    if used < most or used == 0:
+        return None
+    again = "when a day has passed since they were used" if most else RAISED
+    return reply_limit("GPU minutes a day for this repository", round(used), most, again)
 
 
 def _in_words(wait_s: float) -> str:

@@ -1,0 +1,108 @@
+"""Payloads: read in GitHub's documented form, and refused in one way where they are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.dispatch.payloads import (
+    MalformedPayloadError,
+    comment_text,
+    opening_text,
+    rerequest_of,
+    review_of,
+)
+from service.dispatch.routing import ROUTES, handles, route
+
+READERS: tuple[Callable[[dict[str, Any]], object], ...] = (comment_text, opening_text, review_of, rerequest_of)
+USER = {"login": "octocat", "type": "User"}
+COMMENT: dict[str, Any] = {
+    "action": "created",
+    "issue": {"number": 7, "body": "the issue", "user": USER},
+    "comment": {
+        "id": 99,
+        "body": "/kernel help",
+        "user": USER,
+        "author_association": "OWNER",
+        "html_url": "https://github.com/octo/kernels/issues/7#issuecomment-99",
+        "updated_at": "2026-01-02T03:04:05Z",
+    },
+    "repository": {"full_name": "octo/kernels"},
+    "sender": USER,
+    "installation": {"id": 5},
+}
+
+
+def test_a_comment_is_read_with_its_place() -> None:
+    text = comment_text(COMMENT)
+    assert (text.place.repository, text.place.number, text.place.is_pull) == ("octo/kernels", 7, False)
+    assert (text.place.installation_id, text.comment_id, text.previous_body) == (5, 99, None)
+    assert (text.actor.login, text.issue_body) == ("octocat", "the issue")
+
+
+def test_a_comment_on_a_pull_request_is_known_as_one() -> None:
+    pull = COMMENT | {"issue": COMMENT["issue"] | {"pull_request": {"url": "x"}}}
+    assert comment_text(pull).place.is_pull
+
+
+def test_an_edit_holds_what_stood_there_before() -> None:
+    edited = COMMENT | {"action": "edited", "changes": {"body": {"from": "before"}}}
+    assert comment_text(edited).previous_body == "before"
+
+
+def test_an_edit_of_something_else_than_the_body_adds_no_line() -> None:
+    edited = COMMENT | {"action": "edited", "changes": {"title": {"from": "x"}}}
+    assert comment_text(edited).previous_body == "/kernel help"
+
+
+def test_who_edits_answers_for_the_edit() -> None:
+    edited = COMMENT | {"action": "edited", "changes": {}, "sender": {"login": "editor", "type": "User"}}
+    assert comment_text(edited).actor.login == "editor"
+
+
+def test_an_edit_of_a_bots_comment_is_the_bots() -> None:
+    written = COMMENT | {"comment": COMMENT["comment"] | {"user": {"login": "x[bot]", "type": "Bot"}}}
+    assert comment_text(written).actor.account_type == "Bot"
+
+
+def test_a_body_that_is_null_is_empty() -> None:
+    assert comment_text(COMMENT | {"comment": COMMENT["comment"] | {"body": None}}).body == ""
+
+
+@pytest.mark.parametrize("field", ["comment", "issue", "repository", "sender"])
+def test_a_missing_part_is_named(field: str) -> None:
+    with pytest.raises(MalformedPayloadError, match=field):
+        comment_text({name: value for name, value in COMMENT.items() if name != field})
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*COMMENT, "body", "id", "number", "login", "full_name"]), inner, max_size=6)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from([*COMMENT, "review", "pull_request", "check_run"]), VALUES))
+def test_whatever_comes_is_read_or_refused_and_nothing_else(payload: dict[str, Any]) -> None:
+    for read in READERS:
+        for form in (payload, COMMENT | payload):
+            try:
+                read(json.loads(json.dumps(form)))
+            except MalformedPayloadError:
+                continue
+
+
+def test_only_events_that_something_is_done_with_are_kept() -> None:
+    assert handles("issue_comment")
+    assert not any(handles(event) for event in ("installation", "pull_request_review_comment", "push", "star"))
+    assert route("issue_comment", "deleted") is None
+    assert all(route(event, action) is handler for (event, action), handler in ROUTES.items())
