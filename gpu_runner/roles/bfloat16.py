@@ -1,6 +1,7 @@
-"""Makes Triton's interpreter compute in bfloat16 as a GPU does: the interpreter alone takes the bits for whole numbers.
+"""Makes Triton's interpreter compute in bfloat16 as a GPU does: by itself it takes the bits for whole numbers.
 
 Every operation goes by float32 and is rounded to the nearest even, so a value is what the hardware's float32 unit would give.
+A float argument becomes a float32 scalar of the kernel, as it does when the kernel is compiled.
 Source: Triton's documentation of the interpreter's limits (``bfloat16`` numerics are unsupported in it).
 """
 
@@ -26,6 +27,7 @@ def teach_interpreter() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
+    interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - there is no public place for it
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
 
@@ -66,6 +68,20 @@ def _narrow(handle: Any) -> Any:
     if handle.data.dtype == bool:
         return TensorHandle(handle.data, tl.bfloat16)  # a comparison: the caller gives it its type
     return TensorHandle(narrow(handle.data), tl.bfloat16)
+
+
+def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def implicit_cvt(arg: Any) -> Any:
+        if not isinstance(arg, float):
+            return original(arg)
+        data = torch.tensor([arg], dtype=torch.float32).numpy()
+        return tl.core.tensor(TensorHandle(data, tl.float32), tl.float32)
+
+    return implicit_cvt
 
 
 def _binary(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ ACCEPTED = [
     "def f(w, part):\n    return part.sum(dim=0).to(w.dtype)\n",
     "def f(x):\n    return torch.cuda.get_device_properties(x.device).multi_processor_count\n",
     "def f(x):\n    with torch.cuda.device(x.device):\n        return torch.empty_like(x)\n",
-    "@triton.jit\ndef k(x_ptr, N: tl.constexpr):\n    x = tl.load(x_ptr + tl.arange(0, N))\n    tl.store(x_ptr, tl.sum(x.abs(), axis=0))\n",
+    "@triton.jit\ndef k(x, N: tl.constexpr):\n    v = tl.load(x + tl.arange(0, N))\n    tl.store(x, tl.sum(v.abs(), axis=0))\n",
     "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.block = 1\n        return x\n",
     "def f():\n    args = {}\n    args['num_warps'] = 4\n    args.update(num_stages=2)\n    return args\n",
 ]
