@@ -203,11 +203,16 @@ def web() -> None:
 def work() -> None:
     """Run workers alone, for stages and for this host's GPU."""
     import signal
+    import threading
 
     from workers import embedded
 
+    told = threading.Event()
+    # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
     with embedded.serve_workers(embedded.settings()):
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        told.wait()
 
 
 def configured() -> Settings:
