@@ -81,7 +81,7 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], unifier: Unifier, sizes: 
         return _reduced(operands[0], node)
     if node.op == "slice" and node.meta.shape and len(operands) == 1 and _is_whole_slice(node):
         return operands[0]
-    raise CannotCompileError(f"the compiler author has no way to express `{node.op}` yet", node.op)
+    raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
 
 
 def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
@@ -128,9 +128,7 @@ def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Sha
             axes.append(waiting.pop(0))
             taken *= sizes.value(unifier.size[axes[-1]])
         if taken != wanted:
-            raise CannotCompileError(
-                "`reshape` splits a dimension, which the compiler author cannot express yet", "reshape"
-            )
+            raise CannotCompileError("`reshape` splits a dimension, which it cannot express yet", "reshape")
         result.append(tuple(axes))
     return tuple(result)
 

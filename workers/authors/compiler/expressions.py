@@ -156,7 +156,7 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
     if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
         return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
     if value.op not in dialect.calls:
-        raise CannotCompileError(f"the compiler author has no way to write `{value.op}` yet", value.op)
+        raise CannotCompileError(f"it has no way to write `{value.op}` yet", value.op)
     arguments = [
         number(arg.number, dialect.floats_in_calls) if arg.number is not None else operand(arg).text
         for arg in value.args
