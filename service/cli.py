@@ -16,6 +16,7 @@ from workers.contracts import AuthorName, Failure, JobOptions, JobState, UserFac
 
 if TYPE_CHECKING:
     from service.settings import Settings
+    from workers.embedded import Part
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -187,7 +188,7 @@ def serve() -> None:
     from workers import embedded
 
     settings = configured()
-    with embedded.serve_workers(embedded.settings()):
+    with starting(), embedded.serve_workers(embedded.settings()):
         server.serve(settings)
 
 
@@ -200,19 +201,49 @@ def web() -> None:
 
 
 @app.command()
-def work() -> None:
+def work(
+    only: Annotated[
+        str | None, typer.Option(help="stages, or gpu: one part on this host, the other elsewhere.")
+    ] = None,
+) -> None:
     """Run workers alone, for stages and for this host's GPU."""
     import signal
     import threading
 
     from workers import embedded
 
+    part = part_named(only)
+    if part is not None and embedded.settings().redis_url is None:
+        say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
+        raise typer.Exit(EXIT_REFUSED)
     told = threading.Event()
     # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
-    with embedded.serve_workers(embedded.settings()):
+    with starting(), embedded.serve_workers(embedded.settings(), only=part):
         told.wait()
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Say in one line why the workers cannot run, and leave."""
+    from workers import embedded
+
+    try:
+        yield
+    except embedded.WorkersError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+
+
+def part_named(only: str | None) -> Part | None:
+    """Give a part of the workers by name, or say which there are and leave."""
+    from workers.embedded import Part
+
+    if only is None or only in set(Part):
+        return None if only is None else Part(only)
+    say(f"--only is one of {', '.join(Part)}")
+    raise typer.Exit(EXIT_REFUSED)
 
 
 def configured() -> Settings:

@@ -8,8 +8,9 @@ from pydantic import SecretStr
 
 from workers import runtime as runtimes
 from workers.engine.advance import advance
+from workers.errors import WorkersError
 from workers.gpu_host.supervise import serve
-from workers.processes import serve_workers
+from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import Runtime, current
@@ -17,6 +18,8 @@ from workers.settings import Settings
 from workers.store import pending
 
 __all__ = [
+    "Part",
+    "WorkersError",
     "close",
     "configure",
     "drive",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
@@ -32,6 +33,13 @@ STOP_S = 20.0
 POLL_S = 0.2
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
+
+
+class Part(StrEnum):
+    """What a host works on where it does not work on everything."""
+
+    stages = "stages"  # and the clock
+    gpu = "gpu"
 
 
 class DataFolderInUseError(WorkersError):
@@ -114,7 +122,7 @@ class Supervisor:
 
 @contextmanager
 def serve_workers(
-    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app"
+    settings: Settings, logs: Path | None = None, app: str = "workers.celery_app", only: Part | None = None
 ) -> Iterator[Supervisor]:
     """Run Redis where none is configured, the workers and the clock, and have this process send them its messages.
 
@@ -131,7 +139,9 @@ def serve_workers(
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
-        yield stack.enter_context(_supervised(Supervisor(commands(settings, app), environment_with(settings), logs)))
+        yield stack.enter_context(
+            _supervised(Supervisor(commands(settings, app, only), environment_with(settings), logs))
+        )
 
 
 @contextmanager
@@ -163,17 +173,14 @@ def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
         supervisor.stop()
 
 
-def commands(settings: Settings, app: str = "workers.celery_app") -> tuple[Command, ...]:
-    """Give the processes: a worker for stages, one for this host's GPU, and the clock."""
+def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
+    """Give the processes: a worker for stages, one for this host's GPU, and the clock; or one part of these."""
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
-    return (
-        Command("stages", (*celery, "worker", *stages, *quiet)),
-        Command("gpu", (*celery, "worker", *gpu, *quiet)),
-        Command(
-            "clock", (*celery, "beat", "-S", "celery.beat:Scheduler", "--pidfile=", "--loglevel", settings.log_level)
-        ),
-    )
+    beat = ("beat", "-S", "celery.beat:Scheduler", "--pidfile=", "--loglevel", settings.log_level)
+    kept = (Command("stages", (*celery, "worker", *stages, *quiet)), Command("clock", (*celery, *beat)))
+    host = (Command("gpu", (*celery, "worker", *gpu, *quiet)),)
+    return {Part.stages: kept, Part.gpu: host, None: (*kept, *host)}[only]

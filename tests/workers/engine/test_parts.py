@@ -1,0 +1,49 @@
+"""Which processes a host runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli import app
+from workers.processes import Part, commands
+from workers.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [(None, {"stages", "clock", "gpu"}), (Part.stages, {"stages", "clock"}), (Part.gpu, {"gpu"})],
+)
+def test_a_host_runs_everything_or_one_part(tmp_path: Path, only: Part | None, names: set[str]) -> None:
+    settings = Settings(data_dir=tmp_path, architecture="sm_90")
+    assert {command.name for command in commands(settings, only=only)} == names
+
+
+@pytest.mark.parametrize(
+    ("part", "told"), [("gpu", "set DATABASE_URL and REDIS_URL"), ("everything", "--only is one of stages, gpu")]
+)
+def test_a_part_alone_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str, told: str) -> None:
+    for name in ("REDIS_URL", "KERNELSMITH_REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KERNELSMITH_DATA_DIR", str(tmp_path))
+    done = CliRunner().invoke(app, ["work", "--only", part])
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_a_data_folder_that_is_served_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import fcntl
+
+    monkeypatch.setenv("KERNELSMITH_DATA_DIR", str(tmp_path))
+    from workers import embedded
+
+    embedded.close()
+    with (tmp_path / "serve.lock").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = CliRunner().invoke(app, ["work"])
+    embedded.close()
+    assert done.exit_code == 3
+    assert "another process serves" in done.output
+    assert "KERNELSMITH_DATA_DIR" in done.output
