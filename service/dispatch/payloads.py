@@ -70,7 +70,6 @@ class Rerequest:
     installation_id: int | None
     actor: Actor
     external_id: str
-    app_id: int | None
 
 
 def comment_text(payload: Payload) -> Text:
@@ -131,14 +130,11 @@ def review_of(payload: Payload) -> Review:
 def rerequest_of(payload: Payload) -> Rerequest:
     """Read ``check_run`` rerequested."""
     check = _object(payload, "check_run")
-    app = check.get("app")
-    app_id = app.get("id") if isinstance(app, dict) else None
     return Rerequest(
         _repository(payload),
         _installation(payload),
         _actor(payload, {}),
         _text(check, "external_id"),
-        app_id if isinstance(app_id, int) else None,
     )
 
 

@@ -15,11 +15,11 @@ MAX_CHECKS = 300
 
 @dataclass(frozen=True)
 class CheckText:
-    """What a check run shows; ``conclusion`` None means that it is not decided."""
+    """What a check run shows, and how it ended."""
 
     title: str
     summary: str
-    conclusion: str | None
+    conclusion: str
     details_url: str
 
 
@@ -45,17 +45,6 @@ class Checks(RepositoryCalls):
                     conclusion=NotSet if text.conclusion is None else text.conclusion,
                     output={"title": text.title, "summary": text.summary},
                 ).id
-            )
-        )
-
-    def edit(self, check_run_id: int, text: CheckText) -> None:
-        """Bring a check run up to date."""
-        self._call(
-            lambda: self._repository.get_check_run(check_run_id).edit(
-                details_url=text.details_url or NotSet,
-                status="in_progress" if text.conclusion is None else "completed",
-                conclusion=NotSet if text.conclusion is None else text.conclusion,
-                output={"title": text.title, "summary": text.summary},
             )
         )
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 
-from service.github.records import CommentInfo, IssueInfo
+from service.github.records import CommentInfo
 from service.github.session import RepositoryCalls
 
 MAX_COMMENTS = 2_000
@@ -15,17 +15,6 @@ MAX_COMMENTS = 2_000
 
 class Conversation(RepositoryCalls):
     """Comments and reactions of one repository."""
-
-    def issue(self, number: int) -> IssueInfo:
-        """Give an issue, or a pull request seen as one."""
-
-        def read() -> IssueInfo:
-            found = self._repository.get_issue(number)
-            return IssueInfo(
-                number, found.title, found.body or "", login_of(found.user), found.pull_request is not None
-            )
-
-        return self._call(read)
 
     def comments(self, number: int, since: datetime | None = None) -> list[CommentInfo]:
         """Give the comments of a conversation, oldest first, at most 2,000."""

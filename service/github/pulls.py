@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from github.GithubObject import NotSet
 from github.PullRequest import PullRequest
 from github.PullRequestComment import PullRequestComment
 
@@ -37,9 +36,9 @@ class Pulls(RepositoryCalls):
             lambda: _info(self._repository.create_pull(title=title, body=body, head=head, base=base, draft=draft))
         )
 
-    def edit(self, number: int, body: str, title: str | None = None) -> None:
-        """Replace a pull request's body, and its title where one is given."""
-        self._call(lambda: self._repository.get_pull(number).edit(body=body, title=NotSet if title is None else title))
+    def edit(self, number: int, body: str) -> None:
+        """Replace a pull request's body."""
+        self._call(lambda: self._repository.get_pull(number).edit(body=body))
 
     def request_review(self, number: int, login: str) -> None:
         """Ask a person for a review."""

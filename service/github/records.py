@@ -16,17 +16,6 @@ class RepositoryInfo:
 
 
 @dataclass(frozen=True)
-class IssueInfo:
-    """An issue, or a pull request seen as one."""
-
-    number: int
-    title: str
-    body: str
-    author: str
-    is_pull: bool
-
-
-@dataclass(frozen=True)
 class CommentInfo:
     """A comment of the conversation of an issue or a pull request."""
 
