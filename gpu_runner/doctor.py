@@ -29,7 +29,11 @@ _MARKER = "KERNELSMITH_PROOF"
 
 # What each level has to prevent, by the attempt's name in the role `probe`.
 _OWN = ("read the parent's variables in its own environment",)
-_FILES = ("read a file in the parent's temporary folder", "write outside the scratch folder")
+_FILES = (
+    "read a file in the parent's temporary folder",
+    "write outside the scratch folder",
+    "change a setting of the kernel",
+)
 _PROCESSES = ("read the parent's environment", "signal the parent", "trace the parent")
 _NETWORK = ("connect to 127.0.0.1", "connect to an abstract socket")
 _CURES = {

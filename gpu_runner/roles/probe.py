@@ -75,6 +75,11 @@ def _write_outside(meta: dict[str, Any]) -> str:
     return "written"
 
 
+def _change_setting(meta: dict[str, Any]) -> str:
+    os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+    return "could be written"
+
+
 def _signal(meta: dict[str, Any]) -> str:
     os.kill(meta["pid"], 0)
     if not Path(f"/proc/{meta['pid']}").exists():
@@ -97,6 +102,7 @@ WAYS: dict[str, Callable[[dict[str, Any]], str]] = {
     "read the parent's environment": _other_environments,
     "read a file in the parent's temporary folder": _read_secret,
     "write outside the scratch folder": _write_outside,
+    "change a setting of the kernel": _change_setting,
     "signal the parent": _signal,
     "trace the parent": _trace,
 }

@@ -56,7 +56,18 @@ def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> 
 def _restrict(plan: Plan, apart: bool) -> None:
     readable = [p for p in plan.readable if os.path.exists(p)]  # noqa: PTH110 - links that lead nowhere now
     writable = [plan.scratch, *(["/dev/shm"] if apart else [])]  # noqa: S108 - the child's own mount
-    landlock.restrict(readable, writable, plan.devices, network=apart)
+    landlock.restrict(readable, writable, plan.devices, _thread_names(plan, apart), network=apart)
+
+
+def _thread_names(plan: Plan, apart: bool) -> tuple[str, ...]:
+    """Give where CUDA names its threads: ``cuInit`` fails with error 304 where it cannot write ``/proc/self/task/*/comm``.
+
+    As root and without a /proc of its own a child could change the kernel's settings there; then only its own entry is opened.
+    Processes that it starts have another, and cannot use CUDA.
+    """
+    if not plan.gpu:
+        return ()
+    return ("/proc",) if apart or os.getuid() != 0 else ("/proc/self",)
 
 
 def _limit(plan: Plan) -> None:

@@ -56,10 +56,17 @@ def handled(version: int) -> tuple[int, int, int]:
     return files, network, scopes
 
 
-def restrict(readable: Sequence[str], writable: Sequence[str], devices: Sequence[str], network: bool = False) -> int:
+def restrict(
+    readable: Sequence[str],
+    writable: Sequence[str],
+    devices: Sequence[str],
+    overwritable: Sequence[str] = (),
+    network: bool = False,
+) -> int:
     """Lay the rules on this thread and all that it starts; gives the version that holds.
 
-    ``network`` leaves TCP alone, for a child that has a network namespace of its own with nothing in it.
+    In ``overwritable`` folders files that are there may be written, none made. ``network`` leaves TCP alone, for a child
+    that has a network namespace of its own with nothing in it.
 
     Raises:
         OSError: the kernel has no Landlock.
@@ -70,7 +77,8 @@ def restrict(readable: Sequence[str], writable: Sequence[str], devices: Sequence
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     handle = syscall(_SYS_CREATE, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        for paths, rights in ((readable, _READ), (devices, _DEVICE), (writable, files)):
+        rules = ((readable, _READ), (devices, _DEVICE), (overwritable, WRITE_FILE), (writable, files))
+        for paths, rights in rules:
             for path in paths:
                 _allow(handle, path, rights & files)
         prctl(_PR_SET_NO_NEW_PRIVS, 1)

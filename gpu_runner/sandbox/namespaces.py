@@ -13,6 +13,7 @@ from gpu_runner.sandbox import kernel
 from gpu_runner.sandbox.plan import Plan
 
 _SHARED_MEMORY_BYTES = 2**30
+_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "kcore")
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 
@@ -94,7 +95,11 @@ def _proc(root: Path) -> None:
     except OSError:
         # Inside of a container parts of /proc are covered and a new one is refused; the old one still serves the child
         # its own entries, and Landlock keeps it from those of others.
-        kernel.bind_read_only("/proc", str(target))
+        kernel.mount("/proc", str(target), None, kernel.MS_BIND | kernel.MS_REC)
+    # To the kernel's settings a child of root is root, also in a namespace of its own.
+    for name in _SETTINGS:
+        if (target / name).exists():
+            kernel.bind_read_only(str(target / name), str(target / name))
 
 
 def _memory(root: Path, path: str, size_bytes: int) -> None:

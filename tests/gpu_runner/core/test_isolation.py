@@ -40,7 +40,7 @@ def test_without_isolation_every_way_but_the_environment_is_open(goal: doctor.Ba
     assert set(tried) == set(WAYS)
     assert "read the parent's variables in its own environment" in closed
     # A child has no capabilities, so where the parent has some the kernel keeps the two apart by itself.
-    by_the_kernel = {"trace the parent", "read the parent's environment"}
+    by_the_kernel = {"trace the parent", "read the parent's environment", "change a setting of the kernel"}
     assert closed <= {"read the parent's variables in its own environment", *by_the_kernel}
 
 
