@@ -49,6 +49,11 @@ def test_bytes_count_each_tensor_once() -> None:
     assert eval(plan.backward_bytes, sizes) == 5 * 16 * 8 * 2
 
 
+def test_an_output_of_a_fixed_dtype_counts_its_own_bytes() -> None:
+    plan = proposal("float_double").plan
+    assert eval(plan.forward_bytes, {"T": 16, "V": 8, "E": 2}) == 16 * 8 * (2 + 4)
+
+
 def test_weight_gradients_make_a_persistent_grid() -> None:
     assert proposal("rms_norm").plan.needs_sm_parallelism
     assert not proposal("softmax").plan.needs_sm_parallelism

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,12 @@ def test_modules_pass_the_target_s_style_check_as_emitted(tmp_path: Path) -> Non
     for command in (["check"], ["format", "--diff"]):
         done = subprocess.run([ruff, *command, "."], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (done.stdout + done.stderr)[:3000]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_number_of_warps_stays_a_power_of_two(name: str) -> None:
+    for tensors in re.findall(r"_tile_settings\(min\(n_cols, \d+\), (\d+)\)", proposal(name).source):
+        assert int(tensors) & (int(tensors) - 1) == 0
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

@@ -115,7 +115,7 @@ def setting_lines(stage: Pass) -> list[str]:
     if not stage.task.reduces_cols:
         lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
     else:
-        chosen = f"_tile_settings(min(n_cols, {stage.widest}), {max(1, stage.full_loads)})"
+        chosen = f"_tile_settings(min(n_cols, {stage.widest}), {1 << max(0, stage.full_loads - 1).bit_length()})"
         if stage.task.sums_rows:
             chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]

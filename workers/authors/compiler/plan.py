@@ -117,9 +117,12 @@ def _bytes(design: Design, stage: Pass) -> str:
             size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(name))
             width = FLOAT32_BYTES if name in saved else _width(design, name)
             terms[size, width] = terms.get((size, width), 0) + 1
-    own = {design.names.tensors[key] for key in saved} if stage is design.forward else set()
+    own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if stage is design.forward else {}
+    if stage is design.forward:
+        outputs = zip(design.names.outputs, design.program.graph.outputs, strict=True)
+        own.update({text: _width(design, node) for text, node in outputs})
     for store in stage.task.stores:
-        key = (_elements(design, store.space), FLOAT32_BYTES if store.name in own else "E")
+        key = (_elements(design, store.space), own.get(store.name, "E"))
         terms[key] = terms.get(key, 0) + 1
     ordered = sorted(terms.items(), key=lambda item: (-item[0][0].count("*"), item[0]))
     return " + ".join(" * ".join([*([str(n)] if n > 1 else []), size, width]) for (size, width), n in ordered)
@@ -136,7 +139,7 @@ def _width(design: Design, name: str) -> str:
         "uint8": "1",
         "bool": "1",
     }
-    fixed = {spec.name: spec.dtype for spec in design.program.problem.inputs}.get(name)
+    fixed = design.program.fixed_dtype(name)
     return widths.get(fixed, "2") if fixed else "E"
 
 
