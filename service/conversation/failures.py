@@ -22,7 +22,7 @@ RETRY: dict[FailureCode, str] = {
     FailureCode.style: "`/kernel retry` runs {stage} again.",
     FailureCode.tests: "`/kernel retry` runs {stage} again, with a new set of attempts.",
     FailureCode.environment: "This says nothing about the kernel. `/kernel retry` runs {stage} again.",
-    FailureCode.moved: "`/kernel retry` starts over from the branch as it is now.",
+    FailureCode.moved: "`/kernel retry` starts over from {base} as it is now, on a branch of its own.",
     FailureCode.attempts: "`/kernel retry` runs {stage} again.",
     FailureCode.forbidden: "Once the permission is there, `/kernel retry` goes on from {stage}.",
     FailureCode.internal: (
@@ -45,8 +45,11 @@ def reason(failure: Failure) -> str:
 
 def next_line(failure: Failure, job: JobView) -> str:
     """Give what a maintainer can do, and what a retry will do, in one line."""
-    cure = f"{sentence(failure.cure)} " if failure.cure else ""
-    return f"**Next:** {cure}{RETRY[failure.code].format(stage=failed_stage(job))}"
+    again = RETRY[failure.code].format(stage=failed_stage(job), base=code(job.request.base_ref))
+    cure = sentence(failure.cure) if failure.cure else ""
+    # Where the cure speaks of it already, a second sentence would only say the same in other words.
+    told = [part for part in (cure, "" if "/kernel retry" in cure else again) if part]
+    return f"**Next:** {' '.join(told)}"
 
 
 def details(failure: Failure) -> str:

@@ -132,9 +132,10 @@ def reply_cancel(job: JobView, *, done: bool) -> str:
 
 
 def reply_retry(job: JobView, *, done: bool, fresh: bool = False) -> str:
-    """Answer ``/kernel retry``; ``fresh``: it starts over from the branch as it is now."""
+    """Answer ``/kernel retry``; ``fresh``: it starts over from its base as that is now."""
     if done:
-        how = "starts over from the branch as it is now" if fresh else f"goes on from {current_stage(job)}"
+        base = f"starts over from {code(job.request.base_ref)} as it is now"
+        how = base if fresh else f"goes on from {current_stage(job)}"
         return f"Job {code(job.job_id)} {how}."
     if job.state is JobState.cancelled:
         return f"Job {code(job.job_id)} was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."

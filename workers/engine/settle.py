@@ -104,8 +104,8 @@ def internal_failure(stage: str, tries: int, reference: str) -> Failure:
     """Give the failure for an error of our own; the details are in the log under the reference, not on GitHub."""
     return Failure(
         FailureCode.internal,
-        f"the {stage} stage broke {tries} times on an error of our own (reference {reference})",
-        f"An operator finds the cause in the worker's log under {reference}; after that, retry the job.",
+        f"the {stage} stage broke {tries} times on an error of our own (reference `{reference}`)",
+        f"An operator finds the cause in the worker's log under `{reference}`; after that, retry the job.",
     )
 
 

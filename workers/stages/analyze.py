@@ -86,7 +86,7 @@ def _capture(context: StageContext, source: str) -> CaptureResult:
     captured = from_json(CaptureResult, answer_of(result))
     if captured.error is not None:
         failure = Failure(
-            FailureCode.problem, f"the problem does not run: {captured.error}", captured.cure, captured.line
+            FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.cure, captured.line
         )
         raise UserFacingError(failure)
     return captured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_runner.contracts import Action, Status, Verdict, VerifyRequest, from_json, to_json
+from gpu_runner.contracts import Action, Evidence, Status, Verdict, VerifyRequest, from_json, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import (
     CheckpointUpdate,
@@ -35,6 +35,8 @@ from workers.stages.workbench import (
     reopen,
 )
 from workers.stylecheck import check_style
+
+MAX_EVIDENCE = 3
 
 
 class Generate:
@@ -133,10 +135,18 @@ def verdict_failure(verdict: Verdict, author: str) -> Failure:
     if verdict.status is Status.degenerate_problem:
         cure = "A trivial answer passes on this problem: make the output depend on every input."
     else:
-        cure = (
-            "Nothing was pushed. `/kernel retry` tries the stage again; a new `/kernel create` takes another problem."
-        )
-    return Failure(FailureCode.verdict, message, cure, first.line if first else None, first.log if first else None)
+        cure = "Nothing was pushed; a new `/kernel create` takes another problem."
+    log = "\n".join(_told(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE])
+    return Failure(FailureCode.verdict, message, cure, first.line if first else None, log or None)
+
+
+def _told(evidence: Evidence) -> str:
+    where = [part for part in (evidence.workload, evidence.output) if part]
+    where += [] if evidence.position is None else [f"at {list(evidence.position)}"]
+    numbers = ("got", "expected", "error", "allowed")
+    found = [f"{name} {value:.6g}" for name in numbers if (value := getattr(evidence, name)) is not None]
+    line = f"{evidence.check}: {evidence.message}; {', '.join([*where, *found])}".rstrip("; ")
+    return "\n".join(part for part in (line, evidence.log) if part)
 
 
 def as_feedback(failure: Failure) -> Feedback:

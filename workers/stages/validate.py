@@ -146,7 +146,7 @@ def pass_gate(
         tests = _run_suite(context, f"tests-{attempt}", bench, bench.layout.tests(design, bench.tree), changes)
         if tests.passed:
             return Gate(design, changes, style, verdict, tests, tuple(tried))
-        tried.append(f"attempt {attempt}: {tests.summary}")
+        tried.append(f"the library's tests, attempt {attempt}: {tests.summary}")
         if attempt == MAX_TEST_ATTEMPTS:
             break
         again, _ = bench.propose((Feedback(failing(tests)),))
@@ -160,7 +160,7 @@ def pass_gate(
         verdict = prove(context, bench, design, changes, f"verify-{attempt}")
         tried.append("the author wrote the kernel again, and it was proved again")
     message = f"the library's tests for `{bench.name}` fail: {tests.summary}"
-    cure = "Read the failing tests below; request changes, or `/kernel retry` after the cause is gone."
+    cure = "Read the failing tests below; if the problem is what is wrong, give a new `/kernel create`."
     raise UserFacingError(Failure(FailureCode.tests, message, cure, log=failing(tests), attempts=tuple(tried)))
 
 
