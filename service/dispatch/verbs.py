@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from service.commands import Command
 from service.conversation import (
@@ -53,8 +54,13 @@ def cancel(hearing: Hearing, command: Command) -> str | None:
         return job
     done = hearing.desk.inbox.cancel(job.job_id, hearing.text.actor.login)
     now = hearing.desk.inbox.get_job(job.job_id) or job
-    # Cancelled already is what this command did, when its delivery is handled a second time.
-    return None if done or now.state is JobState.cancelled else reply_cancel(now, done=False)
+    return None if done or _cancelled_since(now, hearing.text.given_at) else reply_cancel(now, done=False)
+
+
+def _cancelled_since(job: JobView, given_at: str) -> bool:
+    # A command whose delivery is handled a second time finds what it did itself, and was answered by the job's report.
+    ends = [event.at for event in job.timeline if event.kind == "cancelled"]
+    return bool(ends and given_at) and datetime.fromisoformat(ends[-1]) >= datetime.fromisoformat(given_at)
 
 
 def retry(hearing: Hearing, command: Command) -> str:

@@ -123,7 +123,9 @@ class Publisher:
         return "postponed"
 
     def _give_up(self, claimed: ClaimedUpdate, failure: Failure) -> str:
-        log.error("publish_given_up", code=failure.code.value, message=failure.message, details=failure.log)
+        # That a person changed the branch meanwhile is told to the people; no operator has to look.
+        say = log.warning if failure.code is FailureCode.moved else log.error
+        say("publish_given_up", code=failure.code.value, message=failure.message, details=failure.log)
         self.outbox.give_up(claimed.update_id, self._name(), failure)
         return "given_up"
 
