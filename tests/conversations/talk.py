@@ -93,6 +93,12 @@ class Talk:
         number = "always" if always else f"{len(list(folder.glob(f'{action}-*'))):02}"
         (folder / f"{action}-{number}.json").write_text(json.dumps(payload))
 
+    def logged(self, event: str) -> int:
+        """Give how often an error was logged that the test expects."""
+        found = [line for line in self.errors if event in line]
+        self.errors[:] = [line for line in self.errors if line not in found]
+        return len(found)
+
     def asked(self) -> list[str]:
         """Give the actions that the runner was asked for."""
         told = self.desk / "asked"
@@ -130,6 +136,26 @@ class Talk:
         """Give what a person sees of a conversation at a glance: one line an entry."""
         entries = self.hub.conversation(REPOSITORY, number)
         return "\n".join(self.normal(_line(entry)) for entry in entries)
+
+    def body(self, number: int) -> str:
+        """Give what the bot wrote into a pull request's opening."""
+        return folded(self.normal(self.hub.issue(REPOSITORY, number).body or ""))
+
+    def changed(self, job: JobView | None = None) -> list[str]:
+        """Give the files that a job's pull request changes, by default the only one's, with how many lines come and go."""
+        patch = self.hub.as_patch(REPOSITORY, (job or self.job()).pull_number or 0)
+        found: dict[str, list[int]] = {}
+        for line in patch.splitlines():
+            if line.startswith("diff --git "):
+                found[path := line.rpartition(" b/")[2]] = [0, 0]
+            elif line[:1] in "+-" and line[:3] not in ("+++", "---") and found:
+                found[path]["+-".index(line[:1])] += bool(line) and line != "-- "
+        return [f"{path} +{plus} -{minus}" for path, (plus, minus) in found.items()]
+
+    def checks(self) -> list[str]:
+        """Give the check runs, each in a line."""
+        found = self.hub.check_runs(REPOSITORY)
+        return [f"{run.name}: {run.status} {run.conclusion}, {self.normal(run.title or '')}" for run in found]
 
     def reactions(self, number: int, comment_id: int) -> tuple[str, ...]:
         found = self.hub.conversation(REPOSITORY, number)

@@ -1,19 +1,20 @@
 """From a comment to a pull request that is ready for review."""
 
+# ruff: noqa: E501 (messages stand here as they are sent)
+
 from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from tests.conversations.talk import Talk
-from tests.recorded.libraries import REGLU
+from tests.conversations.conftest import Open
+from tests.conversations.talk import REPOSITORY, Talk, gist
+from tests.recorded.libraries import LIGER, REGLU, create
 from workers.contracts import JobState
-
-CREATE = f"/kernel create reglu\n\n```python\n{REGLU}```\n"
 
 
 def test_three_approvals_lead_to_a_pull_request_that_is_ready(talk: Talk) -> None:
     number = talk.issue()
-    command = talk.say(number, CREATE)
+    command = talk.say(number, create("reglu", REGLU))
     talk.settle()
     assert talk.reactions(number, command) == ("eyes by smith[bot]",)
     assert talk.read(number) == snapshot("""\
@@ -54,9 +55,9 @@ Look at the inputs, the gradients and the names; the kernel is written from thes
 | module's arguments | none |
 | learnable parameters | none |
 | benchmark over | `T` (T) |
-| benchmark at | 64 |
+| benchmark at | 4096 |
 | compared with | `kernel`, `torch`, `torch_compile` |
-| fixed in the benchmark | `I` = `128`<br>`dtype` = `torch.bfloat16` |
+| fixed in the benchmark | `I` = `14336`<br>`dtype` = `torch.bfloat16` |
 
 <details><summary>Reference</summary>
 
@@ -71,7 +72,7 @@ def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"a": "T I", "b": "T I"}
-WORKLOADS = [{"T": 64, "I": 128}]
+WORKLOADS = [{"T": 4096, "I": 14336}]
 ```
 
 </details>
@@ -115,13 +116,13 @@ Files, by the `compiler` author:
 **`reglu` is proved in Triton's interpreter and passes the library's tests.** Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed.
 **Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
-| workload | pass | bytes to move |
-| --- | --- | ---: |
-| `T=64 I=128` | forward | 48.0 KiB |
-| `T=64 I=128` | backward | 80.0 KiB |
-| `T=64 I=128` | full | 96.0 KiB |
+| workload | pass | least time | bytes to move |
+| --- | --- | ---: | ---: |
+| `T=4096 I=14336` | forward | 83.4 µs | 336 MiB |
+| `T=4096 I=14336` | backward | 139 µs | 560 MiB |
+| `T=4096 I=14336` | full | 210 µs | 846 MiB |
 
-<sub>Predicted for NVIDIA H200: the bytes that must move over its bandwidth, or the arithmetic over its rate, whichever takes longer. A kernel on a GPU takes longer than this.</sub>
+<sub>Predicted for NVIDIA H200: the bytes that must move, over the bandwidth that a copy is expected to reach. A kernel on a GPU takes longer than this.</sub>
 
 - No GPU is here: the kernels ran in Triton's interpreter only. Values are proved by verify, speed is not measured.
 - The floor is the fewest bytes that must move, over the bandwidth that a copy reaches on the GPU named.
@@ -136,7 +137,7 @@ Files, by the `compiler` author:
 
 ▸ Style check
 
-Provenance: predicted for `NVIDIA H200` · datasheet bandwidth `4224 GB/s` · base commit `COMMIT4`
+Provenance: predicted for `NVIDIA H200` · expected copy bandwidth `4224 GB/s` · base commit `COMMIT4`
 
 To repeat it:
 
@@ -179,3 +180,101 @@ smith[bot] commented: **`reglu` is proved in Triton's interpreter and passes the
 smith[bot]: review_requested maintainer
 maintainer reviewed: approved\
 """)
+    assert talk.body(talk.pull()) == snapshot("""\
+This adds `reglu` (`reglu`, `ReGLU`): `c = max(a, 0) * b`. It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)).
+
+**Proved in Triton's interpreter, which says nothing of speed:** values and gradients match the reference. Its kernels: `_reglu_forward_kernel`, `_reglu_backward_kernel`.
+
+▸ Proof
+
+### Kernel profile
+
+| field | value |
+| --- | --- |
+| operation | `reglu` |
+| autograd function | `ReGLUFunction` |
+| module | `ReGLU` |
+| functional form | `reglu` |
+| tier | 1, element-wise |
+| nearest kernel that exists | `scale` |
+| inputs | `a` `(T, I)` input dtype<br>`b` `(T, I)` input dtype |
+| outputs | `output` `(T, I)` same as input |
+| forward | `c = max(a, 0) * b` |
+| in float32 for precision | none |
+| saved for backward | `a`, `b` |
+| recomputed in backward | element-wise values are recomputed in backward from what is saved |
+| gradients | `a` = `where(a > 0, dc * b, 0)`<br>`b` = `dc * max(a, 0)` |
+| grid | 1D, a block of elements a program |
+| block size | `calculate_settings` |
+| partial sums over SMs | not needed |
+| module's arguments | none |
+| learnable parameters | none |
+| benchmark over | `T` (T) |
+| benchmark at | 4096 |
+| compared with | `kernel`, `torch`, `torch_compile` |
+| fixed in the benchmark | `I` = `14336`<br>`dtype` = `torch.bfloat16` |
+
+▸ Reference
+
+The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""")
+    assert talk.changed() == snapshot(
+        ["benchmarks/benchmark_reglu.py +55 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +163 -0"]
+    )
+    assert talk.asked() == ["capture", "verify", "tests", "benchmark"]
+
+
+def test_auto_asks_nobody_and_ends_in_an_open_pull_request(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.ask(create("reglu", REGLU, "--auto"))
+    assert talk.job().state is JobState.done
+    assert talk.glance(number) == snapshot("""\
+**`reglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
+**Next:** merge it when you are content. The bot never merges.\
+""")
+    assert [gist(body) for body in talk.heard(talk.pull())] == snapshot(
+        [
+            """\
+**`reglu` is understood:** tier 1, element-wise, nearest to `geglu`.
+**Next:** nothing to do. With `--auto` nobody is asked; the kernel is written and proved.\
+""",
+            """\
+**`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
+**Next:** nothing to do. With `--auto` nobody is asked; the library's tests and the benchmark run.\
+""",
+            """\
+**`reglu` is proved in Triton's interpreter and passes the library's tests.** Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed.
+**Next:** nothing to do. With `--auto` nobody is asked; the job ends, and the pull request is yours to merge.\
+""",
+        ]
+    )
+    assert talk.page(talk.pull()) == snapshot("""\
+smith[bot] opened «Add reglu: LigerReGLU»
+smith[bot] committed: Add the reference of reglu and its tests
+smith[bot] commented (outdated): **`reglu` is understood:** tier 1, element-wise, nearest to `geglu`.
+smith[bot] committed: Add the reglu kernel
+smith[bot] commented (outdated): **`reglu` is written and proved in Triton's interpreter:** values and gradients match the reference.
+smith[bot]: ready_for_review
+smith[bot] commented: **`reglu` is proved in Triton's interpreter and passes the library's tests.** Speed is only predicted, from the roofline of NVIDIA H200: nothing was timed.\
+""")
+    assert talk.changed() == snapshot(
+        [
+            "benchmark/scripts/benchmark_reglu.py +118 -0",
+            "src/liger_kernel/ops/__init__.py +3 -0",
+            "src/liger_kernel/ops/reglu.py +108 -0",
+            "src/liger_kernel/transformers/__init__.py +2 -0",
+            "src/liger_kernel/transformers/functional.py +5 -0",
+            "src/liger_kernel/transformers/reglu.py +13 -0",
+            "test/transformers/test_reglu.py +167 -0",
+        ]
+    )
+    assert talk.checks() == snapshot(
+        [
+            "Kernelsmith: completed neutral, analyze: the problem is understood",
+            "Kernelsmith: completed success, generate: passed",
+            "Kernelsmith: completed success, validate: passed",
+        ]
+    )
+    assert talk.hub.issue(REPOSITORY, talk.pull()).state == "open"

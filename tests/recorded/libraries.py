@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.workers.layouts import miniature
+
 SCALE = '''\
 """Scaling of rows."""
 
@@ -44,7 +46,7 @@ def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"a": "T I", "b": "T I"}
-WORKLOADS = [{"T": 64, "I": 128}]
+WORKLOADS = [{"T": 4096, "I": 14336}]
 '''
 
 SWIGLU = REGLU.replace("ReGLU", "SwiGLU").replace("with ReLU", "with SiLU").replace("relu", "silu")
@@ -58,3 +60,10 @@ PLAIN: dict[str, bytes] = {
     "tests/test_scale.py": b"def test_nothing():\n    assert True\n",
     "problems/reglu.py": REGLU.encode(),
 }
+
+LIGER: dict[str, bytes] = {path: text.encode() for path, text in miniature.files().items()}
+
+
+def create(name: str, problem: str, options: str = "") -> str:
+    """Give the comment that asks for a kernel."""
+    return f"/kernel create {name} {options}".rstrip() + f"\n\n```python\n{problem}```\n"

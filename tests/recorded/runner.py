@@ -28,6 +28,12 @@ def command(desk: Path, record: bool = False) -> tuple[str, ...]:
     return (sys.executable, __file__, "--desk", str(desk), *(["--record"] if record else []))
 
 
+def recorded(action: str, problem_source: str) -> Any:
+    """Give a recorded answer's payload, for a test to change and hand out."""
+    asked = {"action": action, "payload": {"problem_source": problem_source}}
+    return json.loads(recording_of(asked).read_text())["payload"]
+
+
 def recording_of(request: dict[str, Any]) -> Path:
     """Give the file of a request's answer."""
     payload = request["payload"]

@@ -1,0 +1,211 @@
+"""Commands about jobs, several jobs at once, and people who push meanwhile."""
+
+# ruff: noqa: E501 (messages stand here as they are sent)
+
+from __future__ import annotations
+
+from inline_snapshot import snapshot
+
+from tests.conversations.talk import REPOSITORY, Talk, gist
+from tests.recorded.libraries import REGLU, SWIGLU, create
+from workers import inbox
+from workers.contracts import FailureCode, JobState
+
+
+def test_status_says_where_a_job_is_and_cancel_ends_it(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU))
+    talk.skip(number)
+    talk.skip(talk.pull())
+    talk.say(number, "/kernel status")
+    talk.settle()
+    assert talk.read(number) == snapshot(
+        "- [`JOB1`](https://bot.example/jobs/JOB1): `reglu`, waits for a review of analyze, on [pull request 2](https://hub/octo/kernels/pull/2)"
+    )
+    talk.say(talk.pull(), "/kernel cancel")
+    talk.settle()
+    assert talk.job().state is JobState.cancelled
+    assert [gist(body) for body in talk.heard(number)] == snapshot(
+        [
+            """\
+**`reglu` was cancelled.**
+**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh.\
+"""
+        ]
+    )
+    assert talk.read(talk.pull()) == snapshot("""\
+**`reglu` was cancelled** by `maintainer`; what was pushed stays.
+**Next:** nothing. A new `/kernel create` starts afresh.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""")
+    assert talk.checks() == snapshot(
+        [
+            "Kernelsmith: completed neutral, analyze: the problem is understood",
+            "Kernelsmith: completed cancelled, Cancelled",
+        ]
+    )
+    talk.say(number, "/kernel retry")
+    talk.settle()
+    assert talk.read(number) == snapshot(
+        "Job `JOB1` was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."
+    )
+    talk.clock[0] += 2
+    talk.say(number, "/kernel cancel")
+    talk.settle()
+    assert talk.read(number) == snapshot(
+        "Job `JOB1` has ended already (it was cancelled), so there is nothing to cancel."
+    )
+
+
+def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(talk: Talk) -> None:
+    number = talk.issue()
+    talk.say(number, create("reglu", REGLU))
+    talk.listen()
+    talk.say(number, "/kernel cancel")
+    talk.settle()
+    assert [gist(body) for body in talk.heard(number)] == snapshot(
+        [
+            """\
+**`reglu` was cancelled** by `maintainer`; what was pushed stays.
+**Next:** nothing. A new `/kernel create` starts afresh.\
+""",
+            """\
+**`reglu` was cancelled.**
+**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh.\
+""",
+        ]
+    )
+    assert talk.hub.pull_numbers(REPOSITORY) == []
+    assert list(talk.hub.branches(REPOSITORY)) == ["main"]
+    assert talk.asked() == []
+
+
+def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
+    number = talk.ask("/kernel help")
+    assert talk.read(number) == snapshot("""\
+**A line that starts with `/kernel` is a command.** For one of them in full: `/kernel help create`.
+
+| command | what it does |
+| --- | --- |
+| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|auto] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel status [JOB]` | Say how far a job is. |
+| `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
+| `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
+| `/kernel approve SHA` | Go on after a checkpoint, where GitHub does not let you review. |
+| `/kernel revise TEXT` | Have the stage before the checkpoint done again, with your words as feedback. |
+| `/kernel help [VERB]` | Show the commands, or one of them in full. |
+
+Commands in code blocks, quotes and HTML are only text. Of more than 5 commands in one comment none is carried out. They need write permission, or a line in `.github/kernelsmith.toml`.\
+""")
+    talk.say(number, "/kernel help create")
+    talk.settle()
+    assert talk.read(number) == snapshot("""\
+**create**: Write, prove and measure a new kernel, on a pull request.
+
+```
+/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|auto] [--layout liger|plain] [--gpu ARCH] [--auto]
+```
+
+- `NAME`: the new kernel's name, in snake_case
+- `from PATH[:SYMBOL]|URL` (optional): the problem: a file of the repository, or a link to one on this host
+- `--author compiler|auto`: who writes the kernel: the compiler needs no model; by default auto
+- `--layout liger|plain`: how a kernel lives in the repository; by default found by looking
+- `--gpu ARCH`: the architecture to measure on, such as sm_90 or h100; by default any that is there
+- `--auto`: do not stop for reviews; the pull request stays open all the same
+
+Below it may stand a fenced Python block that holds the problem.
+
+Example: `/kernel create reglu --layout liger`\
+""")
+    assert talk.untouched()
+
+
+def test_two_jobs_at_once_do_not_know_of_each_other(talk: Talk) -> None:
+    first = talk.issue()
+    second = talk.issue()
+    talk.say(first, create("reglu", REGLU, "--auto"))
+    talk.say(second, create("swiglu", SWIGLU, "--auto"), by="second")
+    talk.settle()
+    jobs = inbox.find_jobs(REPOSITORY)
+    assert [(job.request.kernel, job.state) for job in jobs] == [
+        ("reglu", JobState.done),
+        ("swiglu", JobState.done),
+    ]
+    for job in jobs:
+        pull = job.pull_number or 0
+        talk.skip(job.request.origin.number)
+        assert [gist(body, 1) for body in talk.heard(pull)][-1].startswith(f"**`{job.request.kernel}` is proved")
+        name = job.request.kernel
+        assert talk.changed(job) == [
+            f"benchmarks/benchmark_{name}.py +55 -0",
+            *talk.changed(job)[1:],
+        ]
+        assert all(name in line for line in talk.changed(job))
+
+
+def test_two_kernels_asked_for_in_one_comment_are_two_jobs(talk: Talk) -> None:
+    number = talk.ask("/kernel create reglu from problems/reglu.py\n/kernel create gated from problems/reglu.py")
+    assert [job.request.kernel for job in inbox.find_jobs(REPOSITORY)] == ["reglu", "gated"]
+    assert [gist(body, 1) for body in talk.heard(number)] == snapshot(
+        [
+            "**`reglu`: analyze is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).",
+            "**`gated`: analyze is done and waits for your review** on [pull request 3](https://hub/octo/kernels/pull/3).",
+        ]
+    )
+    for job in inbox.find_jobs(REPOSITORY):
+        talk.skip(job.pull_number or 0)
+    talk.say(number, "/kernel cancel")
+    talk.settle()
+    assert talk.read(number) == snapshot("""\
+More than one job belongs to this conversation. Say which, such as `/kernel cancel JOB2`:
+
+- `JOB2`: `gated`, analyze waits for a review
+- `JOB1`: `reglu`, analyze waits for a review\
+""")
+
+
+def test_the_same_kernel_twice_is_answered_with_the_job_that_is_there(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU))
+    talk.skip(number)
+    talk.skip(talk.pull())
+    other = talk.ask(create("reglu", REGLU), by="second")
+    assert talk.read(other) == snapshot(
+        "This is job [`JOB1`](https://bot.example/jobs/JOB1) already: analyze waits for a review."
+    )
+    assert talk.job().state is JobState.waiting
+
+
+def test_what_a_person_pushed_stays_and_retry_starts_over_on_another_branch(talk: Talk) -> None:
+    number = talk.ask(create("reglu", REGLU))
+    talk.skip(number)
+    first = talk.job()
+    talk.skip(talk.pull())
+    theirs = talk.hub.push(REPOSITORY, first.branch, "second", {"mine.txt": "mine\n"})
+    talk.review(commit_id=first.head_sha)
+    job = talk.job()
+    assert job.failure is not None
+    assert job.failure.code is FailureCode.moved
+    assert talk.hub.head(REPOSITORY, first.branch) == theirs
+    assert talk.read(talk.pull()) == snapshot("""\
+**`reglu` stopped in generate:** somebody pushed to the branch `kernelsmith/reglu-JOB1` while the job was running; what is there now stays as it is.
+**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a branch of its own.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""")
+    assert talk.glance(number) == snapshot("""\
+**`reglu` stopped in generate:** somebody pushed to the branch `kernelsmith/reglu-JOB1` while the job was running; what is there now stays as it is.
+**Next:** Take the branch over by hand, or use `/kernel retry`: the job then starts over, on a branch of its own.\
+""")
+    talk.say(talk.pull(), "/kernel retry")
+    talk.settle()
+    assert talk.read(first.pull_number or 0) == snapshot("Job `JOB1` starts over from `main` as it is now.")
+    assert talk.glance(number) == snapshot("""\
+**`reglu`: analyze is done and waits for your review** on [pull request 3](https://hub/octo/kernels/pull/3).
+**Next:** approve or request changes on commit `COMMIT2`; the checkpoint's comment says what each does.\
+""")
+    assert talk.glance(talk.pull()) == snapshot("""\
+**`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
+**Next:** review [`COMMIT2`](https://hub/octo/kernels/commit/COMMIT2) on [pull request 3](https://hub/octo/kernels/pull/3), and approve it or request changes.\
+""")
+    assert talk.job().branch != first.branch
+    assert talk.hub.head(REPOSITORY, first.branch) == theirs
