@@ -77,7 +77,7 @@ def restrict(
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     handle = syscall(_SYS_CREATE, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        rules = ((readable, _READ), (devices, _DEVICE), (overwritable, WRITE_FILE), (writable, files))
+        rules = ((readable, _READ), (devices, _DEVICE), (overwritable, WRITE_FILE | TRUNCATE), (writable, files))
         for paths, rights in rules:
             for path in paths:
                 _allow(handle, path, rights & files)
