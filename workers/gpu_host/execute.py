@@ -24,6 +24,7 @@ from workers.store.blobs import BlobError, BlobStore
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
+KILLED = f"ended with exit code {-signal.SIGKILL} and wrote no result"
 LONGEST_S = 3600.0
 POLL_S = 0.02
 RESERVED = frozenset({"", ".", "..", "request.json", "result", "log", LOCK})
@@ -32,6 +33,14 @@ KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME"
 
 class AbandonedError(WorkersError):
     """The lease was lost while the request ran; its result must not be kept."""
+
+
+class RunnerKilledError(Exception):
+    """Something other than this host killed the runner, such as the kernel for want of memory; ``result`` says so."""
+
+    def __init__(self, result: GpuResult) -> None:
+        super().__init__(result.error)
+        self.result = result
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ def execute(
 
     Raises:
         AbandonedError: ``lost`` was set while it ran.
+        RunnerKilledError: the runner was killed before it wrote a result; another try may do better.
     """
     started = time.monotonic()
     with scratch_folder() as scratch:
@@ -60,7 +70,12 @@ def execute(
             result = _read(scratch / "result" / "result.json", request)
         except (BlobError, OSError, ValueError) as error:
             return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
-        return result if result is not None else _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
+        if result is not None:
+            return result
+        failed = _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
+        if ended == KILLED:
+            raise RunnerKilledError(failed)
+        return failed
 
 
 def environment(host: Host, scratch: Path) -> dict[str, str]:

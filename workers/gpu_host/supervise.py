@@ -10,7 +10,7 @@ import structlog
 from gpu_runner.contracts import GpuResult
 from workers.engine.heartbeat import heartbeat
 from workers.gpu_host.architecture import INTERPRETER, detect
-from workers.gpu_host.execute import AbandonedError, Host, execute
+from workers.gpu_host.execute import AbandonedError, Host, RunnerKilledError, execute
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
@@ -30,7 +30,14 @@ def serve(runtime: Runtime, request_id: str) -> bool:
     runtime.at_boundary("gpu_claimed")
     request = lease.request
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
-        result = _run(runtime, lease)
+        try:
+            result = _run(runtime, lease)
+        except RunnerKilledError as killed:
+            if lease.tries < gpu_work.MAX_HOST_TRIES:
+                log.warning("runner_killed", error=str(killed), tries=lease.tries)
+                _offer_again(runtime, lease)
+                return False
+            result = killed.result
         if result is None:
             log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
             return False
@@ -88,6 +95,14 @@ def _run(runtime: Runtime, lease: GpuLease) -> GpuResult | None:
             with runtime.database.write() as session:
                 gpu_work.leave(session, lease.request.request_id, lease.token)
             raise
+
+
+def _offer_again(runtime: Runtime, lease: GpuLease) -> None:
+    request_id = lease.request.request_id
+    with runtime.database.write() as session:
+        architecture = gpu_work.lose(session, request_id, lease.token, runtime.clock())
+    if architecture is not None:
+        runtime.notifier.gpu(request_id, architecture)
 
 
 def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:

@@ -104,6 +104,17 @@ def leave(session: Session, request_id: str, token: str) -> None:
     )
 
 
+def lose(session: Session, request_id: str, token: str, now: float) -> str | None:
+    """Give a lease back unanswered, which counts as a try; give the architecture whose hosts may take the request now."""
+    lost = swapped(
+        session,
+        update(GpuWork)
+        .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
+        .values(state="pending", lease_token=None, lease_until=None, notified_at=now),
+    )
+    return session.scalar(select(GpuWork.architecture).where(GpuWork.request_id == request_id)) if lost == 1 else None
+
+
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
     """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
     job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))

@@ -179,6 +179,16 @@ def test_request_of_lost_hosts_is_taken_again_and_in_the_end_answered_with_an_er
     assert world.job(inbox.find_jobs("acme/kernels")[0].job_id).state is JobState.waiting
 
 
+def test_request_whose_runner_was_killed_is_tried_again(world: World, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    once = f"(killed := Path({str(killed)!r})).exists() or (killed.touch(), os.kill(os.getpid(), 9))"
+    results = ask(world, tmp_path, f"{once}; target.write_text(json.dumps(result))")
+    embedded.drive()
+    assert killed.exists()
+    assert [result.error for result in results] == [None]
+    assert len(world.messages.gpu_requests) == 2
+
+
 def test_interrupted_host_gives_its_request_back_at_once(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
