@@ -65,7 +65,9 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
                 problems.append(f"Isolation level {level.value} does not hold: {why}. {_CURES[level]}")
     gpu, failed = _gpu(request, context)
     if failed:
-        problems.append(f"The GPU cannot be used in the sandbox: {failed}. Run nvidia-smi, and look at the driver.")
+        problems.append(
+            f"The GPU cannot be used in the full sandbox: {failed}. Run nvidia-smi, and look at the driver."
+        )
     versions = dict(host.facts())
     missing = [package for package in ("torch", "triton") if package not in versions]
     problems += [f"{package} is not installed. Install it beside this package." for package in missing]
@@ -176,6 +178,10 @@ def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], s
         with Session("probe", context.limits, gpu=True) as session:
             context.isolation.append(session.isolation)
             found = session.call("gpu", {"quick": request.quick}).meta
+            lost = [level for level in Isolation if level not in session.isolation]
     except ChildFailed as failure:
         return {}, failure.message
+    if found and lost:
+        reasons = [f"{level.value} ({reason})" for level, reason in refusals(gpu=True).items() if level in lost]
+        return found, f"with the levels {', '.join(reasons)}; it runs without them"
     return found, None if found else "torch sees none"

@@ -25,7 +25,7 @@ from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, IsolationUnavailable, ProtocolError
 from gpu_runner.output import Output
 from gpu_runner.sandbox import environment, make_plan, tree
-from gpu_runner.sandbox.levels import LEVELS, remember_failure, worth_trying
+from gpu_runner.sandbox.levels import LEVELS, remember_failure, remember_gpu, worth_trying
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
 
@@ -170,7 +170,7 @@ class Session:
         if self._tree is not None:
             self._scratch.unpack(self._tree)
         self._scratch.write(self._files)
-        wanted = tuple(level for level in self._wanted if level in self.require or worth_trying(level))
+        wanted = tuple(level for level in self._wanted if level in self.require or worth_trying(level, self.gpu))
         while True:
             missing = [level for level in self.require if level not in wanted]
             if missing:
@@ -225,6 +225,8 @@ class Session:
         if frame.header.kind is not Kind.ready:
             raise ProtocolError("the child did not say that it is ready")
         self.isolation = levels
+        if self.gpu:
+            remember_gpu(levels)
         self._deadline = time.monotonic() + self.limits.time_s
         self._watchdog = Watchdog(self._process.pid, self.limits)
         return None

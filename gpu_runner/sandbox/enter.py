@@ -6,6 +6,7 @@ The launcher leaves the parent's namespaces and watches that the parent lives; t
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import select
@@ -23,7 +24,8 @@ SETUP_FAILED = 97  # exit code of a child that could not lock itself in
 def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
     """Lock this process in; returns in the worker alone, with the levels that hold.
 
-    The worker's end is written to ``status_handle`` as ``e CODE`` or ``s SIGNAL``, a failure to lock in as ``f LEVEL TEXT``.
+    The worker's end is written to ``status_handle`` as ``e CODE`` or ``s SIGNAL``, a failure to lock in as ``f LEVEL TEXT``,
+    and a GPU that cannot be used at a level as ``g LEVEL TEXT``.
     """
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     apart = Isolation.namespaces in plan.levels
@@ -41,6 +43,8 @@ def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
     if Isolation.landlock in plan.levels:
         _attempt(Isolation.landlock, status_handle, lambda: _restrict(plan, apart))
     kernel.forswear_privileges()
+    if plan.prove_gpu:
+        _prove_gpu(plan, status_handle)
     os.close(status_handle)
     return tuple(Isolation(level) for level in plan.levels)
 
@@ -68,6 +72,25 @@ def _thread_names(plan: Plan, apart: bool) -> tuple[str, ...]:
     if not plan.gpu:
         return ()
     return ("/proc",) if apart or os.getuid() != 0 else ("/proc/self",)
+
+
+def _prove_gpu(plan: Plan, status_handle: int) -> None:
+    """Start the driver in a process of its own; where that fails, the strictest level that could be why is given up."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _driver_starts() else 1)
+    failed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    suspects = [level for level in (Isolation.landlock, Isolation.namespaces) if level in plan.levels]
+    if failed and suspects:
+        os.write(status_handle, f"g {suspects[0]} the driver of the GPU does not start at this level".encode())
+        os._exit(SETUP_FAILED)
+
+
+def _driver_starts() -> bool:
+    try:
+        return bool(ctypes.CDLL("libcuda.so.1").cuInit(0) == 0)
+    except OSError:
+        return True  # another maker's driver, or none: then this level is not what keeps from it
 
 
 def _limit(plan: Plan) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpu_runner.contracts.envelope import Isolation, Limits
+from gpu_runner.sandbox.levels import gpu_is_proved
 from gpu_runner.settings import passed_variables
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -35,6 +36,7 @@ class Plan:
     role: str
     import_roots: tuple[str, ...]
     processes: int  # with those of the same user that the limit counts too
+    prove_gpu: bool = False  # see whether the GPU can be used at these levels, and give up the level that keeps from it
 
     def to_dict(self) -> dict[str, object]:
         """Give the plan as plain values."""
@@ -65,6 +67,7 @@ def make_plan(
         role,
         import_roots,
         limits.processes if Isolation.namespaces in levels else limits.processes + _processes_of_user(),
+        gpu and not gpu_is_proved(levels),
     )
 
 

@@ -12,7 +12,7 @@ from gpu_runner import doctor
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, Isolation, Limits
 from gpu_runner.roles.probe import WAYS
-from gpu_runner.sandbox import landlock, make_plan
+from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.plan import Plan, environment, readable_paths
 from gpu_runner.session import Session
@@ -26,9 +26,9 @@ def goal() -> Iterator[doctor.Bait]:
         yield bait
 
 
-def attempts(goal: doctor.Bait, levels: tuple[Isolation, ...]) -> dict[str, list]:
-    with Session("probe", LIMITS, gpu=False, levels=levels) as session:
-        if set(levels) - set(session.isolation):
+def attempts(goal: doctor.Bait, wanted: tuple[Isolation, ...]) -> dict[str, list]:
+    with Session("probe", LIMITS, gpu=False, levels=wanted) as session:
+        if set(wanted) - set(session.isolation):
             pytest.skip(f"this host gives {session.isolation} only")
         return session.call("attempt", goal.meta).meta
 
@@ -103,3 +103,15 @@ def test_doctor_reports_what_holds_and_why_not() -> None:
     assert len(report.levels) + sum("Isolation level" in p for p in report.problems) == 3
     assert report.torch is not None
     assert "isolation: process" in doctor.describe(report)
+
+
+def test_a_level_that_keeps_from_the_gpu_is_given_up_for_children_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "_refused", {})
+    assert levels.remember_failure("g landlock the driver does not start") is Isolation.landlock
+    assert not levels.worth_trying(Isolation.landlock, gpu=True)
+    assert levels.worth_trying(Isolation.landlock, gpu=False)
+    assert levels.remember_failure("f namespaces unshare: Operation not permitted") is Isolation.namespaces
+    assert not levels.worth_trying(Isolation.namespaces, gpu=True)
+    assert not levels.worth_trying(Isolation.namespaces, gpu=False)
+    assert levels.remember_failure("e 0") is None
+    assert set(levels.refusals()) == {Isolation.namespaces}
