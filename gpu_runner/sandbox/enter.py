@@ -53,7 +53,7 @@ def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> 
     try:
         step()
     except OSError as error:
-        os.write(status_handle, f"f {level} {error}".encode()[:400])
+        os.write(status_handle, f"f {level} {str(error)[:300]}\n".encode())
         os._exit(SETUP_FAILED)
 
 
@@ -82,7 +82,7 @@ def _prove_gpu(plan: Plan, status_handle: int) -> None:
     failed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
     suspects = [level for level in (Isolation.landlock, Isolation.namespaces) if level in plan.levels]
     if failed and suspects:
-        os.write(status_handle, f"g {suspects[0]} the driver of the GPU does not start at this level".encode())
+        os.write(status_handle, f"g {suspects[0]} the driver of the GPU does not start at this level\n".encode())
         os._exit(SETUP_FAILED)
 
 
