@@ -33,11 +33,13 @@ def check_style(
     The second value holds the files that the fixes changed.
 
     Raises:
-        UserFacingError: the target's configuration reaches outside of the repository, or a command did not end in time.
+        UserFacingError: the target's configuration reaches outside of the repository, a tool is not installed, or a command
+            did not end in time.
     """
     named = tuple(shlex.join(command) for command in layout_check.check)
     if not layout_check.check:
         return StyleOutcome(True, named), ()
+    _refuse_missing(layout_check)
     _refuse_outside(tree)
     with tempfile.TemporaryDirectory(prefix="style-") as scratch:
         checkout = Path(scratch) / "checkout"
@@ -49,6 +51,16 @@ def check_style(
         fixes = _fixes(checkout, changes)
         passed, log = _run_all(layout_check.check, checkout)
         return StyleOutcome(passed, named, log), fixes
+
+
+def _refuse_missing(layout_check: StyleCheck) -> None:
+    """A tool that is not there is this host's fault, and never that of what was written."""
+    for tool in dict.fromkeys(command[0] for command in layout_check.check):
+        asked = subprocess.run([*TOOLS[tool], "--version"], capture_output=True, timeout=TIME_LIMIT_S, check=False)
+        if asked.returncode != 0:
+            message = f"`{tool}`, which the library's style check needs, is not installed where the workers run"
+            cure = f"An operator installs it there with `pip install {tool}` (in the workers' environment)."
+            raise UserFacingError(Failure(FailureCode.environment, message, cure))
 
 
 def _refuse_outside(tree: Tree) -> None:

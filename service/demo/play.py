@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import typer
 
 from service.demo import library
+from service.demo.audit import audit
 from service.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
 from service.demo.transcript import headline, transcript
 from workers import artifacts, inbox
@@ -76,10 +76,20 @@ def _act(theatre: Theatre, out: Path, untouched: Path, started: float) -> bool:
     theatre.hub.comment(REPOSITORY, issue.number, MAINTAINER, COMMAND)
     say(started, f"{MAINTAINER} commented `{COMMAND}` on {theatre.hub_url}/{REPOSITORY}/issues/{issue.number}")
     job = Audience(theatre, issue.number, started).watch()
-    applies = _leave(theatre, out, untouched, issue.number, job)
-    say(started, f"the job is {job.state.value}; the pull request's patch {'applies' if applies else 'DOES NOT apply'}")
+    _leave(theatre, out, issue.number, job)
+    say(started, f"the job is {job.state.value}; now the library's own checks on the patch, without the bot")
+    held = _audited(out / "pull_request.patch", untouched, started)
     typer.echo(f"\nConversation: {out}/transcript.md   report: {out}/report.json   patch: {out}/pull_request.patch")
-    return job.state is JobState.done and applies
+    return job.state is JobState.done and held
+
+
+def _audited(patch: Path, untouched: Path, started: float) -> bool:
+    if not patch.exists():
+        return False
+    findings = audit(patch, untouched)
+    for finding in findings:
+        say(started, f"  {'held' if finding.held else 'BROKEN'}: {finding.what}  {finding.detail}")
+    return all(finding.held for finding in findings)
 
 
 class Audience:
@@ -136,7 +146,7 @@ class Audience:
             self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)
 
 
-def _leave(theatre: Theatre, out: Path, untouched: Path, issue: int, job: JobView) -> bool:
+def _leave(theatre: Theatre, out: Path, issue: int, job: JobView) -> None:
     hub = theatre.hub
     parts = [(f"Issue #{issue}", hub.conversation(REPOSITORY, issue))]
     if job.pull_number is not None:
@@ -144,24 +154,9 @@ def _leave(theatre: Theatre, out: Path, untouched: Path, issue: int, job: JobVie
     (out / "transcript.md").write_text(transcript(parts), encoding="utf-8")
     for artifact in job.artifacts:
         (out / Path(artifact.name).name).write_bytes(artifacts.get(artifact.digest))
-    if job.pull_number is None:
-        return False
-    patch = out / "pull_request.patch"
-    patch.write_bytes(hub.as_patch(REPOSITORY, job.pull_number).encode("utf-8", "surrogateescape"))
-    return _applies(patch, untouched)
-
-
-def _applies(patch: Path, untouched: Path) -> bool:
-    done = subprocess.run(
-        ["git", "apply", "--check", "--whitespace=nowarn", str(patch.absolute())],
-        cwd=untouched,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        typer.echo(done.stderr, err=True)
-    return done.returncode == 0
+    if job.pull_number is not None:
+        text = hub.as_patch(REPOSITORY, job.pull_number)
+        (out / "pull_request.patch").write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def _stay(theatre: Theatre) -> None:

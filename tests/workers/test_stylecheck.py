@@ -133,3 +133,12 @@ def test_a_command_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch)
 def test_a_path_that_leaves_the_checkout_is_never_written() -> None:
     tree = _tree(**{"../outside.py": b"", "/outside.py": b"", "lib": b"", "lib/b.py": b""})
     assert _check(CLEAN, tree, "other/a.py")[0].passed
+
+
+def test_a_tool_that_is_not_installed_is_the_hosts_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(stylecheck.TOOLS, "ruff", (sys.executable, "-I", "-m", "a_tool_that_is_not_there"))
+    with pytest.raises(UserFacingError) as raised:
+        _check(CLEAN, _tree())
+    assert raised.value.failure.code is FailureCode.environment
+    assert "`ruff`" in raised.value.failure.message
+    assert "pip install ruff" in (raised.value.failure.cure or "")

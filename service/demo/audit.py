@@ -1,0 +1,74 @@
+"""The audit: the pull request's patch laid on the untouched library, and the library's own checks run on both."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+KERNEL_TESTS = "test/transformers/test_reglu.py"
+NEIGHBOURS = ("test/transformers/test_relu_squared.py", "test/transformers/test_softmax.py")
+OUTCOMES = re.compile(r"(\d+) (passed|failed|skipped|error)")
+LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    held: bool
+    detail: str
+
+
+def audit(patch: Path, untouched: Path) -> tuple[Finding, ...]:
+    """Apply the patch in place and give what the library's own checks say; what follows a failure is left out."""
+    before = [_tests(untouched, path) for path in NEIGHBOURS]
+    applied = _run(untouched, ["git", "apply", "--whitespace=nowarn", str(patch.absolute())])
+    findings = [Finding("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
+    if applied.returncode != 0:
+        return tuple(findings)
+    touched = touched_python_files(patch.read_text(encoding="utf-8", errors="surrogateescape"))
+    for arguments in (["check"], ["format", "--check"]):
+        done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
+        what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
+        findings.append(Finding(what, done.returncode == 0, _last(done.stdout)))
+    own = _tests(untouched, KERNEL_TESTS)
+    findings.append(Finding(f"pytest {KERNEL_TESTS}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
+    for path, earlier in zip(NEIGHBOURS, before, strict=True):
+        now = _tests(untouched, path)
+        detail = f"{_told(earlier)} before, {_told(now)} now"
+        findings.append(Finding(f"pytest {path}", now == earlier and bool(now), detail))
+    return tuple(findings)
+
+
+def touched_python_files(patch: str) -> tuple[str, ...]:
+    """Give the Python files that a patch adds or changes."""
+    return tuple(dict.fromkeys(re.findall(r"^\+\+\+ b/(.+\.py)$", patch, re.MULTILINE)))
+
+
+def _tests(folder: Path, path: str) -> dict[str, int]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
+    try:
+        done = _run(folder, ["env", "TRITON_INTERPRET=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=src", *command])
+    except subprocess.TimeoutExpired:
+        return {}
+    return {word: int(count) for count, word in OUTCOMES.findall(_last(done.stdout))}
+
+
+def _run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def _last(output: str) -> str:
+    return next((line.strip("= ") for line in reversed(output.splitlines()) if line.strip()), "")
+
+
+def _bad(outcomes: dict[str, int]) -> int:
+    return outcomes.get("failed", 0) + outcomes.get("error", 0)
+
+
+def _told(outcomes: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in outcomes.items()) or "nothing ran"
