@@ -7,12 +7,13 @@ import re
 import time
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from service import server
 from service.app import create_app
-from service.health import Health, checks
+from service.health import Health, checks, health_router
 from service.localhub import Hub, HubServer
 from service.logging_setup import hide_secrets
 from service.settings import ConfigurationError, Settings
@@ -71,6 +72,20 @@ def test_numbers_are_there_for_whoever_watches(bench: Bench) -> None:
     ):
         assert re.search(expected, text), expected
     assert SECRET not in text
+
+
+def test_metrics_outlive_the_database() -> None:
+    def down() -> dict[str, dict[str, int]]:
+        raise OSError("the database is gone")
+
+    bare = FastAPI()
+    bare.include_router(
+        health_router(Health(lambda: (), lambda: (True, ""), lambda: (), down, lambda: {"token": 4321}))
+    )
+    with TestClient(bare) as client:
+        answer = client.get("/metrics")
+    assert answer.status_code == 200
+    assert 'kernelsmith_github_rate_limit_remaining{credentials="token"} 4321.0' in answer.text
 
 
 def test_the_pages_show_the_jobs_that_there_are(bench: Bench) -> None:
