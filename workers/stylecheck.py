@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
@@ -56,11 +57,13 @@ def check_style(
 def _refuse_missing(layout_check: StyleCheck) -> None:
     """A tool that is not there is this host's fault, and never that of what was written."""
     for tool in dict.fromkeys(command[0] for command in layout_check.check):
-        asked = subprocess.run([*TOOLS[tool], "--version"], capture_output=True, timeout=TIME_LIMIT_S, check=False)
-        if asked.returncode != 0:
-            message = f"`{tool}`, which the library's style check needs, is not installed where the workers run"
-            cure = f"An operator installs it there with `pip install {tool}` (in the workers' environment)."
-            raise UserFacingError(Failure(FailureCode.environment, message, cure))
+        # One that does not answer in time is there; the check itself then says that it did not end.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            asked = subprocess.run([*TOOLS[tool], "--version"], capture_output=True, timeout=TIME_LIMIT_S, check=False)
+            if asked.returncode != 0:
+                message = f"`{tool}`, which the library's style check needs, is not installed where the workers run"
+                cure = f"An operator installs it with `pip install {tool}` in the workers' environment."
+                raise UserFacingError(Failure(FailureCode.environment, message, cure))
 
 
 def _refuse_outside(tree: Tree) -> None:
