@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from workers.authors.compiler.design import Design
+from workers.authors.compiler.documentation import sentence_docstring
 from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.formulas import formula_lines
-from workers.authors.compiler.kernels import docstring
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
 from workers.authors.compiler.statements import INDENT
 from workers.authors.protocol import SourceStyle
@@ -117,15 +116,14 @@ def autograd_function(design: Design, style: SourceStyle) -> str:
     if silent:
         lines.append(f"ctx.mark_non_differentiable({', '.join(silent)})")
     lines.append(f"return {outputs}{',' if graph.tuple_output and len(names.outputs) == 1 else ''}")
-    head = [f"class {style.function_class}(torch.autograd.Function):", f'{INDENT}"""{_sentence(title)}"""', ""]
+    head = [
+        f"class {style.function_class}(torch.autograd.Function):",
+        *sentence_docstring(title, style.line_length),
+        "",
+    ]
     forward = _method(style, "forward", _with_defaults(design), lines)
     backward = _method(style, "backward", _upstream_parameters(design), _backward_lines(design, style))
     return "\n".join([*head, *forward, "", *backward])
-
-
-def _sentence(title: str) -> str:
-    cleaned = title.replace("\\", "").replace('"', "'").strip()[:96]
-    return cleaned if cleaned.endswith(".") else f"{cleaned}."
 
 
 def _upstream_parameters(design: Design) -> list[str]:
@@ -246,6 +244,3 @@ def split_arguments(text: str) -> list[str]:
         else:
             current += character
     return [*parts, current.strip()] if current.strip() else parts
-
-
-__all__ = ["autograd_function", "backward_launcher", "docstring", "entry_point", "formula_lines", "forward_launcher"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from workers.authors.compiler.documentation import docstring
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
 from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
@@ -149,9 +150,3 @@ class KernelWriter:
 
 NEUTRAL = {"sum": "0.0", "max": '-float("inf")', "min": 'float("inf")'}
 SPACES = {FULL: "full", ROW: "row", COL: "col", SCALAR: "scalar"}
-
-
-def docstring(lines: tuple[str, ...], depth: int = 1) -> list[str]:
-    """Write a docstring of several lines."""
-    quote = INDENT * depth + '"""'
-    return [quote, *(f"{INDENT * depth}{line}" if line else "" for line in lines), quote]
