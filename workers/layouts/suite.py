@@ -9,7 +9,7 @@ from workers.layouts.dimensions import axes_of, factors_of, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.protocol import Design
 from workers.layouts.pysource import indented, listing, tuple_of
-from workers.layouts.rank import takes_leading_dimensions
+from workers.layouts.rank import leading_inputs
 from workers.layouts.tensors import assignments
 
 # atol is relative to the largest value of the tensor. Source: 8 bits of mantissa in bfloat16, 11 in float16; reductions over some
@@ -76,22 +76,26 @@ class Suite:
         """Give the test with inputs whose elements do not lie side by side; None where no input has a dimension."""
         if not any(spec.dims for spec in self.form.called):
             return None
+        names = tuple(spec.name for spec in self.form.called)
         return self._reshaped(
-            "non_contiguous_inputs", (self.words.own,), "{name}.repeat_interleave(2, dim=-1)[..., ::2]"
+            "non_contiguous_inputs", names, (self.words.own,), "{name}.repeat_interleave(2, dim=-1)[..., ::2]"
         )
 
     def leading_test(self) -> str | None:
         """Give the test with one dimension more, as a model calls it; None where the problem may mean something else then."""
-        if not takes_leading_dimensions(self.design.problem, self.design.graph):
+        names = leading_inputs(self.design.problem, self.design.graph)
+        if not names:
             return None
-        return self._reshaped("leading_dimensions", ("torch", self.words.own), "torch.stack([{name}, {name}.flip(0)])")
+        return self._reshaped(
+            "leading_dimensions", names, ("torch", self.words.own), "torch.stack([{name}, {name}.flip(0)])"
+        )
 
-    def _reshaped(self, what: str, sides: tuple[str, ...], form: str) -> str:
+    def _reshaped(self, what: str, names: tuple[str, ...], sides: tuple[str, ...], form: str) -> str:
         replaced = {
             f"{local(s.name)}_{side} = {local(s.name)}.clone()": f"{local(s.name)}_{side} = {form.format(name=local(s.name))}"
             for s in self.form.called
             for side in sides
-            if s.dims
+            if s.dims and s.name in names
         }
         lines = self._functional_lines()[1:]
         for before, after in replaced.items():

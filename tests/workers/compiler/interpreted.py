@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from tests.workers.compiler.captured import captured, proposal
+from workers.layouts.rank import leading_inputs
 
 # As the runner's verdict: twice the reference's own error, and what one rounding of the dtype explains.
 RATIO = 2.0
@@ -34,9 +35,9 @@ def loaded(name: str, source: str) -> ModuleType:
     return module
 
 
-def complaints(name: str, sizes: dict[str, int], dtype_name: str) -> list[str]:
-    """Give what is wrong with a candidate at some sizes, in a dtype."""
-    problem, _ = captured(name)
+def complaints(name: str, sizes: dict[str, int], dtype_name: str, leading: tuple[int, ...] = ()) -> list[str]:
+    """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it."""
+    problem, graph = captured(name)
     dtype = getattr(torch, dtype_name)
     space: dict[str, Any] = {}
     exec(problem.source, space)  # the problem is a test's own file
@@ -46,6 +47,7 @@ def complaints(name: str, sizes: dict[str, int], dtype_name: str) -> list[str]:
     inputs = []
     for spec in problem.inputs:
         shape = [sizes[dim] if dim in sizes else int(dim) for dim in spec.dims]
+        shape[:1] = leading if leading and spec.name in leading_inputs(problem, graph) else shape[:1]
         inputs.append(torch.rand(shape) > 0.5 if spec.dtype == "bool" else (0.7 * torch.randn(shape)).to(dtype).float())
 
     def run(function: Callable[..., Any], kind: torch.dtype) -> list[torch.Tensor]:
@@ -105,9 +107,9 @@ def main() -> None:
     teach_interpreter()
     cases = json.loads(Path(sys.argv[1]).read_text())
     results = {}
-    for key, (name, sizes, dtype) in cases.items():
+    for key, (name, sizes, dtype, leading) in cases.items():
         try:
-            results[key] = complaints(name, sizes, dtype)
+            results[key] = complaints(name, sizes, dtype, tuple(leading))
         except Exception as error:
             results[key] = [f"{type(error).__name__}: {error}"[:2000]]
     Path(sys.argv[2]).write_text(json.dumps(results))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.workers.compiler.captured import answer, captured, names
 from workers.authors.protocol import Proposal
+from workers.layouts.rank import leading_inputs
 
 ROOT = Path(__file__).parents[3]
 COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
@@ -32,14 +33,16 @@ def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
     return {dim: sizes.get(dim, rows) for dim in problem.dimensions}
 
 
-def cases() -> dict[str, tuple[str, dict[str, int], str]]:
+def cases() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]]:
     """Every problem at each shape, the dtypes taking turns."""
     found = {}
     for name in COMPILED:
         for turn, (rows, cols) in enumerate((*SHAPES, *([WIDE] if name in WIDE_NAMES else []))):
             for dtype in ("float32", "bfloat16") if (rows, cols) == (5, 129) else (("float32", "bfloat16")[turn % 2],):
                 sizes = sizes_of(name, rows, cols)
-                found[f"{name} {sizes} {dtype}"] = (name, sizes, dtype)
+                found[f"{name} {sizes} {dtype}"] = (name, sizes, dtype, ())
+        if leading_inputs(*captured(name)):
+            found[f"{name} with leading dimensions"] = (name, sizes_of(name, 6, 37), "float32", (2, 3))
     return found
 
 

@@ -9,6 +9,7 @@ from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.flat_kernel import FlatKernel
 from workers.authors.compiler.formulas import formula_lines
+from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.launches import Pass
 from workers.authors.compiler.looped_kernel import LoopedKernel
@@ -46,8 +47,8 @@ def build_design(name: str, problem: Problem, graph: Graph) -> Design:
         names.tensors.setdefault(node, text)
     for key, value in program.saved:
         names.save(key, value)
-    scalars = Scalars(program, names)
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
+    scalars = Scalars(program, names, Hand(program, inputs))
     forward = _pass(f"_{name}_forward_kernel", program, names, scalars, _forward_stores(program, names), inputs)
     backward: Pass | None = None
     saved_nodes: tuple[str, ...] = ()
@@ -96,11 +97,13 @@ def _pass(
     stores: tuple[Store, ...],
     at_hand: tuple[tuple[str, str], ...],
 ) -> Pass:
+    hand = Hand(program, at_hand)
+    scalars.hand = hand
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
     task = KernelTask(kernel_name, stores, formula_lines(names, stores, columns))
     if task.is_flat(program.domain):
-        return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, at_hand)
+        return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
     kernel = TileKernel(program, names, scalars, task).write()
     wide: KernelSource | None = None
     if task.reduces_cols:
@@ -109,4 +112,4 @@ def _pass(
         wide = LoopedKernel(program, names, scalars, wide_task).write()
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
     widest = WIDEST_WITH_SUMS if task.sums_rows else WIDEST_TOGETHER if several else WIDEST_ALONE
-    return Pass(program, task, kernel, wide, widest, at_hand)
+    return Pass(program, task, kernel, wide, widest, hand)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import COL, FULL, SCALAR
+from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.partial_rows import size_axes
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.statements import INDENT
 
 LOOP_BLOCK, LOOP_WARPS = 8192, 16
@@ -18,17 +17,14 @@ FLAT_BLOCK = 4096
 
 @dataclass(frozen=True)
 class Pass:
-    """Forward or backward: its kernel, the kernel for rows wider than ``widest`` columns, and where a launcher finds sizes.
-
-    ``at_hand`` are the tensors that the launcher has: their names in the module and in the graph.
-    """
+    """Forward or backward: its kernel, the kernel for rows wider than ``widest`` columns, and what its launcher has at hand."""
 
     program: Program
     task: KernelTask
     kernel: KernelSource
     wide: KernelSource | None
     widest: int
-    at_hand: tuple[tuple[str, str], ...]
+    hand: Hand
 
     @property
     def is_flat(self) -> bool:
@@ -46,65 +42,32 @@ class Pass:
         return sum(value.op == "load" and value.space == FULL for value in self.kernel.values)
 
     @property
-    def anchor(self) -> tuple[str, str] | None:
-        """Give a tensor at hand that has every row and column."""
-        domain = self.program.domain
-        whole = (*domain.row_axes, *domain.col_axes)
-        return next(((text, node) for text, node in self.at_hand if domain.axes_of(node) == whole), None)
-
-    @property
     def source(self) -> str:
         """Give the tensor at hand whose dtype and device the others follow."""
-        free = [(text, node) for text, node in self.at_hand if self.program.fixed_dtype(node) is None]
-        return self.anchor[0] if self.anchor in free and self.anchor is not None else free[0][0]
-
-    def axis(self, axis: int) -> str:
-        """Give how the size of an axis is read off a tensor."""
-        domain = self.program.domain
-        size = domain.sizes[axis]
-        if not isinstance(size, Expr):
-            return str(size)
-        for text, node in self.at_hand:
-            for position, dim in enumerate(domain.shapes[node]):
-                if dim == (axis,):
-                    return f"{text}.shape[{position}]"
-        raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
-
-    def product(self, axes: tuple[int, ...]) -> str:
-        """Give the product of the sizes of axes."""
-        return " * ".join(self.axis(axis) for axis in axes) or "1"
-
-    def shape(self, node: str) -> str:
-        """Give the shape of a tensor as a tuple."""
-        dims = [self.product(dim) for dim in self.program.domain.shapes[node]]
-        return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+        return self.hand.source
 
 
 def size_lines(stage: Pass) -> list[str]:
     """Compute the sizes that the kernels ask for."""
-    domain, lines = stage.program.domain, []
+    lines = []
     asked = {size for kernel in stage.kernels for size in kernel.sizes}
-    anchor = stage.anchor[0] if stage.anchor else None
     if "n_elements" in asked:
-        whole = stage.product((*domain.row_axes, *domain.col_axes))
-        lines.append(f"n_elements = {f'{anchor}.view(-1).shape[0]' if anchor else whole}")
+        lines.append(f"n_elements = {stage.hand.elements}")
     if "n_cols" in asked or "n_rows" in asked:
-        last = anchor and len(domain.col_axes) == 1 and stage.anchor and domain.shapes[stage.anchor[1]][-1]
-        lines.append(f"n_cols = {f'{anchor}.shape[-1]' if last else stage.product(domain.col_axes)}")
+        lines.append(f"n_cols = {stage.hand.cols}")
     if "n_rows" in asked:
-        many = anchor and len(domain.row_axes) > 1
-        lines.append(f"n_rows = {f'{anchor}.view(-1, n_cols).shape[0]' if many else stage.product(domain.row_axes)}")
+        lines.append(f"n_rows = {stage.hand.rows}")
     return lines + _partial_size_lines(stage)
 
 
 def _partial_size_lines(stage: Pass) -> list[str]:
     lines = []
     for size in dict.fromkeys(size for kernel in stage.kernels for size in kernel.sizes):
-        for text, node in stage.at_hand:
+        for text, node in stage.hand.tensors:
             for suffix in ("repeats", "rows"):
                 if size == f"{text}_{suffix}" and size != "n_rows":
                     axes = size_axes(stage.program, node, suffix == "repeats")
-                    lines.append(f"{size} = {stage.product(axes)}")
+                    lines.append(f"{size} = {stage.hand.product(axes)}")
     return lines
 
 
@@ -141,12 +104,12 @@ def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -
     if node is None:
         return f"{store.buffer} = torch.empty(n_rows, dtype=torch.float32, {device})"
     shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
-    alike = [(text, free(other)) for text, other in stage.at_hand if shapes[other] == shapes[node]]
+    alike = [(text, free(other)) for text, other in stage.hand.tensors if shapes[other] == shapes[node]]
     if dtype is None:
         alike = [(text, fixed) for text, fixed in alike if fixed is None]
     if alike:
         return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
-    return f"{store.buffer} = torch.empty({stage.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
+    return f"{store.buffer} = torch.empty({stage.hand.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
 
 
 def launch_lines(stage: Pass) -> list[str]:
@@ -193,5 +156,5 @@ def gathered(stage: Pass, store: Store, node: str, dtype: str) -> str:
 
 
 def _view(stage: Pass, node: str) -> str:
-    dims = [stage.product(dim) for dim in stage.program.domain.shapes[node]]
+    dims = [stage.hand.product(dim) for dim in stage.program.domain.shapes[node]]
     return f"({', '.join(dims)})" if dims else "(())"

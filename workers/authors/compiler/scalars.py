@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.expressions import COMPARE, Text
+from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
@@ -24,11 +25,12 @@ class HostNumber:
 class Scalars:
     """Writes arithmetic over scalars and dimensions in a kernel, and remembers what the kernel must be given."""
 
-    def __init__(self, program: Program, names: Names) -> None:
+    def __init__(self, program: Program, names: Names, hand: Hand) -> None:
+        self.hand = hand
         self._program = program
         self._names = names
         self._sizes = Sizes.of(program.problem.dimensions)
-        self._hosted: dict[str, HostNumber] = {}
+        self._counts: dict[str, str] = {}
         self.used: dict[str, HostNumber] = {}
         self.needs_n_cols = False
 
@@ -45,45 +47,32 @@ class Scalars:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))
             renamed = _renamed(text, self._names.scalars)
             return Text(renamed) if renamed.isidentifier() else Text(renamed, COMPARE)
-        if text not in self._hosted:
-            if self._is_n_cols(text):
-                self.needs_n_cols = True
-                return Text("n_cols")
-            self._hosted[text] = HostNumber(self._names.free("count"), f"float({self._on_host(text, names)})")
-        self._use(self._hosted[text])
-        return Text(self._hosted[text].name)
+        if self._is_size_of(text, self._program.domain.col_axes):
+            self.needs_n_cols = True
+            return Text("n_cols")
+        if text not in self._counts:
+            self._counts[text] = self._names.free("count")
+        self._use(HostNumber(self._counts[text], f"float({self._on_host(text, names)})"))
+        return Text(self._counts[text])
 
     def _use(self, number: HostNumber) -> None:
         self.used[number.name] = number
 
-    def _is_n_cols(self, text: str) -> bool:
+    def _is_size_of(self, text: str, axes: tuple[int, ...]) -> bool:
         try:
             product = 1
-            for axis in self._program.domain.col_axes:
+            for axis in axes:
                 product *= self._sizes.value(self._program.domain.sizes[axis])
             return evaluate(Expr(text), self._sizes.stand_ins) == product
         except CannotCompileError:
             return False
 
     def _on_host(self, text: str, names: tuple[str, ...]) -> str:
-        table = dict(self._names.scalars)
-        for name in names:
-            if name not in table:
-                table[name] = dimension_text(self._program, self._names, name)
-        return _renamed(text, table)
-
-
-def dimension_text(program: Program, names: Names, dimension: str) -> str:
-    """Give how a launcher reads a dimension's size off a tensor that it has.
-
-    Raises:
-        CannotCompileError: no input has it.
-    """
-    for spec in sorted(program.problem.inputs, key=lambda spec: -len(spec.dims)):
-        if dimension in spec.dims:
-            position = spec.dims.index(dimension)
-            return f"{names.tensors[spec.name]}.shape[{position - len(spec.dims) if position == len(spec.dims) - 1 else position}]"
-    raise CannotCompileError(f"no input has the dimension `{dimension}`")
+        domain = self._program.domain
+        if self._is_size_of(text, (*domain.row_axes, *domain.col_axes)):
+            return self.hand.elements
+        table = {name: self.hand.dimension(name) for name in names if name not in self._names.scalars}
+        return _renamed(text, {**self._names.scalars, **table})
 
 
 def _renamed(text: str, table: dict[str, str]) -> str:

@@ -1,0 +1,105 @@
+"""What a launcher has at hand, and how sizes are read off it, whatever the number of leading dimensions. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts.graph import Expr
+from workers.authors.compiler.axes import Shape
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.refusals import CannotCompileError
+
+
+@dataclass(frozen=True)
+class Hand:
+    """The tensors of a launcher: their names in the module and in the graph."""
+
+    program: Program
+    tensors: tuple[tuple[str, str], ...]
+
+    @property
+    def anchor(self) -> tuple[str, str] | None:
+        """Give a tensor that has every row and column."""
+        domain = self.program.domain
+        whole = (*domain.row_axes, *domain.col_axes)
+        return next(((text, node) for text, node in self.tensors if domain.axes_of(node) == whole), None)
+
+    @property
+    def source(self) -> str:
+        """Give the tensor whose dtype and device the others follow."""
+        free = [(text, node) for text, node in self.tensors if self.program.fixed_dtype(node) is None]
+        return self.anchor[0] if self.anchor in free and self.anchor is not None else free[0][0]
+
+    def axis(self, axis: int) -> str:
+        """Give how the size of an axis is read off a tensor: from the end, so that more leading dimensions do not matter."""
+        domain = self.program.domain
+        size = domain.sizes[axis]
+        if not isinstance(size, Expr):
+            return str(size)
+        for text, node in self.tensors:
+            shape = domain.shapes[node]
+            if (axis,) in shape:
+                position = shape.index((axis,))
+                return f"{text}.shape[{position - len(shape) if position else 0}]"
+        raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
+
+    def dimension(self, name: str) -> str:
+        """Give how the size of a dimension of the problem is read off a tensor.
+
+        Raises:
+            CannotCompileError: no input has it.
+        """
+        shapes = self.program.domain.shapes
+        for spec in self.program.problem.inputs:
+            if name in spec.dims and spec.name in shapes:
+                axes = shapes[spec.name][spec.dims.index(name)]
+                if len(axes) == 1:
+                    return self.axis(axes[0])
+        raise CannotCompileError(f"no input has the dimension `{name}`")
+
+    def product(self, axes: tuple[int, ...]) -> str:
+        """Give the product of the sizes of axes."""
+        return " * ".join(self.axis(axis) for axis in axes) or "1"
+
+    @property
+    def elements(self) -> str:
+        """Give how many elements rows and columns have together."""
+        domain = self.program.domain
+        return f"{self.anchor[0]}.numel()" if self.anchor else self.product((*domain.row_axes, *domain.col_axes))
+
+    @property
+    def cols(self) -> str:
+        """Give how many columns a row has."""
+        domain = self.program.domain
+        if self.anchor and domain.shapes[self.anchor[1]][-1] == domain.col_axes:
+            return f"{self.anchor[0]}.shape[-1]"
+        return self.product(domain.col_axes)
+
+    @property
+    def rows(self) -> str:
+        """Give how many rows there are, ``n_cols`` being known."""
+        domain = self.program.domain
+        if domain.row_axes and self.anchor:
+            return f"{self.anchor[0]}.numel() // n_cols"
+        only = [text for text, node in self.tensors if domain.row_axes and domain.axes_of(node) == domain.row_axes]
+        return f"{only[0]}.numel()" if only else self.product(domain.row_axes)
+
+    def shape(self, node: str) -> str:
+        """Give the shape of a tensor; its leading dimensions are those of a tensor that has all rows too."""
+        shape = self.program.domain.shapes[node]
+        lead = self._lead(shape)
+        if lead is None:
+            dims = [self.product(dim) for dim in shape]
+            return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+        rest = [self.product(dim) for dim in shape[len(self.program.domain.row_axes) :]]
+        return f"(*{lead}, {', '.join(rest)})" if rest else lead
+
+    def _lead(self, shape: Shape) -> str | None:
+        rows = tuple((axis,) for axis in self.program.domain.row_axes)
+        if not rows or shape[: len(rows)] != rows:
+            return None
+        for text, node in self.tensors:
+            other = self.program.domain.shapes[node]
+            if other[: len(rows)] == rows:
+                return f"{text}.shape[:-{len(other) - len(rows)}]" if len(other) > len(rows) else f"{text}.shape"
+        return None
