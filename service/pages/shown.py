@@ -36,6 +36,7 @@ EVENT_WORDS: dict[str, str] = {
     "update_failed": "not published",
     "stage_retried": "stage tried again",
 }
+UPDATE_WORDS = {"ReadyUpdate": "ready for review", "AssetsUpdate": "plots"}
 SAID_BY_TEXT = frozenset({"done", "cancelled", "retried"})  # events whose text needs no heading
 # What may be shown in the browser from this origin; an SVG or HTML file could carry a script.
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -158,7 +159,7 @@ def _event(event: TimelineEvent, ago: str) -> EventRow:
 
 def _update_words(kind: str) -> str:
     """Give the name of an update as words: ``PullRequestUpdate`` is a pull request."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.removesuffix("Update")).lower()
+    return UPDATE_WORDS.get(kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.removesuffix("Update")).lower()
 
 
 def age(at: str | None, now: datetime) -> str:
