@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 def say(text: str) -> None:
     """Print one line on standard error."""
     typer.echo(text, err=True)
+
+
+def tell(markdown: str) -> None:
+    """Print markdown on standard output: laid out on a terminal, as it is where it is piped on."""
+    if not sys.stdout.isatty():
+        typer.echo(markdown)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(markdown))
 
 
 def told(failure: Failure) -> str:
@@ -87,7 +99,7 @@ def verify(problem: ProblemFile, candidate: CandidateFile, as_json: Json = False
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
     else:
-        typer.echo(f"{verdict_words(verdict)}\n\n{verdict_section(verdict)}")
+        tell(f"**{verdict.status.value}**: {verdict_words(verdict)}\n\n{verdict_section(verdict)}")
     raise typer.Exit(0 if verdict.status is Status.passed else EXIT_FAILED)
 
 
@@ -109,13 +121,8 @@ def bench(
     if as_json:
         typer.echo(json.dumps(to_json(result)))
     else:
-        typer.echo(
-            "\n\n".join(
-                part for part in (speed_sentence(result), benchmark_table(result), memory_table(result)) if part
-            )
-        )
-        for note in result.notes:
-            say(note)
+        parts = (speed_sentence(result), benchmark_table(result), memory_table(result))
+        tell("\n\n".join(part for part in parts if part))
 
 
 @app.command()
@@ -165,7 +172,10 @@ def doctor(quick: bool = False, as_json: Json = False) -> None:
 
     with reporting():
         report = byhand.doctor(quick).host()
-    typer.echo(json.dumps(to_json(report)) if as_json else host_section(report))
+    if as_json:
+        typer.echo(json.dumps(to_json(report)))
+    else:
+        tell(host_section(report))
     raise typer.Exit(EXIT_ENVIRONMENT if report.problems else 0)
 
 
