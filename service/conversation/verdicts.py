@@ -45,7 +45,7 @@ def verdict_words(verdict: Verdict) -> str:
 def verdict_section(verdict: Verdict) -> str:
     """Give the outcome: what was examined, the evidence where it failed, and every check, folded."""
     facts = [fact for fact in (_examined(verdict), _ran(verdict), _determinism(verdict), _memory(verdict)) if fact]
-    if verdict.interpreted:
+    if verdict.interpreted and verdict.checks:
         facts.append(INTERPRETED)
     if verdict.quick:
         facts.append("This was only a quick look; it opens no gate.")

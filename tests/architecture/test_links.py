@@ -1,0 +1,44 @@
+"""The pages point to what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LARGEST_IMAGE_BYTES = 300_000
+
+
+def links(page: Path) -> list[str]:
+    """The targets on this machine that a page links to, without their anchors."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    found = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target.partition("#")[0] for target in found if "://" not in target and not target.startswith("#")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert [target for target in links(page) if not (page.parent / target).exists()] == []
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for target in links(page):
+            found = (page.parent / target).resolve()
+            waiting += [found] if found.suffix == ".md" else sorted(found.glob("*.md")) if found.is_dir() else []
+    assert set(PAGES) <= reached
+
+
+def test_images_are_small_enough_for_a_clone() -> None:
+    images = sorted((ROOT / "docs").rglob("*.png"))
+    assert images
+    assert [image.name for image in images if image.stat().st_size > LARGEST_IMAGE_BYTES] == []
