@@ -198,7 +198,7 @@ def serve() -> None:
     from workers import embedded
 
     settings = configured()
-    with starting(), embedded.serve_workers(embedded.settings()):
+    with starting(), embedded.serve_workers(embedded.from_environment()):
         server.serve(settings)
 
 
@@ -206,8 +206,12 @@ def serve() -> None:
 def web() -> None:
     """Run the service alone: webhooks, publishing and pages; workers run elsewhere."""
     from service import server
+    from workers import embedded
 
-    server.serve(configured())
+    settings = configured()
+    with starting():
+        embedded.from_environment()
+    server.serve(settings)
 
 
 @app.command()
@@ -223,24 +227,29 @@ def work(
     from workers import embedded
 
     part = part_named(only)
-    if part is not None and embedded.settings().redis_url is None:
+    with starting():
+        settings = embedded.from_environment()
+    if part is not None and settings.redis_url is None:
         say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
         raise typer.Exit(EXIT_REFUSED)
     told = threading.Event()
     # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
-    with starting(), embedded.serve_workers(embedded.settings(), only=part):
+    with starting(), embedded.serve_workers(settings, only=part):
         told.wait()
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Say in one line why the workers cannot run, and leave."""
+    """Say why the workers cannot run, and leave."""
     from workers import embedded
 
     try:
         yield
+    except embedded.WrongSettingsError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_REFUSED) from error
     except embedded.WorkersError as error:
         say(str(error))
         raise typer.Exit(EXIT_ENVIRONMENT) from error

@@ -14,12 +14,13 @@ from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import Runtime, current
-from workers.settings import Settings
+from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
 
 __all__ = [
     "Part",
     "WorkersError",
+    "WrongSettingsError",
     "close",
     "configure",
     "drive",
@@ -49,8 +50,13 @@ def close() -> None:
 
 
 def from_environment(data_dir: Path | None = None) -> Settings:
-    """Give the settings of the environment, with another data folder where one is given."""
-    return Settings() if data_dir is None else Settings(data_dir=data_dir)
+    """Give the settings of the environment, with another data folder where one is given.
+
+    Raises:
+        WrongSettingsError: one of them cannot be used.
+    """
+    found = load_settings()
+    return found if data_dir is None else found.model_copy(update={"data_dir": data_dir})
 
 
 def settings() -> Settings:

@@ -46,6 +46,10 @@ class DataFolderInUseError(WorkersError):
     """Another process serves the same data folder."""
 
 
+class DataFolderUnusableError(WorkersError):
+    """The data folder cannot be made or written to."""
+
+
 @dataclass(frozen=True)
 class Command:
     """A process that is kept running."""
@@ -130,6 +134,7 @@ def serve_workers(
 
     Raises:
         DataFolderInUseError: another process serves the same data folder.
+        DataFolderUnusableError: it cannot be written to.
         BrokerDownError: Redis does not answer.
     """
     with contextlib.ExitStack() as stack:
@@ -146,8 +151,14 @@ def serve_workers(
 
 @contextmanager
 def _sole_owner(settings: Settings) -> Iterator[None]:
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    with (settings.data_dir / "serve.lock").open("wb") as lock:
+    path = settings.data_dir / "serve.lock"
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        opened = path.open("wb")
+    except OSError as error:
+        cure = "give its user the right to write there, or set KERNELSMITH_DATA_DIR"
+        raise DataFolderUnusableError(f"the data folder cannot be used ({error}): {cure}") from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -6,16 +6,22 @@ import json
 import os
 from pathlib import Path
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
+from workers.errors import WorkersError
 
 
 def default_data_dir() -> Path:
     """Give ``$XDG_DATA_HOME/kernelsmith``, by default ``~/.local/share/kernelsmith``."""
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "kernelsmith"
+
+
+class WrongSettingsError(WorkersError):
+    """A variable of the environment has a value that cannot be used; the text names it."""
 
 
 class Settings(BaseSettings):
@@ -61,6 +67,26 @@ class Settings(BaseSettings):
     def artifacts(self) -> str:
         """Give the fsspec URL of the artifact store."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
+
+
+def load_settings() -> Settings:
+    """Read the settings from the environment.
+
+    Raises:
+        WrongSettingsError: one of them cannot be used; the text names each, and no value, which may be a secret.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        items = error.errors(include_input=False, include_url=False)
+        problems = [f"{_variable(str(item['loc'][0]))}: {item['msg']}" for item in items]
+        raise WrongSettingsError("a setting cannot be used:\n" + "\n".join(f"- {it}" for it in problems)) from None
+    except SettingsError as error:
+        raise WrongSettingsError(f"a setting cannot be used: {error}; a list is written as JSON") from None
+
+
+def _variable(name: str) -> str:
+    return f"KERNELSMITH_{name.upper().removeprefix('KERNELSMITH_')}"
 
 
 def inherited(names: tuple[str, ...]) -> dict[str, str]:

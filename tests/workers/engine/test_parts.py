@@ -47,3 +47,34 @@ def test_a_data_folder_that_is_served_is_told_in_one_line(monkeypatch: pytest.Mo
     assert done.exit_code == 3
     assert "another process serves" in done.output
     assert "KERNELSMITH_DATA_DIR" in done.output
+
+
+def test_a_data_folder_that_cannot_be_written_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KERNELSMITH_DATA_DIR", str(tmp_path / "file" / "below"))
+    from workers import embedded
+
+    embedded.close()
+    done = CliRunner().invoke(app, ["work"])
+    embedded.close()
+    assert done.exit_code == 3
+    assert "the data folder cannot be used" in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("KERNELSMITH_LEASE_S", "soon", "KERNELSMITH_LEASE_S: "),
+        ("KERNELSMITH_REQUIRE_ISOLATION", "landlock", "a list is written as JSON"),
+        ("KERNELSMITH_REQUIRE_ISOLATION", '["walls"]', "KERNELSMITH_REQUIRE_ISOLATION: "),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, ["work"])
+    assert done.exit_code == 2
+    assert told in done.output
