@@ -49,6 +49,8 @@ def infer_axes(graph: Graph, sizes: Sizes) -> tuple[dict[str, Shape], Unifier]:
     shapes: dict[str, Shape] = {}
     for node in graph.nodes:
         shapes[node.name] = _shape_of(node, shapes, unifier, sizes)
+        if len(shapes[node.name]) != len(node.meta.shape):
+            raise CannotCompileError(f"`{node.op}` gives a tensor of another rank than the graph says", node.op)
     for output, upstream in zip(graph.outputs, graph.upstream, strict=True):
         if upstream is not None:
             _align([shapes[output], shapes[upstream]], unifier, "upstream")

@@ -9,6 +9,7 @@ from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW, Domain, Space, find_domain
 from workers.authors.compiler.lowering import Lowering
+from workers.authors.compiler.malformed import require_well_formed
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.values import Pool, Value, ordered
 
@@ -88,6 +89,7 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     Raises:
         CannotCompileError: the graph is beyond rows and columns.
     """
+    require_well_formed(problem, graph)
     domain = find_domain(graph, problem.dimensions)
     lowering = Lowering(graph, domain)
     outputs = tuple(_result(lowering, domain, node) for node in graph.outputs)
