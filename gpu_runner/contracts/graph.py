@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Expr:
-    """A number that depends on the workload: Python arithmetic (``+ - * / //``, integers, floats) over dimension and scalar names."""
+    """A number that depends on the workload: Python arithmetic (``+ - * / //``) over dimension and scalar names."""
 
     text: str
 

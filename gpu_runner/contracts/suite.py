@@ -21,8 +21,8 @@ class CaseOutcome(StrEnum):
 class TestsRequest:
     """Run ``python -m MODULE ARGUMENTS`` in a repository snapshot with changed files laid over it.
 
-    ``module`` is ``pytest`` for tests, or ``benchmark`` with the path of a script as the first argument. ``collect`` are paths whose
-    content comes back (a benchmark data file).
+    ``module`` is ``pytest`` for tests, or ``benchmark`` with the path of a script as the first argument. The content of the
+    paths in ``collect`` comes back, such as a benchmark data file.
     """
 
     __test__ = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gpu_runner.contracts import Graph, KernelNames, Problem
@@ -45,7 +45,7 @@ class Brief:
     problem: Problem
     graph: Graph
     style: SourceStyle
-    names: KernelNames = KernelNames()
+    names: KernelNames = field(default_factory=KernelNames)
     feedback: tuple[Feedback, ...] = ()
 
 
