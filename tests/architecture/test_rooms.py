@@ -85,17 +85,13 @@ def test_the_doors_of_the_runner_import_without_torch_and_triton() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_only_settings_reads_the_environment(room: str) -> None:
-    wrong = []
-    for path in modules(room):
-        if path.stem == "settings":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Attribute)
-                and node.attr in {"environ", "getenv"}
-                and ast.unparse(node.value) == "os"
-            ):
-                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules(room)
+        if path.stem != "settings"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os"
+    ]
     # The runner has no settings: it sets a child's environment up, and reads PATH and the GPU's variables for that.
     assert room == "gpu_runner" or wrong == []
 
