@@ -1,0 +1,21 @@
+"""The product's Celery app with the recorded runner, for workers that tests start; they wait where a test told them to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.recorded import runner
+from tests.recorded.pause import pause
+from workers import runtime
+from workers.celery_app import app
+from workers.settings import Settings
+
+DESK = Path(os.environ["KERNELSMITH_TESTS_DESK"])
+
+_runtime = runtime.build(Settings())
+_runtime.runner_command = runner.command(DESK)
+_runtime.at_boundary = lambda name: pause(DESK, name)
+runtime.install(_runtime)
+
+__all__ = ["app"]
