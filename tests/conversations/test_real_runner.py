@@ -1,0 +1,27 @@
+"""One whole conversation with nothing left out: the real runner proves, tests and measures in Triton's interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conversations.conftest import Open
+from tests.conversations.talk import gist
+from tests.recorded.libraries import REGLU, create
+from workers.contracts import JobState
+
+
+@pytest.mark.slow
+def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open) -> None:
+    talk = open_talk(real_runner=True)
+    number = talk.ask(create("reglu", REGLU, "--auto"))
+    assert talk.job().state is JobState.done, talk.heard(number)
+    talk.skip(number)
+    understood, proved, reported = [gist(body, 1) for body in talk.heard(talk.pull())]
+    assert understood.startswith("**`reglu` is understood:** tier 1, element-wise")
+    assert proved.startswith("**`reglu` is written and proved in Triton's interpreter:**")
+    assert reported.startswith("**`reglu` is proved in Triton's interpreter and passes the library's tests.**")
+    assert [line.split()[0] for line in talk.changed()] == [
+        "benchmarks/benchmark_reglu.py",
+        "small/kernels/reglu.py",
+        "tests/test_reglu.py",
+    ]
