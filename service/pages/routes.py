@@ -49,6 +49,7 @@ def pages_router(pages: Pages) -> APIRouter:
     router = APIRouter(dependencies=[Depends(_guard(pages.password))])
     templates = Environment(loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined)
     templates.filters["bytes"] = shown.size
+    templates.filters["with_code"] = shown.with_code
     templates.filters["quoted"] = lambda text: quote(str(text), safe="")
 
     def page(name: str, **values: Any) -> Response:

@@ -1,10 +1,12 @@
-"""Jobs as the pages show them. Pure: every value is plain text, which the templates escape."""
+"""Jobs as the pages show them. Pure: values are plain text, which the templates or ``with_code`` escape."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from markupsafe import Markup, escape
 
 from service.addresses import Addresses
 from workers.contracts import ArtifactView, Failure, JobState, JobView, StageState, TimelineEvent
@@ -172,6 +174,16 @@ def duration(start: str | None, end: str | None, now: datetime) -> str:
     """Give how long something took, or has taken until now."""
     began = _moment(start)
     return _words(((_moment(end) or now) - began).total_seconds()) if began is not None else ""
+
+
+def with_code(text: str) -> Markup:
+    """Give a text as HTML, escaped, with what stands between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner is one
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
 
 
 def size(count: int) -> str:

@@ -47,7 +47,7 @@ class Workbench:
         answer = self.author.propose(Brief(self.name, self.problem, self.graph, style, self.names, feedback))
         if isinstance(answer, Refusal):
             message = f"the {self.author.name} author cannot write this kernel: {answer.sentence}"
-            cure = "Rewrite the reference without it, or configure a model author."
+            cure = "Rewrite the reference without it."
             raise UserFacingError(Failure(FailureCode.refused, message, cure))
         return Design(self.name, self.names, self.problem, self.graph, answer.plan, answer.source), answer
 

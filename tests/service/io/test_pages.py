@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
 from service.pages import Pages, pages_router
-from service.pages.shown import events_of
+from service.pages.shown import events_of, with_code
 from tests.service.io.samples import job
 from workers.contracts import (
     ArtifactView,
@@ -100,6 +100,18 @@ def test_the_timeline_says_in_words_what_was_published() -> None:
     )
     rows = [(row.heading, row.text) for row in events_of(found, datetime(2026, 1, 2, 4, tzinfo=UTC))]
     assert rows == [("", "the job is done"), ("published", "pull request")]
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("no way to express `aten.sort`", "no way to express <code>aten.sort</code>"),
+        ("`<b>` and `", "`&lt;b&gt;` and `"),
+        ("`<b>` & c", "<code>&lt;b&gt;</code> &amp; c"),
+    ],
+)
+def test_what_stands_between_backticks_is_code(text: str, html: str) -> None:
+    assert with_code(text) == html
 
 
 def test_text_of_other_people_is_escaped_everywhere() -> None:
