@@ -88,8 +88,15 @@ def report_sections(summary: ValidateSummary, image_urls: Mapping[str, str]) -> 
         folded("Style check", style_section(summary.style)),
         folded("Peak memory", memory_table(summary.benchmark)),
         _provenance(summary),
-        f"To repeat it:\n\n{code_block(summary.reproduce, 'sh', 2_000)}" if summary.reproduce.strip() else "",
+        _repetition(summary),
     )
+
+
+def _repetition(summary: ValidateSummary) -> str:
+    if not summary.reproduce.strip():
+        return ""
+    how = "To repeat it on a checkout of the base commit, with `problem.py` from the job's page:"
+    return paragraphs(how, code_block(summary.reproduce, "sh", 2_000))
 
 
 def tests_section(result: TestsResult) -> str:

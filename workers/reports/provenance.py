@@ -19,5 +19,5 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
 
 
 def reproduce(name: str) -> str:
-    """Give the one command that repeats the measurement on a checkout of the pull request's branch."""
+    """Give the one command that repeats the job, and its measurement, on a checkout of the base commit."""
     return f"kernelsmith create problem.py --name {name} --repo . --auto"

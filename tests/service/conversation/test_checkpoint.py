@@ -185,7 +185,7 @@ Passed: `ruff check`, `ruff format --check`
 
 Provenance: GPU `NVIDIA H200` · torch `2.13.0` · base commit `000000000000`
 
-To repeat it:
+To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
 
 ```sh
 kernelsmith create problem.py --name reglu --repo . --auto
