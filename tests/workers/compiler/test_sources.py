@@ -26,8 +26,11 @@ REFUSED = {
     "matmul": "matmul",
     "sort": "aten.sort.default",
     "cumsum": "aten.cumsum.default",
-    "chunked": "slice",
     "poly_norm": "slice",
+    "rotary": "slice",
+    "every_other": "slice",
+    "first_rows": "slice",
+    "batch_norm": "sum",
     "centered_columns": "sum",
     "middle_softmax": "amax",
 }

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gpu_runner.contracts import Expr
 from tests.workers.compiler.captured import answer, captured, names
+from workers.authors.compiler.parts import find_parting
 from workers.authors.protocol import Proposal
 from workers.layouts.rank import leading_inputs
 
@@ -24,9 +26,15 @@ WIDE_NAMES = ("swiglu", "dyt", "add_rms_norm", "layer_norm", "softmax", "logsume
 
 def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
     """The last dimension of the first input gets the columns; two leading ones share the rows."""
-    problem, _ = captured(name)
+    problem, graph = captured(name)
     first = max((spec.dims for spec in problem.inputs), key=len)
     sizes = {dim: cols for spec in problem.inputs for dim in spec.dims[-1:] if not dim.isdigit()}
+    parting = find_parting(graph, problem.dimensions)
+    sizes.update(
+        {dim.text: cols * parting.count for dim in parting.lengths if isinstance(dim, Expr) and dim.text in sizes}
+        if parting
+        else {}
+    )
     leading = [dim for dim in dict.fromkeys(first[:-1]) if not dim.isdigit()]
     shares = [rows] if len(leading) == 1 else [2 if rows > 1 else 1, max(1, rows // 2), 1][: len(leading)]
     sizes.update(zip(leading, shares, strict=True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
+from gpu_runner.contracts.graph import Arg, Dim, Graph, Node, NodeRef
 from workers.authors.compiler.operators import POINTWISE, REDUCTIONS
+from workers.authors.compiler.parts import Parting, is_whole_slice
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
@@ -20,12 +21,18 @@ class Unifier:
 
     parents: list[int] = field(default_factory=list)
     size: list[Dim] = field(default_factory=list)
+    parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
 
     def fresh(self, size: Dim) -> int:
         """Make an axis of its own."""
         self.parents.append(len(self.parents))
         self.size.append(size)
         return len(self.parents) - 1
+
+    def row_of_parts(self, count: int, length: Dim) -> Axes:
+        """Make the axes of a dimension that holds parts."""
+        self.parts.append(self.fresh(count))
+        return (self.parts[-1], self.fresh(length))
 
     def find(self, axis: int) -> int:
         """Give the root of an axis."""
@@ -39,7 +46,7 @@ class Unifier:
         self.parents[second] = first
 
 
-def infer_axes(graph: Graph, sizes: Sizes) -> tuple[dict[str, Shape], Unifier]:
+def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
     """Give the axes of every node's dimensions, as roots.
 
     Raises:
@@ -47,8 +54,9 @@ def infer_axes(graph: Graph, sizes: Sizes) -> tuple[dict[str, Shape], Unifier]:
     """
     unifier = Unifier()
     shapes: dict[str, Shape] = {}
+    inference = Inference(unifier, sizes, parting, {node.name: node for node in graph.nodes})
     for node in graph.nodes:
-        shapes[node.name] = _shape_of(node, shapes, unifier, sizes)
+        shapes[node.name] = _shape_of(node, shapes, inference)
         if len(shapes[node.name]) != len(node.meta.shape):
             raise CannotCompileError(f"`{node.op}` gives a tensor of another rank than the graph says", node.op)
     for output, upstream in zip(graph.outputs, graph.upstream, strict=True):
@@ -63,27 +71,69 @@ def infer_axes(graph: Graph, sizes: Sizes) -> tuple[dict[str, Shape], Unifier]:
         if len(set(flat)) != len(flat):
             sentence = f"`{node.op}` meets a tensor with its own transpose, which the compiler cannot express"
             raise CannotCompileError(sentence, node.op)
+        _require_whole_parts(node, resolved[node.name], {unifier.find(axis) for axis in unifier.parts})
     return resolved, unifier
 
 
-def _shape_of(node: Node, shapes: Mapping[str, Shape], unifier: Unifier, sizes: Sizes) -> Shape:
-    operands = [shapes[ref.name] for ref in references(node.args)]
+def _require_whole_parts(node: Node, shape: Shape, parts: set[int]) -> None:
+    found = [axis for dim in shape for axis in dim if axis in parts]
+    if found and not (len(found) == 1 and len(shape[-1]) == 2 and shape[-1][0] == found[0]):
+        raise CannotCompileError(f"`{node.op}` takes the parts of a row as a dimension of their own", node.op)
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What the axes of a node are inferred with."""
+
+    unifier: Unifier
+    sizes: Sizes
+    parting: Parting | None
+    nodes: Mapping[str, Node]
+
+    def fresh(self, dim: Dim, last: bool) -> Axes:
+        """Make the axes of a dimension of its own."""
+        if dim == 1:
+            return ()
+        if last and self.parting is not None and dim in self.parting.lengths:
+            return self.unifier.row_of_parts(self.parting.count, self.parting.lengths[dim])
+        return (self.unifier.fresh(dim),)
+
+
+def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> Shape:
+    operands, unifier = [shapes[ref.name] for ref in references(node.args)], inference.unifier
     if node.op in {"input", "upstream", "full"}:
-        return tuple(() if dim == 1 else (unifier.fresh(dim),) for dim in node.meta.shape)
+        rank = len(node.meta.shape)
+        return tuple(inference.fresh(dim, place == rank - 1) for place, dim in enumerate(node.meta.shape))
     if node.op in POINTWISE:
         return _align(operands, unifier, node.op) if operands else ()
     if node.op == "expand":
-        return _expanded(operands[0], node, unifier)
+        return _expanded(operands[0], node, inference)
     if node.op == "reshape":
-        return _reshaped(operands[0], node, unifier, sizes)
+        return _reshaped(operands[0], node, unifier, inference.sizes)
     if node.op == "permute":
         dims = _integers(node.args[1])
         return tuple(operands[0][dim] for dim in dims)
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
-    if node.op == "slice" and node.meta.shape and len(operands) == 1 and _is_whole_slice(node):
+    if is_whole_slice(node, inference.nodes):
         return operands[0]
+    if node.op in {"slice", "cat"} and inference.parting is not None:
+        return _parted(operands, node, inference.parting.count, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
+
+
+def _parted(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
+    """A slice takes one part of a row that has them; as many parts as a row has are put side by side."""
+    if node.op == "slice":
+        last = operands[0][-1]
+        if len(last) != 2 or last[0] not in unifier.parts:
+            raise CannotCompileError("`slice` takes a part of a dimension that was flattened", "slice")
+        return (*operands[0][:-1], last[1:])
+    joined = _align(operands, unifier, node.op)
+    if len(operands) != count or len(joined[-1]) != 1:
+        raise CannotCompileError("`cat` joins another number of parts than a row has", "cat")
+    numbered = unifier.row_of_parts(count, unifier.size[joined[-1][0]])
+    return (*joined[:-1], (numbered[0], *joined[-1]))
 
 
 def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
@@ -111,12 +161,11 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
     return tuple(result)
 
 
-def _expanded(operand: Shape, node: Node, unifier: Unifier) -> Shape:
-    missing = len(node.meta.shape) - len(operand)
-    padded = ((),) * missing + operand
-    return tuple(
-        old or (() if new == 1 else (unifier.fresh(new),)) for old, new in zip(padded, node.meta.shape, strict=True)
-    )
+def _expanded(operand: Shape, node: Node, inference: Inference) -> Shape:
+    rank = len(node.meta.shape)
+    padded = ((),) * (rank - len(operand)) + operand
+    pairs = enumerate(zip(padded, node.meta.shape, strict=True))
+    return tuple(old or inference.fresh(new, place == rank - 1) for place, (old, new) in pairs)
 
 
 def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Shape:
@@ -151,12 +200,3 @@ def reduced_dimensions(node: Node, rank: int) -> tuple[int, ...]:
 def _integers(argument: Arg) -> tuple[int, ...]:
     items = argument if isinstance(argument, tuple) else (argument,)
     return tuple(item for item in items if isinstance(item, int))
-
-
-def _is_whole_slice(node: Node) -> bool:
-    start = node.args[2] if len(node.args) > 2 else None
-    end = node.args[3] if len(node.args) > 3 else None
-    step = node.args[4] if len(node.args) > 4 else 1
-    size = node.meta.shape[_integers(node.args[1])[0]]
-    reaches_end = end is None or end == size or (isinstance(end, int) and end >= 2**31)
-    return start in (None, 0) and step in (None, 1) and reaches_end and not isinstance(start, Expr)

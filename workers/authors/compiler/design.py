@@ -47,6 +47,8 @@ def build_design(name: str, problem: Problem, graph: Graph) -> Design:
         names.tensors.setdefault(node, text)
     for key, value in program.saved:
         names.save(key, value)
+    for key, part in program.domain.parts.items():
+        names.tensors[key] = names.free(f"{names.tensors[part.node]}_{part.index}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
     scalars = Scalars(program, names, Hand(program, inputs))
     forward = _pass(f"_{name}_forward_kernel", program, names, scalars, _forward_stores(program, names), inputs)
@@ -75,7 +77,7 @@ def _gradient_name(program: Program, names: Names, result: object) -> str:
 def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]:
     """Loaded tensors, then inputs without which a launcher would not know a size."""
     graph, domain = program.graph, program.domain
-    loads = {str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load"}
+    loads = {domain.base(str(v.datum)) for v in KernelTask("", stores, ()).values if v.op == "load"}
     order = [*graph.inputs, *graph.outputs, *(key for key, _ in program.saved)]
     saved = [node for node in dict.fromkeys(order) if node in loads]
     known = [n for n in (*saved, *graph.upstream) if n is not None and n in domain.shapes]

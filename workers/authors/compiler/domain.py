@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
 from workers.authors.compiler.operators import REDUCTIONS
+from workers.authors.compiler.parts import Part, Parting, find_parting
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
@@ -37,10 +38,23 @@ class Domain:
     col_axes: tuple[int, ...]
     sizes: dict[int, Dim]
     shapes: dict[str, Shape]
+    part_axes: frozenset[int] = frozenset()
+    parts: dict[str, Part] = field(
+        default_factory=dict
+    )  # what a kernel loads of a row that holds parts, by a name of its own
+    parting: Parting | None = None
 
     def axes_of(self, name: str) -> tuple[int, ...]:
-        """Give the axes of a node, outermost first."""
-        return tuple(axis for dim in self.shapes[name] for axis in dim)
+        """Give the axes of a node, outermost first; the numbering of its parts is none of them."""
+        return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in self.part_axes)
+
+    def is_parted(self, name: str) -> bool:
+        """Tell whether the rows of a tensor hold parts."""
+        return any(axis in self.part_axes for dim in self.shapes[name] for axis in dim)
+
+    def base(self, name: str) -> str:
+        """Give the tensor that a part belongs to, or the tensor itself."""
+        return self.parts[name].node if name in self.parts else name
 
     def rows_of(self, name: str) -> tuple[int, ...]:
         """Give the row axes that a node varies over."""
@@ -58,9 +72,11 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
     """
-    shapes, unifier = infer_axes(graph, Sizes.of(dimensions))
+    parting = find_parting(graph, dimensions)
+    shapes, unifier = infer_axes(graph, parting.sizes if parting else Sizes.of(dimensions), parting)
+    numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
     stored = _stored(graph)
-    flat = {name: tuple(axis for dim in shapes[name] for axis in dim) for name in shapes}
+    flat = {name: tuple(a for dim in shapes[name] for a in dim if a not in numbering) for name in shapes}
     order = max((flat[name] for name in stored), key=len, default=())
     known = {axis for name in stored for axis in flat[name]}
     order = _merged_order(order, [flat[name] for name in stored], known)
@@ -69,14 +85,26 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
             raise CannotCompileError(f"`{name}` has its dimensions in another order than the other tensors", "permute")
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     for split in range(len(order) - 1, -1, -1):
-        domain = Domain(order[:split], order[split:], sizes, shapes)
+        domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting)
         if all(_fits(domain, node) for node in graph.nodes):
-            return domain
+            return _with_parts(domain, graph)
     if not order:
         return Domain((), (), sizes, shapes)
-    worst = next(node for node in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes), node))
+    worst = next(n for n in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes, numbering), n))
     sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
     raise CannotCompileError(sentence, worst.op)
+
+
+def _with_parts(domain: Domain, graph: Graph) -> Domain:
+    """Give each part of a tensor that kernels may load a name and a shape."""
+    shapes, parts = dict(domain.shapes), dict[str, Part]()
+    for node in graph.nodes:
+        if node.op in {"input", "upstream"} and domain.parting is not None and domain.is_parted(node.name):
+            for index in range(domain.parting.count):
+                name = f"{node.name} part {index}"
+                parts[name] = Part(node.name, index, domain.parting.count)
+                shapes[name] = (*shapes[node.name][:-1], shapes[node.name][-1][1:])
+    return replace(domain, shapes=shapes, parts=parts)
 
 
 def _stored(graph: Graph) -> list[str]:
@@ -102,7 +130,16 @@ def _fits(domain: Domain, node: Node) -> bool:
     if node.op not in REDUCTIONS:
         return True
     operand = domain.shapes[references(node.args)[0].name]
-    gone = [axis for dim in reduced_dimensions(node, len(operand)) for axis in operand[dim]] if operand else []
+    gone = (
+        [
+            axis
+            for dim in reduced_dimensions(node, len(operand))
+            for axis in operand[dim]
+            if axis not in domain.part_axes
+        ]
+        if operand
+        else []
+    )
     rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
     return _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
 

@@ -155,6 +155,8 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         return Text(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
     if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
         return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
+    if value.op == "cat" and not dialect.floats_in_calls:
+        return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:
         raise CannotCompileError(f"it has no way to write `{value.op}` yet", value.op)
     arguments = [

@@ -20,9 +20,18 @@ class Hand:
     @property
     def anchor(self) -> tuple[str, str] | None:
         """Give a tensor that has every row and column."""
+        return next(((text, node) for text, node in self._whole if not self.program.domain.is_parted(node)), None)
+
+    @property
+    def _whole(self) -> list[tuple[str, str]]:
         domain = self.program.domain
-        whole = (*domain.row_axes, *domain.col_axes)
-        return next(((text, node) for text, node in self.tensors if domain.axes_of(node) == whole), None)
+        axes = (*domain.row_axes, *domain.col_axes)
+        return [(text, node) for text, node in self.tensors if domain.axes_of(node) == axes]
+
+    @property
+    def packed(self) -> str | None:
+        """Give a tensor that has every row, each with its parts side by side."""
+        return next((text for text, node in self._whole if self.program.domain.is_parted(node)), None)
 
     @property
     def source(self) -> str:
@@ -41,6 +50,8 @@ class Hand:
             if (axis,) in shape:
                 position = shape.index((axis,))
                 return f"{text}.shape[{position - len(shape) if position else 0}]"
+        if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_parted(n) for _, n in self.tensors):
+            return "n_cols"
         raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
 
     def dimension(self, name: str) -> str:
@@ -52,9 +63,7 @@ class Hand:
         shapes = self.program.domain.shapes
         for spec in self.program.problem.inputs:
             if name in spec.dims and spec.name in shapes:
-                axes = shapes[spec.name][spec.dims.index(name)]
-                if len(axes) == 1:
-                    return self.axis(axes[0])
+                return self.product(shapes[spec.name][spec.dims.index(name)])
         raise CannotCompileError(f"no input has the dimension `{name}`")
 
     def product(self, axes: tuple[int, ...]) -> str:
@@ -65,6 +74,8 @@ class Hand:
     def elements(self) -> str:
         """Give how many elements rows and columns have together."""
         domain = self.program.domain
+        if self.anchor is None and self.packed and domain.parting:
+            return f"{self.packed}.numel() // {domain.parting.count}"
         return f"{self.anchor[0]}.numel()" if self.anchor else self.product((*domain.row_axes, *domain.col_axes))
 
     @property
@@ -73,6 +84,9 @@ class Hand:
         domain = self.program.domain
         if self.anchor and domain.shapes[self.anchor[1]][-1] == domain.col_axes:
             return f"{self.anchor[0]}.shape[-1]"
+        parted = [text for text, node in self.tensors if domain.is_parted(node)]
+        if self.anchor is None and parted and domain.parting:
+            return f"{parted[0]}.shape[-1] // {domain.parting.count}"
         return self.product(domain.col_axes)
 
     @property
@@ -81,6 +95,8 @@ class Hand:
         domain = self.program.domain
         if domain.row_axes and self.anchor:
             return f"{self.anchor[0]}.numel() // n_cols"
+        if domain.row_axes and self.packed:
+            return f"{self.packed}.numel() // {self.packed}.shape[-1]"
         only = [text for text, node in self.tensors if domain.row_axes and domain.axes_of(node) == domain.row_axes]
         return f"{only[0]}.numel()" if only else self.product(domain.row_axes)
 

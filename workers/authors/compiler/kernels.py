@@ -8,6 +8,7 @@ from workers.authors.compiler.documentation import docstring
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
 from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
+from workers.authors.compiler.parts import Part
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.scalars import HostNumber, Scalars
 from workers.authors.compiler.statements import INDENT, Statements, worth_naming
@@ -21,6 +22,17 @@ class Store:
     name: str
     value: Value
     space: Space
+    part: Part | None = None  # of the tensor that this is a part of; its ``node`` is the tensor's name in the module
+
+    @property
+    def pieces(self) -> tuple[Store, ...]:
+        """Give the parts that a kernel writes one by one, or the tensor itself."""
+        if self.value.op != "cat":
+            return (self,)
+        count = len(self.value.args)
+        parts = (Part(self.name, index, count) for index in range(count))
+        values = zip(self.value.args, parts, strict=True)
+        return tuple(Store(f"{self.name}_{part.index}", value, self.space, part) for value, part in values)
 
     @property
     def summed(self) -> bool:
@@ -30,7 +42,8 @@ class Store:
     @property
     def buffer(self) -> str:
         """Give the name of the tensor that the kernel is handed."""
-        return f"{self.name}_partials" if self.summed else self.name
+        whole = self.part.node if self.part else self.name
+        return f"{whole}_partials" if self.summed else whole
 
 
 @dataclass(frozen=True)
@@ -55,9 +68,14 @@ class KernelTask:
     docstring: tuple[str, ...]
 
     @property
+    def pieces(self) -> tuple[Store, ...]:
+        """Give what the kernel writes, part by part."""
+        return tuple(piece for store in self.stores for piece in store.pieces)
+
+    @property
     def values(self) -> list[Value]:
         """Give everything the kernel computes, operands first."""
-        return ordered(store.value for store in self.stores)
+        return ordered(piece.value for piece in self.pieces)
 
     @property
     def reduces_cols(self) -> bool:
@@ -73,7 +91,9 @@ class KernelTask:
 
     def is_flat(self, domain: Domain) -> bool:
         """Tell whether every element stands alone, so that rows and columns do not matter."""
-        if self.reduces_cols or any(store.space != FULL for store in self.stores):
+        if self.reduces_cols or any(store.space != FULL or store.part for store in self.pieces):
+            return False
+        if any(value.op == "load" and value.datum in domain.parts for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
@@ -90,7 +110,7 @@ class KernelWriter:
         self.loads = [value for value in task.values if value.op == "load"]
         order = list(names.tensors.values())
         self.loads.sort(key=lambda value: order.index(self.tensor(value)))
-        roots = [store.value for store in task.stores]
+        roots = [piece.value for piece in task.pieces]
         reductions = [value for value in task.values if value.op == "over_cols"]
         self.shared = worth_naming(use_counts(roots), reductions)
         self.others = self._fills(reductions)
@@ -98,6 +118,10 @@ class KernelWriter:
     def tensor(self, load: Value) -> str:
         """Give the name of a loaded tensor."""
         return self.names.tensors[str(load.datum)]
+
+    def part(self, load: Value) -> Part | None:
+        """Give which part of a tensor a load takes, None where it takes all."""
+        return self.program.domain.parts.get(str(load.datum))
 
     def partial_rows(self, load: Value) -> bool:
         """Tell whether a tensor varies over some of the row axes only."""
@@ -132,7 +156,8 @@ class KernelWriter:
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """Put signature, docstring and body together."""
-        tensors = tuple(store.buffer for store in self.task.stores) + tuple(self.tensor(load) for load in self.loads)
+        loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in self.loads]
+        tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
         numbers = tuple(self.scalars.used.values())
         parameters = [
             *(f"{tensor}_ptr" for tensor in tensors),

@@ -100,7 +100,8 @@ def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -
         count = "n_programs" if stage.task.reduces_cols else "n_programs * n_blocks"
         return f"{store.buffer} = torch.empty({count}, dtype=torch.float32, {device})"
     if store.summed:
-        return f"{store.buffer} = torch.empty((n_programs, n_cols), dtype=torch.float32, {device})"
+        width = f"{len(store.value.args)} * n_cols" if store.value.op == "cat" else "n_cols"
+        return f"{store.buffer} = torch.empty((n_programs, {width}), dtype=torch.float32, {device})"
     if node is None:
         return f"{store.buffer} = torch.empty(n_rows, dtype=torch.float32, {device})"
     shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
@@ -150,9 +151,8 @@ def gathered(stage: Pass, store: Store, node: str, dtype: str) -> str:
     text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
     shape = stage.program.domain.shapes[node]
     expected = 1 if store.space == COL else 0
-    return (
-        text if len(shape) == expected and all(len(dim) == 1 for dim in shape) else f"{text}.view{_view(stage, node)}"
-    )
+    plain = len(shape) == expected and (store.value.op == "cat" or all(len(dim) == 1 for dim in shape))
+    return text if plain else f"{text}.view{_view(stage, node)}"
 
 
 def _view(stage: Pass, node: str) -> str:

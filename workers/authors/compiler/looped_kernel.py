@@ -22,6 +22,10 @@ class LoopedKernel(KernelWriter):
                 self._load(head, load, "")
         body.env.update(head.env)
         body.line("row_offset = row * tl.cast(n_cols, tl.int64)")
+        widths = [part.width for load in self.loads if (part := self.part(load)) and load.space == FULL]
+        widths += [piece.part.width for piece in self.task.pieces if piece.part and piece.space == FULL]
+        for width in dict.fromkeys(widths):
+            body.line(f"packed_offset = row * tl.cast({width[1:-1]}, tl.int64)")
         for load in self.loads:
             if load.space.rows and not load.space.cols:
                 self._load(body, load, row_index(self.program, self.names, load, "row")[0])
@@ -33,10 +37,10 @@ class LoopedKernel(KernelWriter):
         if persistent:
             lines += [*self._accumulators(), "    for row in range(program, n_rows, tl.num_programs(0)):"]
         lines += body.lines
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
                 lines.append(f"    tl.store({store.buffer}_ptr + program, tl.sum({store.name}, axis=0))")
-        extra = tuple(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        extra = tuple(dict.fromkeys(s for load in self.loads for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         return self.finish(lines, sizes, ("BLOCK_SIZE",))
 
@@ -53,7 +57,7 @@ class LoopedKernel(KernelWriter):
         levels = self._levels()
         reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
         last = depth == self._depth()
-        stores = [store for store in self.task.stores if last and store.value.space.cols]
+        stores = [store for store in self.task.pieces if last and store.value.space.cols]
         roots = [value.args[0] for value in reductions] + [store.value for store in stores]
         if not roots:
             return
@@ -94,7 +98,8 @@ class LoopedKernel(KernelWriter):
         name = self.tensor(load)
         scope.env[load] = name
         mask = f", mask=mask, other={self.fill(load)}" if load.space.cols else ""
-        address = f"{name}_ptr + {place}" if place else f"{name}_ptr"
+        base = self.names.tensors[self.program.domain.base(str(load.datum))]
+        address = f"{base}_ptr + {place}" if place else f"{base}_ptr"
         scope.line(f"{name} = tl.load({address}{mask}){' != 0' if load.boolean else '.to(tl.float32)'}")
 
     def _load_blocks(self, inner: Statements, roots: list[Value]) -> None:
@@ -107,11 +112,14 @@ class LoopedKernel(KernelWriter):
                 waiting.extend(value.args)
         for load in self.loads:
             if load in needed:
-                place = "row_offset + cols" if load.space == FULL else "cols"
+                part = self.part(load)
+                shift, width = (part.shift, part.width[1:-1]) if part else ("", "n_cols")
+                start = "packed_offset + " if part else "row_offset + "
+                place = f"{start if load.space == FULL else ''}cols{shift}"
                 if self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
-                    place = f"{self.tensor(load)}_offsets"
-                    inner.line(f"{place} = ({index}) * tl.cast(n_cols, tl.int64) + cols")
+                    inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
+                    place = f"{self.tensor(load)}_offsets{shift}"
                 self._load(inner, load, place)
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:
@@ -128,17 +136,19 @@ class LoopedKernel(KernelWriter):
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
-                inner.line(f"tl.store({store.buffer}_ptr + row_offset + cols, {text}, mask=mask)")
+                place = f"packed_offset + cols{store.part.shift}" if store.part else "row_offset + cols"
+                inner.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask=mask)")
             elif store.space == SCALAR:
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")
             else:
-                place = f"{store.buffer}_ptr + program * n_cols + cols"
+                width, shift = (store.part.width, store.part.shift) if store.part else ("n_cols", "")
+                place = f"{store.buffer}_ptr + program * {width} + cols{shift}"
                 inner.line(f"{store.name} = tl.load({place}, mask=mask & (row > program), other=0.0)")
                 inner.line(f"{store.name} += {inner.fitted(store.value)}")
                 inner.line(f"tl.store({place}, {store.name}, mask=mask)")
 
     def _store_rows(self, body: Statements) -> None:
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.value.space.cols:
                 continue
             if store.summed:
@@ -149,7 +159,7 @@ class LoopedKernel(KernelWriter):
 
     def _accumulators(self) -> list[str]:
         lines = []
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.summed and store.space != COL:
                 size = "BLOCK_SIZE" if store.value.space.cols else "1"
                 lines.append(f"    {store.name} = tl.zeros(({size},), dtype=tl.float32)")

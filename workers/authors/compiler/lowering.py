@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.axes import reduced_dimensions, references
 from workers.authors.compiler.domain import Domain
 from workers.authors.compiler.operators import POINTWISE
+from workers.authors.compiler.parts import is_whole_slice
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import evaluate
 from workers.authors.compiler.values import Pool, Value
@@ -21,21 +25,45 @@ class Lowering:
         self.pool = Pool()
         self.values: dict[str, Value] = {}
         self._domain = domain
+        self._nodes = {node.name: node for node in graph.nodes}
         for node in graph.nodes:
             self.values[node.name] = self._lowered(node)
 
     def _lowered(self, node: Node) -> Value:
         if node.op in {"input", "upstream"}:
-            return self.pool.load(node.name, self._domain.space_of(node.name), node.meta.dtype == "bool")
+            return self._loaded(node)
         if node.op == "full":
             return self._atom(node.args[0], node)
         if node.op in {"reshape", "expand", "permute", "slice"}:
-            return self._operand(node.args[0], node)
+            value = self._operand(node.args[0], node)
+            taken = node.op == "slice" and value.op == "cat" and not is_whole_slice(node, self._nodes)
+            return value.args[self._index(node)] if taken else value
+        if node.op == "cat":
+            return self.pool.pointwise("cat", *(self.values[ref.name] for ref in references(node.args)))
         if node.op == "cast":
-            return self._cast(node)
+            return self._in_parts(lambda value: self._cast(value, node), self._operand(node.args[0], node))
         if node.op in POINTWISE:
-            return simplified(self.pool, node.op, *(self._operand(arg, node) for arg in node.args))
+            operands = [self._operand(arg, node) for arg in node.args]
+            return self._in_parts(lambda *args: simplified(self.pool, node.op, *args), *operands)
         return self._reduced(node)
+
+    def _loaded(self, node: Node) -> Value:
+        domain, boolean = self._domain, node.meta.dtype == "bool"
+        parts = [name for name, part in domain.parts.items() if part.node == node.name]
+        loads = [self.pool.load(name, domain.space_of(name), boolean) for name in parts or [node.name]]
+        return self.pool.pointwise("cat", *loads) if parts else loads[0]
+
+    def _index(self, node: Node) -> int:
+        assert self._domain.parting is not None
+        return self._domain.parting.index(node)
+
+    def _in_parts(self, operation: Callable[..., Value], *operands: Value) -> Value:
+        """Compute each part by itself; what has no parts is the same for all."""
+        counts = [len(value.args) for value in operands if value.op == "cat"]
+        if not counts:
+            return operation(*operands)
+        columns = [[v.args[i] if v.op == "cat" else v for v in operands] for i in range(counts[0])]
+        return self.pool.pointwise("cat", *(operation(*column) for column in columns))
 
     def _operand(self, argument: Arg, node: Node) -> Value:
         return self.values[argument.name] if isinstance(argument, NodeRef) else self._atom(argument, node)
@@ -53,8 +81,7 @@ class Lowering:
         except CannotCompileError:
             return self.pool.scalar(expression.text)
 
-    def _cast(self, node: Node) -> Value:
-        value = self._operand(node.args[0], node)
+    def _cast(self, value: Value, node: Node) -> Value:
         if node.meta.dtype == "bool":
             return value if value.boolean else simplified(self.pool, "ne", value, self.pool.const(0))
         if node.meta.dtype.startswith(("int", "uint")):
@@ -68,11 +95,25 @@ class Lowering:
         return value.boolean or value.op in {"floor", "ceil", "round", "trunc"}
 
     def _reduced(self, node: Node) -> Value:
-        kind = _KINDS[node.op]
         operand = references(node.args)[0].name
-        shape, value = self._domain.shapes[operand], self.values[operand]
+        shape, domain = self._domain.shapes[operand], self._domain
         gone = [axis for dim in reduced_dimensions(node, len(shape)) for axis in shape[dim]] if shape else []
-        domain = self._domain
+        rows = [axis for axis in gone if axis in domain.row_axes]
+        if rows and set(domain.rows_of(operand)) != set(domain.row_axes):
+            sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
+            raise CannotCompileError(sentence, node.op)
+        value = self.values[operand]
+        if value.op != "cat":
+            return self._reduced_over(gone, value, node.op)
+        inner = [axis for axis in gone if axis not in domain.part_axes]
+        parts = [self._reduced_over(inner, part, node.op) for part in value.args]
+        if len(inner) == len(gone):
+            return self.pool.pointwise("cat", *parts)
+        joined = {"sum": "add", "amax": "maximum", "amin": "minimum"}[node.op]
+        return reduce(lambda left, right: simplified(self.pool, joined, left, right), parts)
+
+    def _reduced_over(self, gone: list[int], value: Value, operator: str) -> Value:
+        kind, domain = _KINDS[operator], self._domain
         rows = [axis for axis in gone if axis in domain.row_axes]
         cols = [axis for axis in gone if axis in domain.col_axes]
         orphans = [axis for axis in gone if axis not in rows and axis not in cols]
@@ -83,14 +124,9 @@ class Lowering:
             value = self._repeated(kind, value, repeated)
             cols = cols if value.space.cols else []
             rows = rows if value.space.rows else []
-        if rows and set(self._domain.rows_of(operand)) != set(self._domain.row_axes):
-            sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
-            raise CannotCompileError(sentence, node.op)
         if cols:
-            value = self._over_cols(kind, value, node.op)
-        if rows:
-            value = self._over_rows(kind, value, node.op)
-        return value
+            value = self._over_cols(kind, value, operator)
+        return self._over_rows(kind, value, operator) if rows else value
 
     def _repeated(self, kind: str, value: Value, axes: list[int]) -> Value:
         """The same number over and over: its sum is a product, its maximum itself."""

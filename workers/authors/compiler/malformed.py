@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_runner.contracts import Graph, Problem
-from gpu_runner.contracts.graph import Expr, Node
+from gpu_runner.contracts.graph import Expr, Node, NodeRef
 from workers.authors.compiler.axes import references
 from workers.authors.compiler.operators import BINARY, REDUCTIONS, UNARY
 from workers.authors.compiler.refusals import CannotCompileError
@@ -68,8 +68,12 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
     for dim in node.meta.shape:
         whole = isinstance(dim, int) and not isinstance(dim, bool) and dim >= 1
         _require(whole or isinstance(dim, Expr), f"`{operator}` gives a dimension of the size {dim!r}", operator)
+    if operator == "cat":
+        pieces = node.args[0] if isinstance(node.args[0], tuple) else ()
+        whole = bool(pieces) and len(references(pieces)) == len(pieces)
+        _require(whole and bool(node.meta.shape), "`cat` joins something that is no tensor", operator)
     if operator in REDUCTIONS | {"reshape", "expand", "permute", "slice"}:
-        _require(bool(references(node.args[:1])), f"`{operator}` moves something that is no tensor", operator)
+        _require(isinstance(node.args[0], NodeRef), f"`{operator}` moves something that is no tensor", operator)
         _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
 
 

@@ -24,6 +24,8 @@ RESERVED = frozenset(
         "col_mask",
         "mask",
         "offsets",
+        "packed_offset",
+        "packed_offsets",
         "start",
         "tile",
         "program",

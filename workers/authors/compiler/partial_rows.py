@@ -14,7 +14,7 @@ def row_index(program: Program, names: Names, load: Value, row: str = "rows") ->
     if run is None:
         return row, ()
     first, last = run
-    name, text, sizes = names.tensors[str(load.datum)], row, []
+    name, text, sizes = names.tensors[program.domain.base(str(load.datum))], row, []
     if last < len(program.domain.row_axes) - 1:
         text = f"{text} // {name}_repeats"
         sizes.append(f"{name}_repeats")

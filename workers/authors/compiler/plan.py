@@ -123,7 +123,7 @@ def _bytes(design: Design, stage: Pass) -> str:
         own.update({text: _width(design, node) for text, node in outputs})
     for store in stage.task.stores:
         key = (_elements(design, store.space), own.get(store.name, "E"))
-        terms[key] = terms.get(key, 0) + 1
+        terms[key] = terms.get(key, 0) + len(store.pieces)
     ordered = sorted(terms.items(), key=lambda item: (-item[0][0].count("*"), item[0]))
     return " + ".join(" * ".join([*([str(n)] if n > 1 else []), size, width]) for (size, width), n in ordered)
 

@@ -62,7 +62,7 @@ class Program:
         The graph is traced in float32, so that only another dtype in it is sure to be meant; what the capture saw with bfloat16
         inputs tells a cast to float32 from one to the input's dtype.
         """
-        graph = self.graph
+        graph, node = self.graph, self.domain.base(node)
         declared = {spec.name: spec.dtype for spec in self.problem.inputs}
         if node in declared:
             return declared[node]
@@ -131,7 +131,7 @@ def _linear(pool: Pool, value: Value) -> Value:
     inside = {"neg": sums == [True], "mul": sums.count(True) == 1, "div": sums == [True, False]}.get(
         value.op, all(sums)
     )
-    if value.op not in {"neg", "mul", "div", "add", "sub"} or not inside:
+    if value.op not in {"neg", "mul", "div", "add", "sub", "cat"} or not inside:
         raise CannotCompileError(f"`{value.op}` of a sum over the leading dimensions", value.op)
     args = [_linear(pool, arg).args[0] if summed else arg for arg, summed in zip(value.args, sums, strict=True)]
     return pool.over_rows("sum", simplified(pool, value.op, *args))
@@ -159,7 +159,13 @@ def _cut(
 
     gradients = _replaced(pool, gradients, numbers)
     for output in outputs:
-        if output.space == FULL and output.value.args and output.value not in reduced and not output.value.boolean:
+        if (
+            output.space == FULL
+            and output.value.args
+            and output.value.op != "cat"
+            and output.value not in reduced
+            and not output.value.boolean
+        ):
             load = pool.load(output.node, FULL)
             shorter = _replaced(pool, gradients, lambda v, o=output.value, n=load: n if v is o else None)  # type: ignore[misc]
             gradients = shorter if _full_loads(shorter) < _full_loads(gradients) else gradients

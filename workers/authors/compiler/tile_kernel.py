@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
 from workers.authors.compiler.partial_rows import row_index
+from workers.authors.compiler.parts import Part
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
 
@@ -41,7 +42,9 @@ class TileKernel(KernelWriter):
 
     def extra_sizes(self) -> tuple[str, ...]:
         """Give the sizes that tensors with fewer rows need."""
-        return tuple(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        return tuple(
+            dict.fromkeys(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+        )
 
     @property
     def _blocks(self) -> bool:
@@ -59,22 +62,40 @@ class TileKernel(KernelWriter):
         body.line(f"rows = ({tile} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
         body.line("row_mask = rows < n_rows")
         body.line("mask = row_mask & col_mask")
-        body.line("offsets = rows.to(tl.int64) * n_cols + cols")
+        widths = self._widths()
+        if None in widths or len(widths) == 0:
+            body.line("offsets = rows.to(tl.int64) * n_cols + cols")
+        for part in widths - {None}:
+            body.line(f"packed_offsets = rows.to(tl.int64) * {part} + cols")
+
+    def _widths(self) -> set[str | None]:
+        """Give the widths of the rows that are loaded and stored, None for one of ``n_cols``."""
+        parts = [self.part(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
+        parts += [piece.part for piece in self.task.pieces if piece.space == FULL]
+        return {part.width if part else None for part in parts}
+
+    @staticmethod
+    def _place(space: Space, part: Part | None) -> str:
+        place = _PLACES[space][0]
+        return f"packed_offsets{part.shift}" if part and space == FULL else f"{place}{part.shift if part else ''}"
 
     def _load(self, scope: Statements, load: Value) -> None:
-        name = self.tensor(load)
+        name, part = self.tensor(load), self.part(load)
+        base = self.names.tensors[self.program.domain.base(str(load.datum))]
         scope.env[load] = name
         if load.space == SCALAR:
             text = f"tl.load({name}_ptr)"
         else:
-            place, mask = _PLACES[load.space]
+            place, mask = self._place(load.space, part), _PLACES[load.space][1]
             if self.partial_rows(load):
                 index = row_index(self.program, self.names, load)[0]
                 place = index
                 if load.space == FULL:
-                    scope.line(f"{name}_offsets = ({index}).to(tl.int64) * n_cols + cols")
-                    place = f"{name}_offsets"
-            text = f"tl.load({name}_ptr + {place}, mask={mask}, other={self.fill(load)})"
+                    width = part.width if part else "n_cols"
+                    if part is None or f"{base}_offsets" not in "".join(scope.lines):
+                        scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
+                    place = f"{base}_offsets{part.shift if part else ''}"
+            text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)})"
         scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
 
     def _hoist(self, head: Statements) -> None:
@@ -90,14 +111,14 @@ class TileKernel(KernelWriter):
             if value.op == "over_cols":
                 self._reduce(body, value)
         stored: list[tuple[Store, str]] = []
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.summed:
                 body.line(f"{store.name} += {self._masked(body, store.value, 'sum', True)}")
             else:
                 known = body.env.get(store.value)
                 stored.append((store, known or body.assign(store.value, store.name)))
         for store, text in stored:
-            place, mask = _PLACES[store.space]
+            place, mask = self._place(store.space, store.part), _PLACES[store.space][1]
             body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
 
     def _reduce(self, body: Statements, value: Value) -> None:
@@ -115,7 +136,7 @@ class TileKernel(KernelWriter):
 
     def _accumulators(self) -> list[str]:
         lines = []
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.summed:
                 shape = "(BLOCK_ROWS, BLOCK_SIZE)" if store.value.space.cols else "(BLOCK_ROWS, 1)"
                 lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
@@ -128,10 +149,13 @@ class TileKernel(KernelWriter):
 
     def _partials(self) -> list[str]:
         lines = [""]
-        for store in self.task.stores:
+        for store in self.task.pieces:
             if store.summed and store.space == COL:
-                total = f"tl.sum({store.name}, axis=0, keep_dims=True)"
-                lines.append(f"    tl.store({store.buffer}_ptr + program * n_cols + cols, {total}, mask=col_mask)")
+                total, place = f"tl.sum({store.name}, axis=0, keep_dims=True)", "program * n_cols + cols"
+                if store.part:
+                    lines.append(f"    {store.name} = {total}")
+                    total, place = store.name, f"program * {store.part.width} + cols{store.part.shift}"
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}, mask=col_mask)")
             elif store.summed:
                 place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
