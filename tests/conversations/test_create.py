@@ -139,7 +139,7 @@ Files, by the `compiler` author:
 
 Provenance: predicted for `NVIDIA H200` · expected copy bandwidth `4224 GB/s` · base commit `COMMIT4`
 
-To repeat it:
+To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
 
 ```sh
 kernelsmith create problem.py --name reglu --repo . --auto
@@ -222,6 +222,13 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 """)
     assert talk.changed() == snapshot(
         ["benchmarks/benchmark_reglu.py +55 -0", "small/kernels/reglu.py +153 -0", "tests/test_reglu.py +163 -0"]
+    )
+    assert talk.checks() == snapshot(
+        [
+            "Kernelsmith: completed neutral, analyze: the problem is understood",
+            "Kernelsmith: completed success, generate: passed",
+            "Kernelsmith: completed success, validate: passed",
+        ]
     )
     assert talk.asked() == ["capture", "verify", "tests", "benchmark"]
 
