@@ -9,7 +9,18 @@ from pathlib import Path
 
 from tests.workers.compiler.captured import proposal
 
-GOLDEN_NAMES = ("reglu", "swiglu", "dyt", "rms_norm", "add_rms_norm", "layer_norm", "softmax", "position_scale")
+GOLDEN_NAMES = (
+    "reglu",
+    "swiglu",
+    "dyt",
+    "rms_norm",
+    "add_rms_norm",
+    "layer_norm",
+    "softmax",
+    "position_scale",
+    "chunked",
+    "packed_bias",
+)
 
 
 def golden_path(name: str) -> Path:

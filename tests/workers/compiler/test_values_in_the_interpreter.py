@@ -21,7 +21,19 @@ COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 SHAPES = ((1, 1), (3, 7), (6, 33), (5, 129), (4, 1030), (70, 40))
 WIDE = (2, 70_000)
 # One of each schedule that loops over a wide row.
-WIDE_NAMES = ("swiglu", "dyt", "add_rms_norm", "layer_norm", "softmax", "logsumexp", "row_scale", "mse", "layer_scale")
+WIDE_NAMES = (
+    "swiglu",
+    "dyt",
+    "add_rms_norm",
+    "layer_norm",
+    "softmax",
+    "logsumexp",
+    "row_scale",
+    "mse",
+    "layer_scale",
+    "norm_of_both",
+    "packed_norm",
+)
 
 
 def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:

@@ -13,8 +13,8 @@ from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.launches import Pass
 from workers.authors.compiler.looped_kernel import LoopedKernel
-from workers.authors.compiler.naming import Names
-from workers.authors.compiler.program import Program, build_program
+from workers.authors.compiler.naming import Names, part_names
+from workers.authors.compiler.program import Program, Result, build_program
 from workers.authors.compiler.scalars import Scalars
 from workers.authors.compiler.tile_kernel import TileKernel
 
@@ -48,14 +48,16 @@ def build_design(name: str, problem: Problem, graph: Graph) -> Design:
     for key, value in program.saved:
         names.save(key, value)
     for key, part in program.domain.parts.items():
-        names.tensors[key] = names.free(f"{names.tensors[part.node]}_{part.index}")
+        own = part_names(problem.source, part.node, part.count)
+        names.tensors[key] = names.free(own[part.index] if own else f"{names.tensors[part.node]}_{part.index}")
+        names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
     scalars = Scalars(program, names, Hand(program, inputs))
     forward = _pass(f"_{name}_forward_kernel", program, names, scalars, _forward_stores(program, names), inputs)
     backward: Pass | None = None
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
-        stores = tuple(Store(_gradient_name(program, names, r), r.value, r.space) for r in program.backward_results)
+        stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
         saved_nodes = _saved_nodes(program, stores)
         at_hand = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
@@ -70,8 +72,11 @@ def _forward_stores(program: Program, names: Names) -> tuple[Store, ...]:
     return (*stores, *saved)
 
 
-def _gradient_name(program: Program, names: Names, result: object) -> str:
-    return next(names.gradients[name] for name, other in program.gradients if other is result)
+def _gradient_store(program: Program, names: Names, result: Result) -> Store:
+    owner = next(name for name, other in program.gradients if other is result)
+    parts = [key for key, part in program.domain.parts.items() if part.node == owner]
+    own = tuple(names.gradients[key] for key in parts)
+    return Store(names.gradients[owner], result.value, result.space, piece_names=own)
 
 
 def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]:
@@ -91,6 +96,17 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
     return tuple(dict.fromkeys(saved))
 
 
+def _part_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
+    """Say which parts the tensors that are loaded hold."""
+    parts = program.domain.parts
+    loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in parts]
+    lines = []
+    for node in dict.fromkeys(parts[name].node for name in loaded):
+        texts = [names.tensors[name] for name, part in parts.items() if part.node == node]
+        lines.append(f"[{', '.join(texts)}] = {names.tensors[node]}")
+    return lines
+
+
 def _pass(
     kernel_name: str,
     program: Program,
@@ -103,7 +119,9 @@ def _pass(
     scalars.hand = hand
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
-    task = KernelTask(kernel_name, stores, formula_lines(names, stores, columns))
+    task = KernelTask(
+        kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns))
+    )
     if task.is_flat(program.domain):
         return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
     kernel = TileKernel(program, names, scalars, task).write()

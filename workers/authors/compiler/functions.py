@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.design import Design
 from workers.authors.compiler.documentation import sentence_docstring
 from workers.authors.compiler.domain import FULL
@@ -60,6 +61,19 @@ def _guards(design: Design) -> list[str]:
             name = design.names.scalars[spec.name]
             lines.append(f"if {name} != {spec.default!r}:")
             lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
+    lines += _part_guards(design)
+    return lines
+
+
+def _part_guards(design: Design) -> list[str]:
+    """A row of another length does not fall into parts, and its last elements would stay unwritten."""
+    domain, lines = design.program.domain, []
+    for node in dict.fromkeys(part.node for part in domain.parts.values() if part.node in design.program.graph.inputs):
+        name, count = design.names.tensors[node], next(p.count for p in domain.parts.values() if p.node == node)
+        axes = domain.shapes[node][-1]
+        if isinstance(domain.sizes[axes[-1]], Expr):
+            lines.append(f"if {name}.shape[-1] % {count}:")
+            lines.append(f'{INDENT}raise ValueError("the last dimension of {name} is no multiple of {count}")')
     return lines
 
 

@@ -23,6 +23,7 @@ class Store:
     value: Value
     space: Space
     part: Part | None = None  # of the tensor that this is a part of; its ``node`` is the tensor's name in the module
+    piece_names: tuple[str, ...] = ()  # of its parts, where they have names of their own
 
     @property
     def pieces(self) -> tuple[Store, ...]:
@@ -32,7 +33,8 @@ class Store:
         count = len(self.value.args)
         parts = (Part(self.name, index, count) for index in range(count))
         values = zip(self.value.args, parts, strict=True)
-        return tuple(Store(f"{self.name}_{part.index}", value, self.space, part) for value, part in values)
+        names = self.piece_names or tuple(f"{self.name}_{index}" for index in range(count))
+        return tuple(Store(names[part.index], value, self.space, part) for value, part in values)
 
     @property
     def summed(self) -> bool:

@@ -230,3 +230,21 @@ def _returned(source: str) -> list[str | None]:
             items = returns[0].elts if isinstance(returns[0], ast.Tuple) else [returns[0]]
             return [item.id if isinstance(item, ast.Name) and item.id not in parameters else None for item in items]
     return []
+
+
+def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
+    """Give what the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        targets = [target.id for target in node.targets[0].elts if isinstance(target, ast.Name)]
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"chunk", "split"}:
+            owners = [part.id for part in (call.func.value, *call.args[:1]) if isinstance(part, ast.Name)]
+            if tensor in owners and len(set(targets)) == count == len(node.targets[0].elts):
+                return tuple(targets)
+    return ()

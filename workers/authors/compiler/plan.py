@@ -98,7 +98,8 @@ def _notes(design: Design) -> tuple[str, ...]:
 
 def _product(design: Design, axes: tuple[int, ...]) -> str:
     sizes = [design.program.domain.sizes[axis] for axis in axes]
-    return " * ".join(size.text if isinstance(size, Expr) else str(size) for size in sizes) or "1"
+    texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]
+    return " * ".join(text if text.isidentifier() or text.isdigit() else f"({text})" for text in texts) or "1"
 
 
 def _elements(design: Design, space: Space) -> str:

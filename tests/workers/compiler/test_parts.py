@@ -1,0 +1,63 @@
+"""Rows that hold parts side by side: what is cut how, and what the parts are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workers.compiler.captured import answer, captured, proposal
+from workers.authors.compiler.naming import part_names
+from workers.authors.compiler.parts import Part, find_parting
+from workers.authors.protocol import Refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("chunked", 2), ("three_parts", 3), ("four_parts", 4), ("crelu", 2), ("rotary_halves", 2)]
+)
+def test_equal_parts_are_counted(name: str, count: int) -> None:
+    problem, graph = captured(name)
+    parting = find_parting(graph, problem.dimensions)
+    assert parting is not None and parting.count == count
+
+
+def test_a_graph_that_cuts_nothing_has_no_parts() -> None:
+    problem, graph = captured("rms_norm")
+    assert find_parting(graph, problem.dimensions) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rotary", "differ in length"),
+        ("every_other", "leaves others between them"),
+        ("first_rows", "not the last"),
+        ("poly_norm", "single elements"),
+    ],
+)
+def test_what_is_no_equal_part_is_refused_in_words(name: str, words: str) -> None:
+    given = answer(name)
+    assert isinstance(given, Refusal) and words in given.sentence and "`slice`" in given.sentence
+
+
+def test_parts_are_called_as_the_reference_calls_them() -> None:
+    source = "def reference(x):\n    gate, up = x.chunk(2, dim=-1)\n    return gate * up\n"
+    assert part_names(source, "x", 2) == ("gate", "up")
+    assert part_names(source.replace("x.chunk(2", "torch.chunk(x, 2"), "x", 2) == ("gate", "up")
+    assert part_names(source, "y", 2) == ()
+    assert part_names(source, "x", 3) == ()
+    assert part_names(source.replace("gate, up", "up, up"), "x", 2) == ()
+
+
+def test_places_of_parts_are_written_as_a_person_would() -> None:
+    assert [Part("x", index, 3).shift for index in range(3)] == ["", " + n_cols", " + 2 * n_cols"]
+
+
+def test_a_row_that_does_not_fall_into_parts_raises() -> None:
+    assert "if x.shape[-1] % 2:" in proposal("packed_geglu").source
+    assert "shape[-1] %" not in proposal("three_parts").source
+
+
+def test_both_parts_of_a_gate_are_loaded_from_one_pointer() -> None:
+    source = proposal("packed_geglu").source
+    assert source.count("gate = tl.load(x_ptr + packed_offsets,") == 2
+    assert source.count("up = tl.load(x_ptr + packed_offsets + n_cols,") == 2
+    assert "dx = torch.empty_like(x)" in source
