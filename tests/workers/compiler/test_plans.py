@@ -57,3 +57,15 @@ def test_an_output_of_a_fixed_dtype_counts_its_own_bytes() -> None:
 def test_weight_gradients_make_a_persistent_grid() -> None:
     assert proposal("rms_norm").plan.needs_sm_parallelism
     assert not proposal("softmax").plan.needs_sm_parallelism
+
+
+def test_a_weight_gradient_that_nobody_may_want_is_named_in_the_notes() -> None:
+    assert any("weight is summed in the same pass" in note for note in proposal("rms_norm").plan.notes)
+    assert proposal("reglu").plan.notes == ()
+
+
+def test_parts_of_a_row_count_their_own_bytes() -> None:
+    sizes = {"B": 2, "T": 4, "N": 10, "E": 2}
+    plan = proposal("packed_geglu").plan
+    assert eval(plan.forward_bytes, sizes) == 2 * 4 * (10 + 5) * 2
+    assert eval(plan.backward_bytes, sizes) == 2 * 4 * (10 + 5 + 10) * 2

@@ -97,6 +97,7 @@ def test_refusal_names_the_operator_in_one_sentence(name: str) -> None:
     assert isinstance(given, Refusal)
     assert given.operator == REFUSED[name]
     assert given.sentence and "\n" not in given.sentence
+    assert f"`{REFUSED[name]}`" in given.sentence
 
 
 def test_every_graph_is_compiled_or_expected_to_be_refused() -> None:

@@ -31,7 +31,7 @@ WIDE_NAMES = (
     "row_scale",
     "mse",
     "layer_scale",
-    "norm_of_both",
+    "beside_a_sum",
     "packed_norm",
 )
 

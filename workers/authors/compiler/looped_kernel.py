@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR
-from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter
+from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
@@ -44,6 +44,11 @@ class LoopedKernel(KernelWriter):
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         return self.finish(lines, sizes, ("BLOCK_SIZE",))
 
+    @staticmethod
+    def _by_column(store: Store) -> bool:
+        """A number of the row may be what is stored in all of its columns."""
+        return store.value.space.cols or store.space.cols
+
     def _levels(self) -> dict[Value, int]:
         levels: dict[Value, int] = {}
         for value in self.task.values:
@@ -57,7 +62,7 @@ class LoopedKernel(KernelWriter):
         levels = self._levels()
         reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
         last = depth == self._depth()
-        stores = [store for store in self.task.pieces if last and store.value.space.cols]
+        stores = [store for store in self.task.pieces if last and self._by_column(store)]
         roots = [value.args[0] for value in reductions] + [store.value for store in stores]
         if not roots:
             return
@@ -149,7 +154,7 @@ class LoopedKernel(KernelWriter):
 
     def _store_rows(self, body: Statements) -> None:
         for store in self.task.pieces:
-            if store.value.space.cols:
+            if self._by_column(store):
                 continue
             if store.summed:
                 body.line(f"{store.name} += {body.fitted(store.value)}")

@@ -67,7 +67,7 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
         whole, length = _cut(node, nodes)
         count = odd.value(whole) // odd.value(length)
         if count < 2 or odd.value(whole) // count != odd.value(length) or lengths.get(whole, length) != length:
-            raise CannotCompileError(f"`{node.op}` meets parts of a row that differ in length", node.op)
+            raise CannotCompileError(f"`{node.op}` meets parts of a row that may differ in length", node.op)
         lengths[whole] = length
         counts.add(count)
         if len(counts) > 1:

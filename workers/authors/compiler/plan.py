@@ -90,6 +90,11 @@ def _notes(design: Design) -> tuple[str, ...]:
         notes.append(
             f"the gradient of {', '.join(upstream)} is the upstream gradient itself, which is handed on uncopied"
         )
+    summed = [name for name, result in design.program.gradients if result.summed]
+    if summed and len(design.program.gradients) > 1:
+        notes.append(
+            f"the gradient of {', '.join(summed)} is summed in the same pass over the rows, whether it is wanted or not"
+        )
     results = [result for _, result in design.program.gradients]
     if len({design.program.key(result) for result in results}) < len(results):
         notes.append("inputs with the same gradient share one tensor")

@@ -13,6 +13,10 @@ from workers.authors.compiler.malformed import require_well_formed
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.values import Pool, Value, ordered
 
+SUM_USED_AGAIN = (
+    "`sum` over the leading dimensions is used again by every element, as in a batch norm, which takes two kernels"
+)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -102,9 +106,12 @@ def _result(lowering: Lowering, domain: Domain, node: str) -> Result:
     space = domain.space_of(node)
     if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
         raise CannotCompileError(
-            f"`{node}` varies over some of the leading dimensions only, which the compiler cannot store"
+            f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
+            "sum",
         )
     value = lowering.values[node]
+    if domain.parting is not None and domain.is_parted(node) and value.op != "cat":
+        value = lowering.pool.pointwise("cat", *[value] * domain.parting.count)  # the same number along the whole row
     if _sums_rows(value):
         value = _linear(lowering.pool, value).args[0]
         if not space.cols and value.op == "over_cols" and value.datum == "sum":
@@ -113,7 +120,7 @@ def _result(lowering: Lowering, domain: Domain, node: str) -> Result:
         raise CannotCompileError(f"`{node}` is computed from vectors alone, while other tensors have rows")
     for inner in ordered([value]):
         if inner.op == "over_rows":
-            raise CannotCompileError("a sum over the leading dimensions is used again on every element", "sum")
+            raise CannotCompileError(SUM_USED_AGAIN, "sum")
     return Result(node, value, space)
 
 
@@ -126,13 +133,15 @@ def _linear(pool: Pool, value: Value) -> Value:
     if value.op == "over_rows":
         return value
     if value.space.rows:
-        raise CannotCompileError("a sum over the leading dimensions is used again on every element", "sum")
+        raise CannotCompileError(SUM_USED_AGAIN, "sum")
     sums = [_sums_rows(arg) for arg in value.args]
     inside = {"neg": sums == [True], "mul": sums.count(True) == 1, "div": sums == [True, False]}.get(
         value.op, all(sums)
     )
     if value.op not in {"neg", "mul", "div", "add", "sub", "cat"} or not inside:
-        raise CannotCompileError(f"`{value.op}` of a sum over the leading dimensions", value.op)
+        raise CannotCompileError(
+            f"`{value.op}` is taken of a `sum` over the leading dimensions, which does not move into it", value.op
+        )
     args = [_linear(pool, arg).args[0] if summed else arg for arg, summed in zip(value.args, sums, strict=True)]
     return pool.over_rows("sum", simplified(pool, value.op, *args))
 
