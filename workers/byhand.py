@@ -30,7 +30,8 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
-from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
+from workers.authors.kernelbench import model_new
+from workers.authors.protocol import Brief, KernelPlan, Refusal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.gpu_host.architecture import INTERPRETER, detect
@@ -97,7 +98,8 @@ class Answer:
 
 
 def compile_problem(source: str, name: str) -> Compiled:
-    """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``.
+    """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``, and
+    ``ModelNew`` where the problem is in the KernelBench form.
 
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
@@ -107,13 +109,13 @@ def compile_problem(source: str, name: str) -> Compiled:
     if captured.error is not None or captured.graph is None:
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.cure, captured.line))
-    problem = parse(captured.problem_source) if captured.problem_source else problem
-    entry = "ModelNew" if parse(source).form == "kernelbench" else "candidate"
+    rewritten = parse(captured.problem_source) if captured.problem_source else None
     style = SourceStyle(f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward", entry="candidate")
-    answer = author_named(AuthorName.compiler).propose(Brief(name, problem, captured.graph, style))
+    answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
     if isinstance(answer, Refusal):
         return Compiled(None, None, answer.sentence)
-    return _compiled(answer, problem, entry)
+    tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
+    return Compiled(answer.source + tail, answer.plan, None)
 
 
 def verify(problem_source: str, candidate_source: str) -> Answer:
@@ -131,20 +133,6 @@ def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype
 def doctor(quick: bool) -> Answer:
     """Ask this machine what it can do, and which isolation holds on it."""
     return _run(Action.doctor, DoctorRequest(quick))
-
-
-def _compiled(answer: Proposal, problem: Problem, entry: str) -> Compiled:
-    source = answer.source if entry == "candidate" else answer.source + model_new(problem)
-    return Compiled(source, answer.plan, None)
-
-
-def model_new(problem: Problem) -> str:
-    """Give a KernelBench ``ModelNew`` around ``candidate``: its parameters carry the names that ``Model`` gives them."""
-    raise UserFacingError(
-        Failure(
-            FailureCode.problem, "a KernelBench problem is compiled in its reference form", "Use `--reference-form`."
-        )
-    )
 
 
 def _candidate(problem: Problem, source: str) -> CandidateSource:

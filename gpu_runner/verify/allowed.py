@@ -58,7 +58,7 @@ ATTRIBUTES = _words("""
     regs_per_multiprocessor gcnArchName eps max min tiny bits
     append extend get items keys values update setdefault pop copy insert startswith endswith join format lower upper strip replace
     count bit_length is_integer
-    register_parameter register_buffer parameters weight bias
+    register_parameter register_buffer add_module get_submodule named_parameters named_buffers parameters weight bias
     device_mesh placements to_local from_local value
     """)
 JIT_DECORATORS = frozenset({"triton.jit", "triton.constexpr_function"})
