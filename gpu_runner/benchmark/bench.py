@@ -12,16 +12,14 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, WorkloadTiming
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
+from gpu_runner.host import facts
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 CONTENDERS = ("candidate", "eager", "torch_compile")
-PREDICTED_NOTES = (
-    "No GPU is here: the kernels ran in Triton's interpreter only. Values are proved by verify, speed is not measured.",
-    "The floor is the fewest bytes that must move, over the bandwidth that a copy reaches on the GPU named.",
-)
+PREDICTED_NOTE = "No GPU is here: the values are proved in Triton's interpreter, and no time was taken."
 
 
 def benchmark(request: BenchmarkRequest, context: RunContext) -> BenchmarkResult:
@@ -68,8 +66,8 @@ def _predict(
             for row in _predicted_rows(workload, traffic_of(oracle, case), request.passes)
         ]
     gpu = gpus.DEFAULT
-    notes = (*PREDICTED_NOTES, f"{gpu.name}: {gpu.source}.")
-    return BenchmarkResult(tuple(rows), predicted=True, gpu=gpu.name, bandwidth_gbps=gpu.copy_gbps, notes=notes)
+    notes = (PREDICTED_NOTE, f"The bandwidth of the {gpu.name} is from: {gpu.source}.")
+    return BenchmarkResult(tuple(rows), True, gpu.name, gpu.copy_gbps, host=facts(), notes=notes)
 
 
 def _predicted_rows(workload: Workload, traffic: Traffic | None, passes: Sequence[Pass]) -> list[WorkloadTiming]:

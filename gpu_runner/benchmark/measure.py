@@ -20,6 +20,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, Word, WorkloadTiming
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, Workload
+from gpu_runner.host import facts as host_facts
 from gpu_runner.session import Session
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.inputs import lay
@@ -138,7 +139,8 @@ def _seed() -> int:
 def _measure_host(session: Session) -> _Host:
     facts: dict[str, Any] = session.call("bandwidth", {}).meta
     try:
-        named = tuple((name, str(facts[name])) for name in ("torch", "cuda"))
+        # Versions and driver as this host knows them; what CUDA the child saw stands beside.
+        named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))
         return _Host(str(facts["gpu"]), float(facts["gbps"]), int(facts["l2_bytes"]), named)
     except (KeyError, TypeError, ValueError) as error:
         raise RunnerError("the bandwidth could not be measured") from error

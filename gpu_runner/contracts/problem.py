@@ -143,7 +143,7 @@ def _check_imports(tree: ast.Module) -> None:
             allowed = module.split(".")[0] == "torch" or module in {"__future__", "math", "typing"}
             if not allowed:
                 cure = "A problem imports torch and nothing else; write out what you need from other modules."
-                raise ProblemError(f"it imports `{module}`", node.lineno, cure)
+                raise ProblemError(f"the problem imports `{module}`", node.lineno, cure)
 
 
 def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
@@ -175,7 +175,7 @@ def _parse_reference(source: str, title: str, function: ast.FunctionDef, values:
         title,
         tuple(inputs[name] for name in parameters if name in inputs),
         scalars,
-        _workloads(values, inputs, {s.name: s for s in scalars}),
+        _workloads(values, inputs, {s.name: s for s in scalars}, function.lineno),
         _dtypes(values),
         _names(values),
         _mutates(values, inputs),
@@ -262,7 +262,7 @@ def _scalar(name: str, defaults: dict[str, Any], line: int) -> ScalarSpec:
 
 
 def _workloads(
-    values: dict[str, tuple[Any, int]], inputs: dict[str, InputSpec], scalars: dict[str, ScalarSpec]
+    values: dict[str, tuple[Any, int]], inputs: dict[str, InputSpec], scalars: dict[str, ScalarSpec], defined_at: int
 ) -> tuple[Workload, ...]:
     dims = {d for spec in inputs.values() for d in spec.dims if not d.isdigit()}
     dims |= {spec.high for spec in inputs.values() if isinstance(spec.high, str)}
@@ -273,7 +273,15 @@ def _workloads(
     table, line = values["WORKLOADS"]
     if not isinstance(table, list | tuple) or not table:
         raise ProblemError("WORKLOADS is not a list of sizes", line, 'Write WORKLOADS = [{"T": 4096, "H": 8192}].')
+    _require_values(scalars, table, defined_at)
     return tuple(_workload(row, dims, scalars, line) for row in table)
+
+
+def _require_values(scalars: dict[str, ScalarSpec], table: Any, line: int) -> None:
+    for name, spec in scalars.items():
+        if spec.default is None and not all(isinstance(row, dict) and name in row for row in table):
+            cure = f"Give `{name}` a default, dims in INPUTS if it is a tensor, or a value in every workload."
+            raise ProblemError(f"`{name}` has neither dims nor a default", line, cure)
 
 
 def _workload(row: Any, dims: set[str], scalars: dict[str, ScalarSpec], line: int) -> Workload:
@@ -284,10 +292,6 @@ def _workload(row: Any, dims: set[str], scalars: dict[str, ScalarSpec], line: in
             raise ProblemError(f"no size for dimension `{dim}` in a workload", line, f'Add "{dim}" to every workload.')
         if type(row[dim]) is not int or not 0 < row[dim] < 2**31:
             raise ProblemError(f"the size of `{dim}` is not a positive whole number", line, "Sizes are whole numbers.")
-    for name, spec in scalars.items():
-        if spec.default is None and name not in row:
-            cure = f"Give `{name}` a default, dims in INPUTS if it is a tensor, or a value in every workload."
-            raise ProblemError(f"`{name}` has neither dims nor a default", line, cure)
     for key in row:
         if key not in dims and key not in scalars and key != "dtype":
             cure = f"Known here: {', '.join(sorted(dims | set(scalars)))}."

@@ -101,7 +101,7 @@ No size for dimension `T` in a workload (line 11). Nothing was done.
         pytest.param(
             create("reglu", REGLU.replace("import torch\n", "import torch\nimport os\n", 1)),
             snapshot("""\
-It imports `os` (line 3). Nothing was done.
+The problem imports `os` (line 3). Nothing was done.
 
 **Next:** A problem imports torch and nothing else; write out what you need from other modules.\
 """),
@@ -119,7 +119,7 @@ There is no `reference` in the problem. Nothing was done.
         pytest.param(
             create("reglu", REGLU.replace(', "b": "T I"', "")),
             snapshot("""\
-`b` has neither dims nor a default (line 11). Nothing was done.
+`b` has neither dims nor a default (line 6). Nothing was done.
 
 **Next:** Give `b` a default, dims in INPUTS if it is a tensor, or a value in every workload.\
 """),

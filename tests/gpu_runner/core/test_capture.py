@@ -57,7 +57,7 @@ def test_a_problem_is_captured_in_the_sandbox() -> None:
 @pytest.mark.parametrize(
     ("source", "message", "line"),
     [
-        ("import os\n", "it imports `os`", 1),
+        ("import os\n", "the problem imports `os`", 1),
         (rows("x.undefined()"), "does not run: AttributeError", 6),
         (
             rows("x").replace("import math", "import math\nraise ValueError('at import')"),

@@ -30,7 +30,7 @@ BAD_INPUT = (
     ("/kernel create reglu\n\nthe same as geglu, with relu", "Words need a model author"),
     (with_problem("def reference(a:\n"), "Syntax error"),
     (with_problem(PROBLEM.replace('"T": 64', '"S": 64')), "for dimension `T`"),
-    (with_problem(PROBLEM.replace("import torch\n", "import torch, numpy\n", 1)), "it imports `numpy`"),
+    (with_problem(PROBLEM.replace("import torch\n", "import torch, numpy\n", 1)), "the problem imports `numpy`"),
     ("/kernel create ../../etc/passwd\n", "A name is not a path"),
     ("/kernel create reglu from src/none.py", "no file"),
     (with_problem(PROBLEM).replace("reglu", "geglu", 1), "exists at `kernels/geglu.py`"),
