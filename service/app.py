@@ -28,6 +28,7 @@ from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
 
 MISSED_EVERY_S = 300.0
+MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
 
 log = structlog.get_logger(__name__)
 
@@ -93,7 +94,7 @@ def make_loops(parts: Parts) -> Loops:
         Loop(f"publisher-{n}", parts.publisher.step, parts.wake_updates, settings.poll_s)
         for n in range(settings.publisher_threads)
     ]
-    missed = [Loop("missed-deliveries", Missed(parts.clients).step, Wake(), MISSED_EVERY_S)]
+    missed = [Loop("missed-deliveries", Missed(parts.clients).step, Wake(), MISSED_EVERY_S, MISSED_AGAIN_S)]
     return Loops([*deliveries, *publishers, *(missed if deliveries else [])])
 
 

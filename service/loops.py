@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -44,11 +45,13 @@ class Wake:
 class Loop:
     """One thread that calls ``step`` until there is nothing left, and then waits for the bell."""
 
-    def __init__(self, name: str, step: Callable[[], bool], wake: Wake, poll_s: float) -> None:
+    def __init__(
+        self, name: str, step: Callable[[], bool], wake: Wake, poll_s: float, first_poll_s: float | None = None
+    ) -> None:
         self.name = name
         self._step = step
         self._wake = wake
-        self._poll_s = poll_s
+        self._pauses_s = itertools.chain([first_poll_s or poll_s], itertools.repeat(poll_s))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._beat_s = time.monotonic()
@@ -97,7 +100,7 @@ class Loop:
                 self._stopping.wait(min(FAULT_PAUSE_S * 2 ** min(faults - 1, 5), LONGEST_PAUSE_S))
             else:
                 # A little at random, so that several loops do not ask the database in step.
-                self._wake.wait(heard, self._poll_s * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+                self._wake.wait(heard, next(self._pauses_s) * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
 
 
 class Loops:

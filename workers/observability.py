@@ -7,6 +7,8 @@ import sys
 
 import structlog
 
+CHATTY = ("alembic", "celery.beat", "celery.worker.strategy", "celery.app.trace")
+
 
 def configure(level: str = "INFO", *, json: bool = False) -> None:
     """Send every log line of this process to standard error."""
@@ -32,8 +34,9 @@ def configure(level: str = "INFO", *, json: bool = False) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # It tells each process that there is nothing to do.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    # These tell of every tick and of every message; what a task did is told by our own events.
+    for chatty in CHATTY:
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

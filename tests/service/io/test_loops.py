@@ -89,3 +89,23 @@ def test_a_loop_that_does_not_end_in_time_is_named() -> None:
     assert running.stop(0.05) == ("stuck",)
     go_on.set()
     assert running.stop(5) == ()
+
+
+def test_the_second_look_comes_after_a_pause_of_its_own() -> None:
+    looked = threading.Event()
+    times: list[float] = []
+
+    def look() -> bool:
+        times.append(time.monotonic())
+        if len(times) == 2:
+            looked.set()
+        return False
+
+    loop = Loop("looker", look, Wake(), poll_s=600.0, first_poll_s=0.05)
+    loop.start()
+    try:
+        assert looked.wait(20)
+    finally:
+        loop.stop()
+    assert loop.join(20)
+    assert len(times) == 2
