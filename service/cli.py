@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpu_runner.contracts import Status, to_json
-from workers.contracts import AuthorName, Failure, JobOptions, JobState, UserFacingError
+from workers.contracts import AuthorName, Failure, FailureCode, JobOptions, JobState, UserFacingError
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -58,8 +58,19 @@ def reporting() -> Iterator[None]:
         yield
     except UserFacingError as error:
         say(told(error.failure))
-        code = EXIT_ENVIRONMENT if error.failure.code.value == "environment" else EXIT_REFUSED
+        code = EXIT_ENVIRONMENT if error.failure.code is FailureCode.environment else EXIT_REFUSED
         raise typer.Exit(code) from error
+
+
+def exit_code(failure: Failure | None) -> int:
+    """Give the exit code of a failure: refused, the environment's, or of something that was tried."""
+    from service.local.words import REFUSALS
+
+    if failure is None:
+        return EXIT_FAILED
+    if failure.code is FailureCode.environment:
+        return EXIT_ENVIRONMENT
+    return EXIT_REFUSED if failure.code in REFUSALS else EXIT_FAILED
 
 
 def kernel_name(problem: Path, name: str | None) -> str:
@@ -137,31 +148,37 @@ def create(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the whole pipeline on a local checkout: commits on a new branch, no push; run again, it goes on."""
+    """Run the whole pipeline on a local checkout: commits on a new branch, no push; run again, it goes on.
+
+    Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
+    """
     from service.local.checkout import Checkout
     from service.local.session import LocalJob, LocalSession
     from service.local.terminal import Terminal
+    from service.logging_setup import configure_logging
     from workers import embedded
 
+    # The terminal tells how far it is; what the engine logs beside that is for an operator.
+    configure_logging("WARNING")
     kernel = kernel_name(problem, name)
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()
         state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
         folder = (out or state / kernel).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
         embedded.configure(state)
         options = JobOptions(author=author, layout=layout, auto=auto)
         session = LocalSession(checkout, folder, Terminal())
         job = session.run(LocalJob(kernel, problem.read_text(encoding="utf-8"), options, fresh))
-        patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else ""
-    (folder / f"{kernel}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
+        patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
+    if patch is not None:
+        (folder / f"{kernel}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
     if as_json:
         typer.echo(json.dumps(to_json(job)))
-    say(f"Job {job.job_id}: {job.state.value}. Branch {job.branch}; report, plots and patch in {folder}")
+    where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
+    say(f"Job {job.job_id}: {job.state.value}. {where}")
     if job.state is JobState.failed:
-        code = job.failure.code.value if job.failure else ""
-        raise typer.Exit(EXIT_ENVIRONMENT if code == "environment" else EXIT_FAILED)
+        raise typer.Exit(exit_code(job.failure))
 
 
 @app.command()

@@ -64,16 +64,19 @@ def settings() -> Settings:
     return current().settings
 
 
-def step() -> bool:
-    """Do one unit of work: a GPU request, or a stage until it pauses or ends; False where there is none."""
+def step(only: str | None = None) -> bool:
+    """Do one unit of work: a GPU request, or a stage until it pauses or ends; False where there is none.
+
+    With ``only``, a job's id, the work of other jobs is left to those who do it.
+    """
     runtime = current()
-    return _gpu_step(runtime) or _stage_step(runtime)
+    return _gpu_step(runtime, only) or _stage_step(runtime, only)
 
 
-def drive(max_steps: int | None = None) -> int:
-    """Work until there is nothing to do, and give how many units were done."""
+def drive(max_steps: int | None = None, only: str | None = None) -> int:
+    """Work until there is nothing to do, on one job where ``only`` names it, and give how many units were done."""
     done = 0
-    while (max_steps is None or done < max_steps) and step():
+    while (max_steps is None or done < max_steps) and step(only):
         done += 1
     return done
 
@@ -91,13 +94,13 @@ def reconcile() -> Reconciled:
     return reconcile_all(current())
 
 
-def _gpu_step(runtime: Runtime) -> bool:
+def _gpu_step(runtime: Runtime, only: str | None) -> bool:
     with runtime.database.read() as session:
-        request_id = pending.next_gpu_request(session, runtime.clock())
+        request_id = pending.next_gpu_request(session, runtime.clock(), only=only)
     return request_id is not None and (serve(runtime, request_id) or True)
 
 
-def _stage_step(runtime: Runtime) -> bool:
+def _stage_step(runtime: Runtime, only: str | None) -> bool:
     with runtime.database.read() as session:
-        job_id = pending.next_job(session, runtime.clock())
+        job_id = pending.next_job(session, runtime.clock(), only)
     return job_id is not None and advance(runtime, job_id)

@@ -9,13 +9,16 @@ from workers.store import publishing
 __all__ = ["claim", "complete", "give_up", "postpone"]
 
 
-def claim(worker: str, lease_s: float) -> ClaimedUpdate | None:
-    """Take the oldest update that can be published now; within a job the next one waits until the last is done."""
+def claim(worker: str, lease_s: float, only: str | None = None) -> ClaimedUpdate | None:
+    """Take the oldest update that can be published now; within a job the next one waits until the last is done.
+
+    With ``only``, a job's id, the updates of other jobs are left to those who publish them.
+    """
     runtime = current()
     while True:
         now = runtime.clock()
         with runtime.database.read() as session:
-            row_id = publishing.first(session, now)
+            row_id = publishing.first(session, now, only)
         if row_id is None:
             return None
         with runtime.database.write() as session:

@@ -25,7 +25,7 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
     profile = update.profile
     body = paragraphs(
         f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
-        f"{code(profile.forward_computation, 400)}. It was asked for in {_origin(job, links)}.",
+        f"{code(profile.forward_computation, 400)}. It was asked for {_origin(job, links)}.",
         _proof(update),
         f"### Kernel profile\n\n{profile_table(profile)}",
         folded("Reference", code_block(update.problem_source, "python")),
@@ -37,7 +37,9 @@ def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> 
 
 def _origin(job: JobView, links: Links) -> str:
     origin = job.request.origin
-    number = f"#{origin.number}"
+    if not origin.number:
+        return "on the command line"
+    number = f"in #{origin.number}"
     return f"{number} ({links.own('comment', origin.url)})" if origin.url else number
 
 

@@ -12,6 +12,7 @@ from service.conversation.links import Links
 from service.conversation.pull_request import pull_request_body, pull_request_title
 from service.conversation.report import report_comment
 from service.local.checkout import Checkout
+from service.local.words import stopped_comment
 from service.publisher.trailers import is_commit_of, with_trailer
 from workers import artifacts
 from workers.contracts import (
@@ -55,7 +56,7 @@ class LocalEffects:
             comment = checkpoint_comment(update, claimed.job, self._links(claimed), images)
             self._tell(f"{update.stage.value}-{update.attempt}.md", comment)
         elif isinstance(update, ReportUpdate):
-            self._tell("report.md", report_comment(update, claimed.job, self._links(claimed), {}))
+            self._tell("report.md", self._report(claimed, update))
         return Effect()
 
     def _commit(self, claimed: ClaimedUpdate, update: CommitUpdate) -> str:
@@ -65,6 +66,11 @@ class LocalEffects:
             return head
         message = with_trailer(commit_message(update, job), claimed.update_id)
         return self.checkout.commit(job.branch, job.head_sha or job.request.base_sha, update.changes, message)
+
+    def _report(self, claimed: ClaimedUpdate, update: ReportUpdate) -> str:
+        if update.failure is not None:
+            return stopped_comment(update.failure, claimed.job)
+        return report_comment(update, claimed.job, self._links(claimed), {})
 
     def _links(self, claimed: ClaimedUpdate) -> Links:
         return Links("", f"file://{self.checkout.folder}", "kernelsmith")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from service.local.checkout import Checkout
 from service.local.effects import LocalEffects
-from service.local.terminal import StoppedError, Terminal
+from service.local.terminal import Choice, StoppedError, Terminal
 from workers import artifacts, embedded, inbox, outbox
 from workers.contracts import (
     Decision,
@@ -27,8 +28,10 @@ from workers.contracts import (
     Verb,
 )
 
-WORKER = "local"
-LEASE_S = 600.0
+# Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
+LEASE_S = 60.0
+HELD = "Another run, or one that was interrupted a moment ago, has hold of this job; waiting for it."
+AGAIN = "A step broke; it is tried again in a moment."
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 
 
@@ -47,12 +50,19 @@ class LocalSession:
 
     def __init__(self, checkout: Checkout, out: Path, terminal: Terminal) -> None:
         self.checkout = checkout
+        self.out = out
         self.terminal = terminal
+        self.worker = f"local/{os.getpid()}"
         self.effects = LocalEffects(checkout, out, terminal.show)
 
     def run(self, asked: LocalJob) -> JobView:
-        """Carry the job out and give it as it ended, or as it waits where the person left."""
+        """Carry the job out and give it as it ended, or as it waits where the person left.
+
+        Raises:
+            UserFacingError: the command cannot be carried out as it stands; nothing is left of it.
+        """
         request = self._request(asked)
+        self.out.mkdir(parents=True, exist_ok=True)
         job_id = inbox.submit(request).job_id
         job = self._view(job_id)
         if job.state is JobState.failed and inbox.retry(job_id, "local"):
@@ -60,44 +70,55 @@ class LocalSession:
         elif job.stages and job.stages[0].started_at:
             self.terminal.say(f"Job {job_id} is known; it goes on from where it was.")
         try:
-            return self._until_it_ends(job_id)
+            return self._until_it_ends(job_id, asked.options.auto)
         except StoppedError:
             self.terminal.say("The job stays at this checkpoint. Run the same command again to decide.")
             return self._view(job_id)
 
-    def _until_it_ends(self, job_id: str) -> JobView:
+    def _until_it_ends(self, job_id: str, auto: bool) -> JobView:
+        told = False
         while True:
             with self.terminal.following(job_id):
-                worked = embedded.drive()
-                published = self._publish()
+                worked = embedded.drive(1, only=job_id)
+                published = self._publish(job_id)
             job = self._view(job_id)
             if worked or published:
+                told = False
                 continue
             if job.state in ENDED:
                 return job
             if job.state is JobState.waiting:
-                self._decide(job)
+                self._decide(job, auto)
             else:
-                time.sleep(min(5.0, embedded.next_due_in_s() or 0.5))
+                due_in_s = embedded.next_due_in_s()
+                if not told:
+                    self.terminal.say(HELD if due_in_s is None else AGAIN)
+                    told = True
+                time.sleep(min(5.0, due_in_s or 0.5))
 
-    def _decide(self, job: JobView) -> None:
-        choice = self.terminal.ask(job)
+    def _decide(self, job: JobView, auto: bool) -> None:
+        # Somebody who began without --auto and goes on with it wants to be asked no more.
+        choice = Choice(Decision.approve) if auto else self.terminal.ask(job)
         sha = (job.checkpoint.sha if job.checkpoint else None) or job.head_sha or job.request.base_sha
         key = f"local:{job.job_id}:{len(job.stages)}:{choice.decision.value}"
         outcome = inbox.decide(job.job_id, None, sha, choice.decision, choice.feedback, (), "local", key).outcome
         if outcome is DecisionOutcome.attempts_used and choice.decision is Decision.revise:
             self.terminal.say("This stage has had all its attempts; approve it or quit.")
 
-    def _publish(self) -> int:
+    def _publish(self, job_id: str) -> int:
         done = 0
-        while (claimed := outbox.claim(WORKER, LEASE_S)) is not None:
+        while (claimed := outbox.claim(self.worker, LEASE_S, only=job_id)) is not None:
             try:
                 effect = self.effects.apply(claimed)
             except UserFacingError as error:
-                outbox.give_up(claimed.update_id, WORKER, error.failure)
+                outbox.give_up(claimed.update_id, self.worker, error.failure)
                 self.terminal.say(error.failure.message)
+            except KeyboardInterrupt:
+                # The next run need not wait until the lease has run out.
+                outbox.postpone(claimed.update_id, self.worker, "interrupted", 0)
+                raise
             else:
-                outbox.complete(claimed.update_id, WORKER, effect)
+                outbox.complete(claimed.update_id, self.worker, effect)
             done += 1
         return done
 
@@ -107,8 +128,14 @@ class LocalSession:
         if changed:
             self.terminal.say(f"Not committed, so the job does not see it: {', '.join(changed[:5])}")
         digest = artifacts.put(self.checkout.snapshot(head), "application/gzip")
-        salt = str(time.time_ns()) if asked.fresh else ""
-        key = hashlib.sha256(f"{head}\0{asked.name}\0{asked.problem}\0{salt}".encode()).hexdigest()
+        problem, options = ProblemText(ProblemKind.block, asked.problem), asked.options
+        failure = inbox.look_over(asked.name, problem, digest, options.layout)
+        if failure is not None:
+            raise UserFacingError(failure)
+        # What would be asked for differently is another job; with --auto or without, it is the same one.
+        parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
+        parts.append(str(time.time_ns()) if asked.fresh else "")
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         return JobRequest(
             key=f"local:{key}",
             verb=Verb.create,
@@ -117,8 +144,8 @@ class LocalSession:
             base_ref=self.checkout.branch(),
             base_sha=head,
             snapshot=digest,
-            problem=ProblemText(ProblemKind.block, asked.problem),
-            options=asked.options,
+            problem=problem,
+            options=options,
         )
 
     def _view(self, job_id: str) -> JobView:

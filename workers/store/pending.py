@@ -13,22 +13,28 @@ from workers.store.swap import swapped
 WORKING = (JobState.queued, JobState.running)
 
 
-def next_job(session: Session, now: float) -> str | None:
-    """Give the oldest job whose stage can be run now."""
+def next_job(session: Session, now: float, only: str | None = None) -> str | None:
+    """Give the oldest job whose stage can be run now; with ``only``, that job or none."""
     query = (
         select(StageAttempt.job_id)
         .join(Job, Job.job_id == StageAttempt.job_id)
         .where(attempts.runnable(now), Job.state.in_(WORKING))
         .order_by(Job.id)
     )
+    if only is not None:
+        query = query.where(Job.job_id == only)
     return session.scalar(query.limit(1))
 
 
-def next_gpu_request(session: Session, now: float, architectures: tuple[str, ...] | None = None) -> str | None:
-    """Give the oldest GPU request that a host can take now; ``architectures`` None means all."""
+def next_gpu_request(
+    session: Session, now: float, architectures: tuple[str, ...] | None = None, only: str | None = None
+) -> str | None:
+    """Give the oldest GPU request that a host can take now; ``architectures`` None means all, ``only`` names a job."""
     query = select(GpuWork.request_id).where(gpu_work.claimable(now)).order_by(GpuWork.id)
     if architectures is not None:
         query = query.where(GpuWork.architecture.in_(architectures))
+    if only is not None:
+        query = query.where(GpuWork.job_id == only)
     return session.scalar(query.limit(1))
 
 

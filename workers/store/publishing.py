@@ -32,9 +32,12 @@ def claimable(now: float) -> ColumnElement[bool]:
     )
 
 
-def first(session: Session, now: float) -> int | None:
-    """Give the row of the oldest update that can be published now."""
-    return session.scalar(select(OutboxUpdate.id).where(claimable(now)).order_by(OutboxUpdate.id).limit(1))
+def first(session: Session, now: float, only: str | None = None) -> int | None:
+    """Give the row of the oldest update that can be published now; with ``only``, of that job's."""
+    query = select(OutboxUpdate.id).where(claimable(now)).order_by(OutboxUpdate.id)
+    if only is not None:
+        query = query.where(OutboxUpdate.job_id == only)
+    return session.scalar(query.limit(1))
 
 
 def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedUpdate | None:

@@ -1,0 +1,29 @@
+"""What is told at a terminal about a job that stopped, in words of the command line. Pure."""
+
+from __future__ import annotations
+
+from service.conversation.failures import details, failed_stage, stopped_line
+from service.conversation.markdown import paragraphs
+from service.escape import sentence
+from workers.contracts import Failure, FailureCode, JobView
+
+REFUSALS = frozenset(
+    {FailureCode.problem, FailureCode.exists, FailureCode.name, FailureCode.layout, FailureCode.refused}
+)
+# What a comment on GitHub would say, and what stands for it on the command line.
+COMMANDS = (("`/kernel retry`", "the same command"), ("`/kernel create`", "`kernelsmith create`"))
+
+
+def stopped_comment(failure: Failure, job: JobView) -> str:
+    """Give why a job stopped, what to do about it, and what running the command again will do."""
+    head = f"{stopped_line(failure, job)}\n**Next:** {_next(failure, job)}"
+    return paragraphs(head, details(failure), f"<sub>Job `{job.job_id}`</sub>")
+
+
+def _next(failure: Failure, job: JobView) -> str:
+    cure = sentence(failure.cure) if failure.cure else ""
+    for comment, command in COMMANDS:
+        cure = cure.replace(comment, command)
+    if failure.code in REFUSALS or "the same command" in cure:
+        return cure
+    return f"{cure} The same command goes on from {failed_stage(job)}.".strip()
