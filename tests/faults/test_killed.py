@@ -79,7 +79,9 @@ def test_redis_is_killed_at_every_boundary_and_inside_of_every_stage(installatio
     assert_one_of_everything(installation, issue)
 
 
-def test_the_service_and_all_workers_are_killed_inside_of_every_stage(installation: Installation) -> None:
+def test_the_service_and_all_workers_are_killed_inside_and_at_the_end_of_every_stage(
+    installation: Installation,
+) -> None:
     installation.pause("runner.capture")
     issue = installation.ask()
     for number, stage in enumerate(STAGES):
@@ -87,6 +89,8 @@ def test_the_service_and_all_workers_are_killed_inside_of_every_stage(installati
         installation.paused(place)
         installation.kill_service()
         installation.release(place)
+        installation.waits(stage)
+        installation.kill_service()
         if number < 2:
             installation.pause(f"runner.{ACTIONS[STAGES[number + 1]][0]}")
         installation.approve(stage)
