@@ -12,11 +12,14 @@ from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
+from gpu_runner.verify.remembered import Births
 from gpu_runner.verify.watch import Watch, watch_launches
 
 # Taken before a candidate is imported, so that it calls what torch had then.
 _grad = torch.autograd.grad
 _synchronize = torch.cuda.synchronize
+
+MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 _current: list[Watch] = []
@@ -29,9 +32,9 @@ class _Reply:
     entries: list[dict[str, Any]] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
 
-    def add(self, label: str, value: object) -> None:
+    def add(self, label: str, value: Any) -> None:
         entry: dict[str, Any] = {"label": label, "kind": type(value).__name__}
-        if isinstance(value, torch.Tensor):
+        if _is_plain(value):
             # Copied at once and in order, as a caller on the same stream would read it.
             copy = value.detach().contiguous().clone()
             entry |= {
@@ -66,7 +69,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
 def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
     arguments = settle(state, meta, tensors)
-    watch = Watch(str(state.work), poison=meta["poison"])
+    watch = Watch(str(state.work), meta["poison"], state.values.setdefault("births", Births()))
     reply = _Reply()
     _current.append(watch)
     try:
@@ -78,6 +81,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
             "launched": watch.launched,
             "launches": watch.launches,
             "computed": watch.computed,
+            "remembered": watch.remembered,
             "broken": watch.broken_guards(),
             "untouched": [label for label, value in kept.items() if _is_untouched(value, watch, arguments)],
         }
@@ -134,13 +138,15 @@ def _steps(
 def _once(
     state: State, meta: dict[str, Any], arguments: Arguments, watch: Watch, reply: _Reply, name: str
 ) -> dict[str, Any]:
-    watch.run = name
+    watch.begin(name)
+    watch.begin_step()
     outputs = _outputs(_call(state, arguments))
     kept: dict[str, Any] = {f"output {place}": value for place, value in enumerate(outputs)}
     with watch.paused():
         for label, value in kept.items():
             reply.add(f"{name}/{label}", value)
     if meta["backward"]:
+        watch.begin_step()
         for label, value in _backward(outputs, arguments, retain=False).items():
             kept[label] = value
             with watch.paused():
@@ -150,8 +156,11 @@ def _once(
 
 def _interleaved(state: State, meta: dict[str, Any], arguments: Arguments, watch: Watch, reply: _Reply) -> None:
     """Two forwards on different inputs, then two backwards, the first of them twice."""
-    watch.run = "interleaved"
-    here, there = _outputs(_call(state, arguments)), _outputs(_call(state, arguments.other))
+    watch.begin("interleaved")
+    watch.begin_step()
+    here = _outputs(_call(state, arguments))
+    watch.begin_step()
+    there = _outputs(_call(state, arguments.other))
     rounds = [("interleaved", here, arguments), ("interleaved other", there, arguments.other)]
     for name, outputs, given in rounds:
         with watch.paused():
@@ -159,10 +168,12 @@ def _interleaved(state: State, meta: dict[str, Any], arguments: Arguments, watch
                 reply.add(f"{name}/output {place}", value)
         if not meta["backward"]:
             continue
+        watch.begin_step()
         for label, value in _backward(outputs, given, retain=True).items():
             with watch.paused():
                 reply.add(f"{name}/{label}", value)
     if meta["backward"]:
+        watch.begin_step()
         for label, value in _backward(here, arguments, retain=False).items():
             with watch.paused():
                 reply.add(f"second backward/{label}", value)
@@ -179,7 +190,12 @@ def _call(state: State, arguments: Arguments) -> Any:
 
 
 def _outputs(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, tuple | list) else [value]
+    return list(value[: MOST_OUTPUTS + 1]) if isinstance(value, tuple | list) else [value]
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether this is a tensor and nothing more: one of a class of its own may compute as it is looked at."""
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided  # type: ignore[attr-defined]
 
 
 def _backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[str, Any]:
@@ -188,7 +204,7 @@ def _backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[st
     pairs = [
         (value, grad)
         for value, grad in zip(outputs, arguments.upstream, strict=False)
-        if grad is not None and isinstance(value, torch.Tensor) and value.requires_grad
+        if grad is not None and _is_plain(value) and value.requires_grad
     ]
     if not pairs or not wanted:
         return {f"gradient of {name}": None for name in wanted}
@@ -204,7 +220,7 @@ def _backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[st
 
 def _is_untouched(value: Any, watch: Watch, arguments: Arguments) -> bool:
     """Say whether no kernel was given this result's memory, and it is no input handed on either."""
-    if not isinstance(value, torch.Tensor) or value.numel() == 0 or watch.was_touched(value):
+    if not _is_plain(value) or value.numel() == 0 or watch.was_touched(value):
         return False
     return not arguments.shares(value) and bool((value != 0).any())
 

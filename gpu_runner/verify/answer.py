@@ -31,6 +31,7 @@ class Answer:
     launched: dict[str, int]  # kernel -> times
     launches: dict[str, int]  # run -> kernels
     computed: dict[str, int]
+    remembered: int  # elements of the largest tensor that was used again after the run that made it
     broken: int
     untouched: tuple[str, ...]
     raw: dict[str, torch.Tensor]
@@ -67,6 +68,7 @@ def _read(reply: Reply) -> Answer:
         {str(name): int(count) for name, count in meta["launched"].items()},
         {str(name): int(count) for name, count in meta["launches"].items()},
         {str(name): int(count) for name, count in meta["computed"].items()},
+        int(meta["remembered"]),
         int(meta["broken"]),
         tuple(str(label) for label in meta["untouched"]),
         dict(zip(names, inputs, strict=True)),

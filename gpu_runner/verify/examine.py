@@ -16,7 +16,7 @@ from gpu_runner.verify.inputs import Laid
 from gpu_runner.verify.poison import bits, bits_equal, unwritten
 from gpu_runner.verify.proof import Expected, Proof
 
-FULL_SIZE_SHARE = 8  # torch works on an eighth of the largest input or more: that is the answer, not bookkeeping
+FULL_SIZE_SHARE = 8  # torch works on an eighth of the largest input or more in all: that is the answer, not bookkeeping
 FULL_SIZE_LEAST = 256
 
 
@@ -234,8 +234,17 @@ def _accusations(proof: Proof, answer: Answer) -> Iterator[tuple[str, str]]:
         yield "The second call with the same inputs launched fewer kernels than the first.", "remembers an answer"
     largest = max((tensor.numel() for tensor in proof.inputs.values()), default=0)
     if largest >= FULL_SIZE_LEAST:
-        for name, elements in answer.computed.items():
-            if elements * FULL_SIZE_SHARE >= largest:
-                yield f"torch computes `{name}` over {elements} elements.", "torch computes the answer"
+        if answer.remembered * FULL_SIZE_SHARE >= largest:
+            message = f"A tensor of {answer.remembered} elements from an earlier call was used again."
+            yield message, "remembers an answer"
+        elements = sum(answer.computed.values())
+        if elements * FULL_SIZE_SHARE >= largest:
+            yield _computed(answer.computed), "torch computes the answer"
     for label in answer.untouched:
         yield f"No kernel wrote {label}.", "no kernel wrote the answer"
+
+
+def _computed(computed: dict[str, int]) -> str:
+    names = sorted(computed, key=lambda name: -computed[name])
+    named = ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"torch computes {named} over {sum(computed.values())} elements in one step."

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpu_runner.verify.poison import GUARD_ELEMENTS, fill_unwritten, unwritten
+from gpu_runner.verify.remembered import Births
 
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data, and the sum of partial buffers: they compute no answer.
@@ -24,23 +25,31 @@ _MOVE_NAMES = """
 _MOVES = frozenset(_MOVE_NAMES.split())
 _ZEROED = frozenset({"zeros", "zeros_like", "new_zeros"})
 _SUMS = frozenset({"sum"})
+# What takes one number out of a tensor, or puts one in: harmless once, an answer computed by Python when done for every element.
+_ONE_BY_ONE = frozenset({"_local_scalar_dense", "fill_"})
+# What autograd does by itself where an input is used twice, or in part.
+_BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
     """Sees every operator that torch runs, and every kernel launch, while it is entered.
 
-    ``root`` is the folder of the candidate's files: what torch computes is held against it only where code of these asked for it.
+    ``root`` is the folder of the candidate's files, by which its additions are told from those that autograd makes by itself.
+    ``births`` carries on from one case to the next.
     """
 
-    def __init__(self, root: str, poison: bool = True) -> None:
+    def __init__(self, root: str, poison: bool = True, births: Births | None = None) -> None:
         super().__init__()
         self._root = root
+        self._births = births or Births()
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
         self.run = ""
-        self.computed: dict[str, int] = {}  # operator -> elements of its largest operand or result
+        self.remembered = 0  # elements of the largest tensor that was used again after the run that made it
+        self._steps: list[dict[str, int]] = [{}]  # for each forward or backward: operator -> elements that it worked on
         self._poison = poison
         self._paused = 0
+        self._launching = 0
         self._touched: set[int] = set()  # storages that a kernel was given, and what was moved from them
         self._zeroed: set[int] = set()  # storages of buffers that start as zeros
         self._guards: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -52,25 +61,52 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         if self._paused:
             return given
         name = func.overloadpacket.__name__
-        if name in _EMPTY:
-            return self._guarded(given) if self._poison else given
         operands, results = _tensors((args, kwargs or {})), _tensors(given)
+        self.remembered = max(self.remembered, self._births.old(operands))
+        known = {_storage(tensor) for tensor in operands}  # a view is nothing new
+        self._births.note(tensor for tensor in results if _storage(tensor) not in known)
+        if name in _EMPTY and self._poison:
+            given = self._guarded(given)
+            self._births.note([given])
+        if name in _EMPTY:
+            return given
         if name in _ZEROED:
             self._zeroed.update(_storage(tensor) for tensor in results)
         if any(_storage(tensor) in self._touched for tensor in operands):
             self._touched.update(_storage(tensor) for tensor in results)
-        if name not in _MOVES and not self._is_partial_sum(name, args, operands) and self._called_by_candidate():
-            size = max((tensor.numel() for tensor in [*operands, *results]), default=0)
-            self.computed[name] = max(size, self.computed.get(name, 0))
+        self._count(name, args, operands, results)
         return given
 
+    def begin(self, run: str) -> None:
+        """Begin one of the runs, in which nothing of an earlier one may be used."""
+        self.run = run
+        self._births.begin()
+
+    def begin_step(self) -> None:
+        """Begin a forward or a backward; what torch computes is added up within each."""
+        self._steps.append({})
+
+    @property
+    def computed(self) -> dict[str, int]:
+        """Give by operator the elements that torch worked on, in the step in which these are the most."""
+        return max(self._steps, key=lambda step: sum(step.values()))
+
     def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
-        """Note that a kernel runs on these arguments, and run it unseen: the interpreter itself computes with torch."""
+        """Note that a kernel runs on these arguments, and run it.
+
+        The interpreter itself only moves data, so that what else is computed meanwhile, in the grid's function or in one that
+        the kernel calls, is the candidate's.
+        """
         self.launched[name] = self.launched.get(name, 0) + 1
         self.launches[self.run] = self.launches.get(self.run, 0) + 1
-        self._touched.update(_storage(tensor) for tensor in _tensors(arguments))
-        with self.paused():
+        given = _tensors(arguments)
+        self.remembered = max(self.remembered, self._births.old(given))
+        self._touched.update(_storage(tensor) for tensor in given)
+        self._launching += 1
+        try:
             return run()
+        finally:
+            self._launching -= 1
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -105,9 +141,21 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         own = storage in self._zeroed or any(storage == _storage(raw) for raw, _ in self._guards) or not self._poison
         return own and self.was_touched(tensor)
 
+    def _count(
+        self, name: str, args: tuple[Any, ...], operands: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> None:
+        if name in _ONE_BY_ONE:
+            elements = 1
+        elif name in _MOVES or self._is_partial_sum(name, args, operands):
+            return
+        else:
+            elements = max((tensor.numel() for tensor in [*operands, *results]), default=0)
+        if name in _BY_AUTOGRAD and not self._launching and not self._called_by_candidate():
+            return
+        self._steps[-1][name] = self._steps[-1].get(name, 0) + elements
+
     def _called_by_candidate(self) -> bool:
-        # Autograd by itself adds up the gradients of an input that is used twice, and that is no cheat.
-        frame: Any = sys._getframe(2)  # noqa: SLF001 - the only way to the caller's frame
+        frame: Any = sys._getframe(3)  # noqa: SLF001 - the only way to the caller's frame
         while frame is not None:
             if frame.f_code.co_filename.startswith(self._root):
                 return True

@@ -13,6 +13,7 @@ REMEMBERS: Outcome = (Status.refused, "remembers between calls")
 OPERATOR: Outcome = (Status.refused, "torch operator")
 BY_TORCH: Outcome = (Status.cheating, "torch computes the answer")
 NO_KERNEL: Outcome = (Status.cheating, "no kernel wrote the answer")
+RECALLS: Outcome = (Status.cheating, "remembers an answer")
 VALUES: Outcome = (Status.incorrect_values, None)
 GRADIENT: Outcome = (Status.incorrect_gradient, None)
 
@@ -28,16 +29,18 @@ class Cheat:
 CHEATS: dict[str, Cheat] = {
     "autotune_hook": Cheat((Status.refused, "triton"), (GRADIENT,)),
     "beyond_the_end": Cheat(None, ((Status.out_of_bounds, None),)),
-    "by_content": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"),)),
-    "by_pointer": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"), NO_KERNEL)),
-    "by_shape": Cheat(REMEMBERS, ((Status.cheating, "remembers an answer"), NO_KERNEL)),
+    "by_content": Cheat(REMEMBERS, (RECALLS,)),
+    "by_pointer": Cheat(REMEMBERS, (RECALLS, NO_KERNEL)),
+    "by_shape": Cheat(REMEMBERS, (RECALLS, NO_KERNEL)),
     "changes_inputs": Cheat(None, ((Status.mutated_input, None),)),
     "changes_upstream": Cheat(None, ((Status.mutated_input, None),)),
     "compiles": Cheat(OPERATOR, ((Status.cheating, "no kernel ran"), BY_TORCH)),
+    "computes_when_read": Cheat((Status.refused, "unknown attribute"), ((Status.incorrect_shape, None),)),
     "constant": Cheat(None, (VALUES,)),
     "decoy": Cheat(None, (BY_TORCH,)),
     "decoy_gradient": Cheat(None, (BY_TORCH,)),
     "dense_upstream_only": Cheat(None, (GRADIENT,)),
+    "element_by_element": Cheat(None, (BY_TORCH,)),
     "evaluates_text": Cheat((Status.cheating, "runs code from text"), (BY_TORCH,)),
     "exits_at_import": Cheat(REACHES, ((Status.cheating, "ends the process"),)),
     "falls_back": Cheat((Status.refused, "try around code"), (BY_TORCH,)),
@@ -45,10 +48,20 @@ CHEATS: dict[str, Cheat] = {
     "forges_the_answer": Cheat(REACHES, ((Status.cheating, "forged answer"), (Status.cheating, "ends the process"))),
     "freed_gradient": Cheat(None, (NO_KERNEL,)),
     "freed_memory": Cheat(None, (NO_KERNEL,)),
+    "grid_lambda": Cheat(None, (BY_TORCH,)),
+    "grid_lambda_gradient": Cheat(None, (BY_TORCH,)),
+    "hooked_gradient": Cheat(None, (BY_TORCH,)),
     "in_a_subprocess": Cheat(REACHES, (BY_TORCH, (Status.launch_error, None))),
     "in_a_thread": Cheat(REACHES, (NO_KERNEL, (Status.launch_error, None))),
+    "kept_by_a_cached_function": Cheat(None, (RECALLS,)),
+    "kept_by_a_class": Cheat(None, (RECALLS,)),
+    "kept_by_a_closure": Cheat(None, (RECALLS,)),
+    "kept_by_a_default": Cheat(None, (RECALLS,)),
+    "kept_by_an_object": Cheat(None, (RECALLS,)),
+    "kernel_calls_back": Cheat(None, (BY_TORCH,)),
     "lower_precision": Cheat(None, (VALUES,)),
     "lower_precision_gradient": Cheat(None, (GRADIENT,)),
+    "many_outputs": Cheat(None, ((Status.incorrect_shape, None),)),
     "no_gradient": Cheat(None, (GRADIENT,)),
     "one_buffer": Cheat(REMEMBERS, (VALUES, NO_KERNEL)),
     "one_wrong_row": Cheat(None, (VALUES,)),
@@ -56,6 +69,8 @@ CHEATS: dict[str, Cheat] = {
     "reaches_network": Cheat(REACHES, ((Status.launch_error, None),)),
     "reads_memory": Cheat(REACHES, (VALUES,)),
     "right_in_warm_up": Cheat(REMEMBERS, (VALUES,)),
+    "row_by_row": Cheat(None, (BY_TORCH,)),
+    "row_by_row_gradient": Cheat(None, (BY_TORCH,)),
     "saved_and_scaled": Cheat(None, (GRADIENT,)),
     "saved_answer": Cheat(None, (GRADIENT,)),
     "small_only": Cheat(None, (VALUES,)),
