@@ -58,8 +58,8 @@ def forward_lines(
     return [
         *lines,
         f"assert len({own}_output) == {outputs.count}",
-        f"for expected, actual in zip(torch_output, {own}_output):",
-        '    assert_matches(expected, actual, atol, rtol, "[output]")',
+        f"for index in range({outputs.count}):",
+        f'    assert_matches(torch_output[index], {own}_output[index], atol, rtol, f"[output {{index}}]")',
     ]
 
 

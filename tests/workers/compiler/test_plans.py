@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.workers.compiler.captured import proposal
+from workers.authors.compiler.expressions import number
 
 
 def test_formulas_of_a_gated_unit_are_what_a_person_would_write() -> None:
@@ -69,3 +70,21 @@ def test_parts_of_a_row_count_their_own_bytes() -> None:
     plan = proposal("packed_geglu").plan
     assert eval(plan.forward_bytes, sizes) == 2 * 4 * (10 + 5) * 2
     assert eval(plan.backward_bytes, sizes) == 2 * 4 * (10 + 5 + 10) * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (9.999999974752427e-07, "1e-6"),
+        (0.10000000149011612, "0.1"),
+        (0.1, "0.1"),
+        (1e-12, "1e-12"),
+        (3e38 * 10, "3e+39"),
+    ],
+)
+def test_constant_is_written_as_short_as_float32_allows(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_nothing_is_said_to_be_recomputed_where_nothing_is_saved() -> None:
+    assert proposal("token_share").plan.recomputed == "nothing: the gradients need no value of forward"

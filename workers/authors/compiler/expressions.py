@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -114,6 +116,7 @@ FORMULA = Dialect(
 )
 
 # The helpers that a call may need beyond triton.language, by the name that the text calls.
+LARGEST_FLOAT32 = 3.4028234e38
 DEVICE_OPERATORS = {"log1p", "expm1", "tanh", "sign", "round", "trunc", "fmod", "pow"}
 
 
@@ -125,7 +128,23 @@ def number(value: float | bool, floating: bool = False) -> str:
         return f'{"-" if value < 0 else ""}float("{"nan" if value != value else "inf"}")'
     if value == int(value) and abs(value) < 1e6 and not floating:
         return str(int(value))
-    return repr(float(value))
+    return plain(_shortest(float(value)))
+
+
+def plain(value: object) -> str:
+    """Write a value as people do: 1e-6, not 1e-06."""
+    return re.sub(r"e([+-])0+(?=\d)", r"e\1", repr(value))
+
+
+def _shortest(value: float) -> float:
+    """Give the shortest number that float32 takes for this one, where a float32 is what it is; kernels compute in float32."""
+    if abs(value) > LARGEST_FLOAT32 or _as_float32(value) != value:
+        return value
+    return next(short for digits in range(1, 18) if _as_float32(short := float(f"{value:.{digits}g}")) == value)
+
+
+def _as_float32(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) -> Text:

@@ -8,6 +8,7 @@ from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.design import Design
 from workers.authors.compiler.documentation import sentence_docstring
 from workers.authors.compiler.domain import FULL
+from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
 from workers.authors.compiler.statements import INDENT
 from workers.authors.protocol import SourceStyle
@@ -208,7 +209,7 @@ def _defaults(names: Iterable[str], defaults: dict[str, float | int | bool | str
 def _literal(value: float | bool | str | None) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return repr(value)
+    return plain(value)
 
 
 def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:

@@ -77,6 +77,8 @@ def _recomputed(design: Design) -> str:
     if design.backward is None:
         return "nothing: there is no backward"
     saved = [design.names.tensors[key] for key, _ in design.program.saved]
+    if not tuple(design.saved_nodes):
+        return "nothing: the gradients need no value of forward"
     kept = (
         f"; {', '.join(saved)} {'is' if len(saved) == 1 else 'are'} saved in float32, a number a row" if saved else ""
     )

@@ -17,8 +17,9 @@ from workers.layouts.liger.suite_file import suite_source
 from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
+from workers.layouts.prose import fitted
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
-from workers.layouts.ruff import ruff_check
+from workers.layouts.ruff import line_length, ruff_check
 from workers.layouts.written import existing_failure, source_of
 from workers.tree import Tree
 
@@ -82,17 +83,17 @@ class LigerLayout:
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
-        return (FileChange(paths.suite_path(design.name), suite_source(design, tree)),)
+        return (FileChange(paths.suite_path(design.name), fitted(suite_source(design, tree), line_length(tree))),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give every file that the kernel needs, the test file included; never the benchmark data."""
-        module = function_module(design.name, tree)
+        module, width = function_module(design.name, tree), line_length(tree)
         return (
-            FileChange(paths.ops_path(design.name), source_of(design)),
-            FileChange(paths.module_path(design.name), module_source(design, module)),
+            FileChange(paths.ops_path(design.name), fitted(source_of(design), width)),
+            FileChange(paths.module_path(design.name), fitted(module_source(design, module), width)),
             *export_changes(design, tree),
-            FileChange(paths.suite_path(design.name), suite_source(design, tree)),
-            FileChange(paths.script_path(design.name), script_source(design, tree)),
+            FileChange(paths.suite_path(design.name), fitted(suite_source(design, tree), width)),
+            FileChange(paths.script_path(design.name), fitted(script_source(design, tree), width)),
         )
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:

@@ -142,6 +142,7 @@ def _main(design: Design, form: ModuleForm) -> str:
         "        for name, function in contenders.items():",
         "            forward_ms, full_ms = measure(function, inputs)",
         '            full = "-" if full_ms is None else f"{full_ms:.4f}"',
-        '            print(f"{sizes} {name}: forward {forward_ms:.4f} ms, forward and backward {full} ms")',
+        '            print(f"{sizes} {name}:")',
+        '            print(f"  forward {forward_ms:.4f} ms, both passes {full} ms")',
     ]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from workers.layouts.naming import camel_case, check_name, check_problem, check_
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.plain.files import kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
+from workers.layouts.prose import fitted
 from workers.layouts.protocol import Design, StyleCheck, SuiteRun
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
 from workers.layouts.written import existing_failure
@@ -78,18 +79,19 @@ class PlainLayout:
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
         home = home_of(tree)
-        return (FileChange(_paths(design.name, home)[1], suite_source(design, home, single_line_imports(tree))),)
+        suite = fitted(suite_source(design, home, single_line_imports(tree)), line_length(tree))
+        return (FileChange(_paths(design.name, home)[1], suite),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give every file that the kernel needs, the test file included."""
-        home = home_of(tree)
+        home, width, single_line = home_of(tree), line_length(tree), single_line_imports(tree)
         kernel, suite, script = _paths(design.name, home)
         opening = () if tree.exists(home.kernels) else (FileChange(f"{home.kernels}/__init__.py", ""),)
         return (
             *opening,
-            FileChange(kernel, kernel_source(design)),
-            FileChange(suite, suite_source(design, home, single_line_imports(tree))),
-            FileChange(script, script_source(design, home, single_line_imports(tree))),
+            FileChange(kernel, fitted(kernel_source(design), width)),
+            FileChange(suite, fitted(suite_source(design, home, single_line), width)),
+            FileChange(script, fitted(script_source(design, home, single_line), width)),
         )
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
