@@ -7,13 +7,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+import torch
+
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, SourceFile
 from gpu_runner.verify import allowed
+from gpu_runner.verify.syntax import (
+    FUNCTIONS,
+    bodies,
+    changed_by,
+    decorators,
+    is_import_only,
+    is_plain_name,
+    names_from_outside,
+    root_of,
+    sums_first_dimension,
+    targets_of,
+)
 
 MAX_SOURCE_BYTES = 2**20
 _VALUES = allowed.MODULES | set(allowed.FROM_ONLY)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CONTAINERS = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MAKERS = ("dict", "list", "set", "bytearray")
+_TENSOR_MAKERS = ("empty", "zeros", "ones", "full", "empty_strided")
+_SETS_UP = ("__init__", "__post_init__")
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,9 @@ class _Screen:
     ours: set[str] = field(default_factory=set)  # names imported from the candidate's own packages
     defined: set[str] = field(default_factory=set)  # attributes that the file itself defines
     top_level: set[str] = field(default_factory=set)  # names assigned at module level
+    classes: set[str] = field(default_factory=set)  # names of the file's classes
+    from_outside: set[int] = field(default_factory=set)  # ids of a nested function's names that are not its own
+    setting_up: set[int] = field(default_factory=set)  # ids of nodes inside of a constructor
     in_kernel: set[int] = field(default_factory=set)  # ids of nodes inside of a kernel
 
     def objections(self) -> Iterator[Objection]:
@@ -102,15 +122,23 @@ class _Screen:
     def _learn(self) -> None:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ClassDef):
-                self.defined |= {item.name for item in node.body if isinstance(item, _FUNCTIONS)}
-                self.defined |= {name for item in node.body for name in _targets(item)}
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _root(node) in ("self", "ctx"):
+                self.defined |= {item.name for item in node.body if isinstance(item, FUNCTIONS)}
+                self.defined |= {name for item in node.body for name in targets_of(item)}
+            elif (
+                isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root_of(node) in ("self", "ctx")
+            ):
                 self.defined.add(node.attr)
-            elif isinstance(node, _FUNCTIONS) and any(
-                self._dotted(d) in allowed.JIT_DECORATORS for d in _decorators(node)
+            elif isinstance(node, FUNCTIONS) and any(
+                self._dotted(d) in allowed.JIT_DECORATORS for d in decorators(node)
             ):
                 self.in_kernel |= {id(child) for child in ast.walk(node)}
-        self.top_level = {name for item in self.tree.body for name in _targets(item)}
+            if isinstance(node, ast.FunctionDef) and node.name in _SETS_UP:
+                self.setting_up |= {id(child) for child in ast.walk(node)}
+        self.top_level = {name for item in self.tree.body for name in targets_of(item)}
+        self.from_outside = names_from_outside(self.tree)
+        named = (*FUNCTIONS, ast.ClassDef)
+        self.classes = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)}
+        self.top_level |= {item.name for item in self.tree.body if isinstance(item, named)}
 
     def _dotted(self, node: ast.expr) -> str | None:
         """Give what an expression such as ``tl.load`` stands for, in full; None where it begins with no imported name."""
@@ -183,7 +211,7 @@ class _Screen:
         elif isinstance(node, ast.Call):
             yield from self._call(node)
         elif isinstance(node, ast.Try | ast.TryStar):
-            if not all(_is_import_only(item) for item in _bodies(node)):
+            if not all(is_import_only(item) for item in bodies(node)):
                 yield self._say(
                     node, "try around code", "A `try` stands around more than imports: it could hide a fallback."
                 )
@@ -192,8 +220,9 @@ class _Screen:
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
             yield self._say(node, "asynchronous", "A candidate runs in one thread, in order.")
         elif isinstance(node, ast.FunctionDef):
-            yield from self._function(node)
+            yield from self._cached(node)
         yield from self._stores(node)
+        yield from self._defaults(node)
 
     def _name(self, node: ast.Name, parents: dict[int, ast.AST]) -> Iterator[Objection]:
         if node.id in allowed.RUNS_TEXT:
@@ -225,92 +254,71 @@ class _Screen:
             yield self._say(node, "unknown attribute", message)
 
     def _is_known(self, node: ast.Attribute) -> bool:
-        known = node.attr in allowed.ATTRIBUTES or node.attr in self.defined
-        return known or _root(node) in self.ours or node.attr in allowed.DUNDER_ATTRIBUTES
+        defined = node.attr in self.defined
+        if defined and hasattr(torch.Tensor, node.attr):  # or the file's own name would open torch's of the same name
+            defined = root_of(node) in {"self", "cls", "ctx", *self.classes}
+        return (
+            defined
+            or node.attr in allowed.ATTRIBUTES
+            or root_of(node) in self.ours
+            or node.attr in allowed.DUNDER_ATTRIBUTES
+        )
 
     def _call(self, node: ast.Call) -> Iterator[Objection]:
         name = node.func.id if isinstance(node.func, ast.Name) else None
-        if name == "getattr" and not (len(node.args) >= 2 and _is_plain_name(node.args[1])):
+        if name == "getattr" and not (len(node.args) >= 2 and is_plain_name(node.args[1])):
             yield self._say(node, "reaches outside", "`getattr` takes a name that is not written out.")
         if name == "type" and len(node.args) != 1:
             yield self._say(node, "runs code from text", "A class is made by `type`.")
         is_sum = isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and id(node) not in self.in_kernel
-        if is_sum and not _sums_first_dimension(node, self._dotted(node.func) is not None):
+        if is_sum and not sums_first_dimension(node, self._dotted(node.func) is not None):
             yield self._say(
                 node, "torch operator", "`sum` may only add up partial buffers along their first dimension."
             )
 
-    def _function(self, node: ast.FunctionDef) -> Iterator[Objection]:
-        defaults = [*node.args.defaults, *(item for item in node.args.kw_defaults if item is not None)]
-        for default in defaults:
-            if isinstance(default, ast.Dict | ast.List | ast.Set | ast.ListComp | ast.DictComp):
-                yield self._say(default, "remembers between calls", "A default value that can change keeps state.")
-        for decorator in _decorators(node):
+    def _cached(self, node: ast.FunctionDef) -> Iterator[Objection]:
+        for decorator in decorators(node):
             cached = self._dotted(decorator) in ("functools.cache", "functools.lru_cache")
             if cached and (node.args.args or node.args.posonlyargs or node.args.kwonlyargs or node.args.vararg):
                 yield self._say(
                     decorator, "remembers between calls", "Only a function without parameters may be cached."
                 )
-
-    def _stores(self, node: ast.AST) -> Iterator[Objection]:
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            root = _root(node)
-            if root in self.modules or root in self.ours:
-                yield self._say(node, "patches a module", f"It sets `{ast.unparse(node)}`.", Status.cheating)
-            elif root not in ("self", "ctx") and id(node) not in self.in_kernel:
-                yield self._say(node, "remembers between calls", f"It sets `{ast.unparse(node)}`.")
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            root = _root(node)
-            if root in self.modules or root in self.top_level:
-                yield self._say(node, "remembers between calls", f"It writes into `{root}`, which outlives a call.")
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) in self.top_level:
-            if node.func.attr in (
-                "append",
-                "extend",
-                "update",
-                "setdefault",
-                "pop",
-                "insert",
-                "copy_",
-                "fill_",
-                "zero_",
-            ):
+            elif cached and any(self._makes(item) for item in ast.walk(node)):
                 yield self._say(
-                    node, "remembers between calls", f"It changes `{_root(node.func)}`, which outlives a call."
+                    decorator,
+                    "remembers between calls",
+                    "A cached function gives a number or a name, nothing that can change.",
                 )
 
+    def _makes(self, node: ast.AST) -> bool:
+        """Say whether this makes a value that can change later."""
+        if not isinstance(node, ast.Call):
+            return isinstance(node, _CONTAINERS)
+        full = self._dotted(node.func)
+        made = isinstance(node.func, ast.Name) and (node.func.id in self.top_level or node.func.id in _MAKERS)
+        return made or (full or "").removeprefix("torch.") in _TENSOR_MAKERS
 
-def _targets(item: ast.stmt) -> Iterator[str]:
-    targets = item.targets if isinstance(item, ast.Assign) else []
-    targets = [item.target] if isinstance(item, ast.AnnAssign | ast.AugAssign) else targets
-    for target in targets:
-        yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+    def _defaults(self, node: ast.AST) -> Iterator[Objection]:
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            return
+        for default in [*node.args.defaults, *(item for item in node.args.kw_defaults if item is not None)]:
+            if any(self._makes(item) for item in ast.walk(default)):
+                yield self._say(default, "remembers between calls", "A default value that can change keeps state.")
 
-
-def _root(node: ast.expr) -> str | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
-def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
-    return [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
-
-
-def _bodies(node: ast.Try | ast.TryStar) -> list[ast.stmt]:
-    return [*node.body, *node.orelse, *node.finalbody, *(item for handler in node.handlers for item in handler.body)]
-
-
-def _is_import_only(item: ast.stmt) -> bool:
-    plain = isinstance(item, ast.Assign) and not any(isinstance(node, ast.Call) for node in ast.walk(item))
-    return isinstance(item, ast.Import | ast.ImportFrom | ast.Pass) or plain
-
-
-def _is_plain_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in allowed.ATTRIBUTES
-
-
-def _sums_first_dimension(node: ast.Call, is_function: bool) -> bool:
-    places = [*node.args[1 if is_function else 0 :], *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
-    known = all(keyword.arg in ("dim", "axis", "dtype") for keyword in node.keywords)
-    return known and all(isinstance(place, ast.Constant) and place.value == 0 for place in places)
+    def _stores(self, node: ast.AST) -> Iterator[Objection]:
+        changed = changed_by(node)
+        if changed is not None:
+            root, text = root_of(changed), ast.unparse(changed)
+            held = isinstance(changed, ast.Attribute) and root != "ctx" and id(node) not in self.setting_up
+            if held or root in self.modules or root in self.top_level:
+                yield self._say(node, "remembers between calls", f"It changes `{text}`, which outlives a call.")
+            elif id(changed) in self.from_outside:
+                message = f"It changes `{text}` of the function around it, and could keep what it finds there."
+                yield self._say(node, "remembers between calls", message)
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            root = root_of(node)
+            own = root == "ctx" or (root == "self" and id(node) in self.setting_up)
+            if root in self.modules or root in self.ours:
+                yield self._say(node, "patches a module", f"It sets `{ast.unparse(node)}`.", Status.cheating)
+            elif not own and id(node) not in self.in_kernel:
+                yield self._say(node, "remembers between calls", f"It sets `{ast.unparse(node)}`.")

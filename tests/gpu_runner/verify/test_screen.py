@@ -23,6 +23,8 @@ ACCEPTED = [
     "def f(x):\n    with torch.cuda.device(x.device):\n        return torch.empty_like(x)\n",
     "@triton.jit\ndef k(x, N: tl.constexpr):\n    v = tl.load(x + tl.arange(0, N))\n    tl.store(x, tl.sum(v.abs(), axis=0))\n",
     "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.block = 1\n        return x\n",
+    "class K:\n    def __init__(self, x):\n        self.x = x\n    def mean(self):\n        return self.mean\n",
+    "import functools\n\n@functools.cache\ndef f():\n    return torch.cuda.get_device_properties(0).multi_processor_count\n",
     "def f():\n    args = {}\n    args['num_warps'] = 4\n    args.update(num_stages=2)\n    return args\n",
 ]
 REFUSED = [
@@ -42,6 +44,20 @@ REFUSED = [
     ("import functools\n\n@functools.cache\ndef f(x):\n    return x\n", Status.refused, "remembers between calls"),
     ("SEEN = []\ndef f(x):\n    SEEN.append(x)\n", Status.refused, "remembers between calls"),
     ("def f(x):\n    f.seen = x\n", Status.refused, "remembers between calls"),
+    ("class K:\n    seen = {}\ndef f(x):\n    K.seen[0] = x\n", Status.refused, "remembers between calls"),
+    ("class K:\n    def f(self, x):\n        self.seen = x\n", Status.refused, "remembers between calls"),
+    ("f = lambda x, seen=dict(): seen\n", Status.refused, "remembers between calls"),
+    ("class K:\n    def relu(self): ...\ndef f(x):\n    return x.relu()\n", Status.refused, "unknown attribute"),
+    (
+        "def g():\n    seen = {}\n    def f(x):\n        seen[0] = x\n    return f\n",
+        Status.refused,
+        "remembers between calls",
+    ),
+    (
+        "import functools\n\n@functools.cache\ndef f():\n    return {}\n",
+        Status.refused,
+        "remembers between calls",
+    ),
     (
         "def f(x):\n    try:\n        return k(x)\n    except Exception:\n        return x\n",
         Status.refused,
