@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
-from workers.layouts.rank import forward_operators
+from workers.layouts.rank import forward_operators, subtracts_a_sum
 
 # A trait of a kernel, and how it shows in Triton source.
 TRAITS = {
@@ -16,6 +16,7 @@ TRAITS = {
     "exp": r"\btl\.(?:math\.)?exp2?\(|\bexp\(",
     "gather": r"\bindices(?:_ptr)?\b",
     "log": r"\btl\.(?:math\.)?log2?\(",
+    "centred": r"- (?:row_)?(?:mean|mu)\b",
     "max": r"\btl\.max\(",
     "relu": r"\btl\.maximum\([^()]*, 0(?:\.0)?\)",
     "rsqrt": r"\brsqrt\(",
@@ -39,7 +40,9 @@ OPERATORS = {
     "sqrt": "rsqrt",
 }
 ACTIVATIONS = frozenset({"erf", "relu", "sigmoid", "tanh"})
-STRUCTURE = frozenset({"dot", "gather", "log", "max", "rsqrt", "scan", "sin", "sum", "weight"})
+STRUCTURE = frozenset({"centred", "dot", "gather", "log", "max", "rsqrt", "scan", "sin", "sum", "weight"})
+# One with a matrix product, or with rows that are centred first, teaches little about one without, and the other way round.
+APART = frozenset({"centred", "dot"})
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def likeness_of_problem(name: str, problem: Problem, graph: Graph) -> Likeness:
         traits.discard("sum")
     if any(spec.parameter for spec in problem.inputs):
         traits.add("weight")
+    if subtracts_a_sum(graph):
+        traits.add("centred")
     return Likeness(name, frozenset(traits), len(problem.inputs))
 
 
@@ -86,7 +91,8 @@ def _score(new: Likeness, other: Likeness) -> float:
     activation = 0.75 * _overlap(new.traits - STRUCTURE, other.traits - STRUCTURE)
     activation += 0.5 * bool(new.traits & ACTIVATIONS and other.traits & ACTIVATIONS)
     inputs = 2.0 / (1 + abs(new.tensors - other.tensors))
-    return structure + activation + inputs + 1.5 * _named_alike(new.name, other.name)
+    apart = len((ours ^ theirs) & APART)
+    return structure + activation + inputs + 1.5 * _named_alike(new.name, other.name) - apart
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

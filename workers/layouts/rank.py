@@ -76,6 +76,24 @@ def forward_operators(graph: Graph) -> set[str]:
     return {nodes[name].op for name in _reached(graph)}
 
 
+def subtracts_a_sum(graph: Graph) -> bool:
+    """Tell whether the forward pass takes a mean or another sum off a tensor, as a norm that centres its rows."""
+    nodes = {node.name: node for node in graph.nodes}
+    differences = [nodes[name] for name in _reached(graph) if nodes[name].op == "sub" and len(nodes[name].args) > 1]
+    return any(_is_scaled_sum(node.args[1], nodes) for node in differences)
+
+
+def _is_scaled_sum(argument: Arg | tuple[Arg, ...], nodes: Mapping[str, Node]) -> bool:
+    waiting = _references(argument)
+    while waiting:
+        node = nodes.get(waiting.pop().name)
+        if node is not None and node.op in {"sum", "mean"}:
+            return True
+        if node is not None and node.op in {"cast", "div", "expand", "mul", "reshape"}:
+            waiting += _references(node.args)
+    return False
+
+
 def _reached(graph: Graph) -> list[str]:
     nodes = {node.name: node for node in graph.nodes}
     reached, waiting = dict[str, None](), list(graph.outputs)

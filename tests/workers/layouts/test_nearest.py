@@ -1,4 +1,7 @@
+import pytest
+
 from gpu_runner.contracts import Graph, NodeRef, parse_problem
+from tests.workers.compiler.captured import captured
 from tests.workers.layouts.designs import RMS_PROBLEM, node, reglu, rms_scale
 from tests.workers.layouts.miniature import tree
 from workers.layouts.liger.layout import LigerLayout
@@ -59,3 +62,28 @@ def test_a_sum_of_the_backward_pass_alone_is_no_trait() -> None:
 
 def test_an_empty_library_has_no_nearest_kernel() -> None:
     assert nearest(Likeness("reglu", frozenset(), 2), ()) is None
+
+
+NORMS = (
+    Likeness("layer_norm", frozenset({"centred", "rsqrt", "sum", "weight"}), 3),
+    Likeness("rms_norm", frozenset({"rsqrt", "sum", "weight"}), 2),
+    Likeness("convolution", frozenset({"dot", "weight"}), 2),
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "neighbour"),
+    [
+        ("layer_norm_2d", "layer_norm"),
+        ("layer_norm_plain", "layer_norm"),
+        ("rms_norm", "rms_norm"),
+        ("glu", "rms_norm"),
+    ],
+)
+def test_rows_that_are_centred_tell_a_norm_from_another(problem: str, neighbour: str) -> None:
+    assert nearest(likeness_of_problem("scaled", *captured(problem)), NORMS) == neighbour
+
+
+def test_matrix_product_is_no_neighbour_of_a_kernel_without_one() -> None:
+    new = Likeness("add_bias", frozenset({"weight"}), 2)
+    assert nearest(new, NORMS) == "rms_norm"
