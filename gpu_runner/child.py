@@ -37,7 +37,6 @@ def _serve(channel: Channel, plan: Plan) -> int:
     from gpu_runner import roles
 
     work = Path(plan.scratch) / "work"
-    sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
     state = roles.State(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
     handlers: dict[str, roles.Handler] | None = None
     while True:
@@ -46,7 +45,10 @@ def _serve(channel: Channel, plan: Plan) -> int:
         except Closed:
             return 0
         try:
-            handlers = handlers if handlers is not None else roles.load(plan.role)
+            if handlers is None:
+                handlers = roles.load(plan.role)
+                # Only now, or an untrusted file named like a module that the role needs would be loaded in its place.
+                sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
             meta, tensors = _call(handlers, state, frame)
         except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
             channel.send(Kind.error, frame.header.nonce, roles.report(error, work), ())

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
 
 from gpu_runner.verify.poison import GUARD_ELEMENTS, fill_unwritten, unwritten
 from gpu_runner.verify.remembered import Births
@@ -179,9 +181,6 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
 
 def watch_launches(current: Callable[[], Watch | None]) -> None:
     """Report every kernel launch of this process from now on, compiled or interpreted, to the watch that ``current`` gives."""
-    from triton.runtime.interpreter import InterpretedFunction
-    from triton.runtime.jit import JITFunction
-
     for kind in (JITFunction, InterpretedFunction):
         _wrap_run(kind, current)
 
