@@ -25,6 +25,7 @@ _COMPILE_KINDS = frozenset(
     }
 )
 _WILD_SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
+_NO_MEMORY_WORDS = ("can't allocate memory", "CUDA out of memory")  # torch has no class of its own for it on the host
 _WILD_WORDS = ("illegal memory access", "misaligned address", "invalid device pointer")
 
 
@@ -92,6 +93,8 @@ def _raised(error: ChildError, check: str) -> tuple[Status, str | None, str]:
         return Status.cheating, "ends the process", f"The candidate tried to end its process ({text})."
     if any(word in error.message for word in _WILD_WORDS):
         return Status.out_of_bounds, None, text
+    if any(word in error.message for word in _NO_MEMORY_WORDS):
+        return Status.out_of_memory, None, text
     if check == "load" or error.kind in _COMPILE_KINDS:
         return Status.compile_error, None, text
     return Status.launch_error, None, text

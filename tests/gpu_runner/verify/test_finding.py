@@ -21,6 +21,7 @@ FAILURES = [
     (ChildError("CompilationError", "at 3:4"), "launch", Status.compile_error, None),
     (ChildError("ValueError", "odd"), "launch", Status.launch_error, None),
     (ChildError("RuntimeError", "an illegal memory access was met"), "launch", Status.out_of_bounds, None),
+    (ChildError("RuntimeError", "DefaultCPUAllocator: can't allocate memory"), "launch", Status.out_of_memory, None),
     (ChildError("SystemExit", "0"), "launch", Status.cheating, "ends the process"),
     (ProtocolError("not a frame"), "launch", Status.cheating, "forged answer"),
 ]
