@@ -66,7 +66,9 @@ def test_a_candidate_in_a_library_is_judged_in_its_tree() -> None:
 
 
 def test_files_named_like_the_runners_own_modules_are_not_loaded_in_their_place() -> None:
-    files = [SourceFile(f"{name}.py", "raise ValueError('not the real one')\n") for name in ("torch", "triton", "numpy")]
+    files = [
+        SourceFile(f"{name}.py", "raise ValueError('not the real one')\n") for name in ("torch", "triton", "numpy")
+    ]
     source = CandidateSource((SourceFile("candidate.py", REGLU), *files))
     request = VerifyRequest(problem_source("reglu"), source, dtypes=("float32",), quick=True)
     assert verify.run(request, RunContext(Path(tempfile.gettempdir()))).status is Status.passed
