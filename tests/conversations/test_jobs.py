@@ -137,7 +137,7 @@ def test_two_jobs_at_once_do_not_know_of_each_other(talk: Talk) -> None:
         assert [gist(body, 1) for body in talk.heard(pull)][-1].startswith(f"**`{job.request.kernel}` is proved")
         name = job.request.kernel
         assert talk.changed(job) == [
-            f"benchmarks/benchmark_{name}.py +55 -0",
+            f"benchmarks/benchmark_{name}.py +56 -0",
             *talk.changed(job)[1:],
         ]
         assert all(name in line for line in talk.changed(job))

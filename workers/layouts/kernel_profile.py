@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gpu_runner.contracts import Graph, InputSpec
 from workers.contracts import KernelProfile, LearnableParameter, ModuleParameter, ProfileTensor
 from workers.layouts.dimensions import Axes, axes_of, shape
@@ -14,9 +17,18 @@ NO_NEIGHBOUR = "none: the library has no kernel yet"
 
 
 def kernel_profile(
-    design: Design, closest: str | None, variable: str, label: str, values: tuple[int, ...], providers: tuple[str, ...]
+    design: Design,
+    closest: str | None,
+    variable: str,
+    label: str,
+    values: tuple[int, ...],
+    providers: tuple[str, ...],
+    chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> KernelProfile:
-    """Give the profile; ``variable``, ``label`` and ``values`` are the benchmark's x axis."""
+    """Give the profile; ``variable``, ``label`` and ``values`` are the benchmark's x axis.
+
+    ``chosen`` says of a dimension where its size comes from, where that is not the first workload.
+    """
     problem, plan, names = design.problem, design.plan, design.names
     axes = axes_of(problem)
     form = module_form(problem, axes)
@@ -45,7 +57,7 @@ def kernel_profile(
         benchmark_x_label=label,
         benchmark_x_values_suggestion=values,
         benchmark_providers=providers,
-        benchmark_fixed_config=_fixed(design, variable),
+        benchmark_fixed_config=_fixed(design, variable, chosen),
     )
 
 
@@ -71,10 +83,10 @@ def _learnable(spec: InputSpec, axes: Axes) -> LearnableParameter:
     )
 
 
-def _fixed(design: Design, variable: str) -> tuple[tuple[str, str], ...]:
+def _fixed(design: Design, variable: str, chosen: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     sizes = design.problem.workloads[0].sizes if design.problem.workloads else ()
     dtype = "bfloat16" if "bfloat16" in design.problem.dtypes else design.problem.dtypes[0]
-    return (*((dim, str(size)) for dim, size in sizes if dim != variable), ("dtype", f"torch.{dtype}"))
+    return (*((dim, chosen.get(dim, str(size))) for dim, size in sizes if dim != variable), ("dtype", f"torch.{dtype}"))
 
 
 def _written(dims: tuple[str, ...]) -> str:

@@ -4,10 +4,11 @@ from dataclasses import replace
 import pytest
 
 from gpu_runner.contracts import BenchmarkResult, KernelNames, SourceFile, parse_problem
-from tests.workers.layouts.designs import REGLU_PROBLEM, reglu, rms_scale
+from tests.workers.layouts.designs import REGLU_PROBLEM, RMS_PROBLEM, reglu, rms_scale
 from tests.workers.layouts.miniature import DATA, FUNCTIONAL, MODULE_EXPORTS, OPS_EXPORTS, tree
 from workers.contracts import FailureCode, FileChange, LearnableParameter, ModuleParameter, UserFacingError
 from workers.layouts.liger.layout import LigerLayout
+from workers.layouts.liger.paths import MODEL_CONFIGS
 from workers.tree import Tree
 
 LAYOUT = LigerLayout()
@@ -231,7 +232,7 @@ def test_the_profile_has_every_field() -> None:
     )
     assert profile.learnable_params == (LearnableParameter("weight", "(hidden_size,)", "ones"),)
     assert (profile.benchmark_variable, profile.benchmark_x_label) == ("T", "total tokens")
-    assert profile.benchmark_fixed_config == (("H", "4096"), ("dtype", "torch.bfloat16"))
+    assert profile.benchmark_fixed_config == (("H", "hidden_size of the model"), ("dtype", "torch.bfloat16"))
 
 
 def _appended(written: str, measured: BenchmarkResult = MEASURED) -> str | None:
@@ -270,3 +271,12 @@ def test_nothing_is_appended_where_no_gpu_measured() -> None:
 )
 def test_a_row_that_the_library_s_writer_cannot_have_written_is_left_out(old: str, new: str) -> None:
     assert _appended(DATA + ROW.replace(old, new, 1) + "\r\n") is None
+
+
+@pytest.mark.parametrize(("size", "told"), [(4096, "4096"), (4100, "hidden_size of the model")])
+def test_profile_says_which_size_the_benchmark_takes_from_a_model(size: int, told: str) -> None:
+    problem = parse_problem(RMS_PROBLEM.replace('"H": 4096', f'"H": {size}'))
+    models = (tree().read(MODEL_CONFIGS) or "") + "\nLARGE = ModelConfig(hidden_size=4096)\n"
+    library = tree().overlaid((FileChange(MODEL_CONFIGS, models),))
+    profile = LAYOUT.profile(replace(rms_scale(), problem=problem), library)
+    assert profile.benchmark_fixed_config[0] == ("H", told)

@@ -108,3 +108,10 @@ def test_the_profile_sweeps_the_sizes_of_the_workloads() -> None:
 
 def test_it_keeps_no_benchmark_data() -> None:
     assert LAYOUT.data_changes(_design(), (), BenchmarkResult((), False, "Some GPU", 1.0), EMPTY) == ()
+
+
+def test_the_profile_sweeps_what_the_workloads_vary() -> None:
+    source = REGLU_PROBLEM.replace('"T I"', '"B T I"').replace('{"T": 4096,', '{"B": 2, "T": 4096,')
+    problem = parse_problem(source.replace('{"T": 2048,', '{"B": 2, "T": 2048,'))
+    profile = LAYOUT.profile(replace(_design(), problem=problem), EMPTY)
+    assert (profile.benchmark_variable, profile.benchmark_x_values_suggestion) == ("T", (4096, 2048))

@@ -11,10 +11,10 @@ from workers.layouts.kernel_profile import kernel_profile
 from workers.layouts.liger import data, paths
 from workers.layouts.liger.exports import export_changes, exported, function_module
 from workers.layouts.liger.module_file import module_source
-from workers.layouts.liger.script_file import script_source
+from workers.layouts.liger.script_file import script_source, takes_sweeps
 from workers.layouts.liger.script_parts import PROVIDERS
 from workers.layouts.liger.suite_file import suite_source
-from workers.layouts.liger.sweep import BY_HAND_SIZES, sweep_of
+from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.prose import fitted
@@ -79,7 +79,9 @@ class LigerLayout:
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
         others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
         sweep = sweep_of(design.problem, tree)
-        return kernel_profile(design, nearest(likeness, others), sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS)
+        models = from_models(design.problem, sweep, tree) if takes_sweeps(design, tree) else {}
+        close = nearest(likeness, others)
+        return kernel_profile(design, close, sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS, models)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""

@@ -22,11 +22,16 @@ SWEEP_HELPERS = frozenset({
 def script_source(design: Design, tree: Tree) -> str:
     """Give the whole script: with the library's sweeps where it has them and they fit, else by hand."""
     form, sweep = module_form(design.problem, axes_of(design.problem)), sweep_of(design.problem, tree)
-    outputs = outputs_of(design.graph)
-    fits = not outputs.is_tuple and bool(outputs.differentiable) and any(s.grad for s in form.called)
-    if fits and helpers_of(tree) >= SWEEP_HELPERS:
+    if takes_sweeps(design, tree):
         return script_with_sweeps.script_source(design, form, sweep)
     return script_by_hand.script_source(design, form, sweep)
+
+
+def takes_sweeps(design: Design, tree: Tree) -> bool:
+    """Tell whether the library has sweeps over its models, and they fit this kernel."""
+    form, outputs = module_form(design.problem, axes_of(design.problem)), outputs_of(design.graph)
+    fits = not outputs.is_tuple and bool(outputs.differentiable) and any(s.grad for s in form.called)
+    return fits and helpers_of(tree) >= SWEEP_HELPERS
 
 
 def helpers_of(tree: Tree) -> frozenset[str]:

@@ -61,6 +61,12 @@ def model_sizes(tree: Tree) -> dict[str, frozenset[int]]:
     return {key: frozenset(int(n) for n in re.findall(rf"\b{key}=(\d+)", text)) for key in MODEL_KEYS}
 
 
+def from_models(problem: Problem, sweep: Sweep, tree: Tree) -> dict[str, str]:
+    """Say of each dimension whose size no model of the library has that the benchmark takes a model's instead."""
+    sizes, known = dict(problem.workloads[0].sizes) if problem.workloads else {}, model_sizes(tree)
+    return {dim: f"{key} of the model" for dim, key in sweep.models if known[key] and sizes.get(dim) not in known[key]}
+
+
 def _model_key(variable: str, size: int, known: dict[str, frozenset[int]], is_columns: bool) -> str | None:
     if size < SMALLEST_MODEL_SIZE:
         return None

@@ -71,10 +71,8 @@ class PlainLayout:
         """Give the kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
         others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
-        axes = axes_of(design.problem)
-        swept = axes.rows[0] if axes.rows else axes.columns or ""
-        values = tuple(dict(w.sizes)[swept] for w in design.problem.workloads if swept in dict(w.sizes))
-        return kernel_profile(design, nearest(likeness, others), swept, swept, tuple(dict.fromkeys(values)), PROVIDERS)
+        swept, values = _swept(design.problem)
+        return kernel_profile(design, nearest(likeness, others), swept, swept, values, PROVIDERS)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
@@ -128,6 +126,15 @@ class PlainLayout:
     ) -> tuple[FileChange, ...]:
         """Give nothing: such a library keeps no benchmark data."""
         return ()
+
+
+def _swept(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    """Give the dimension that the workloads vary most, the one with the largest size among equals, and its sizes."""
+    axes = axes_of(problem)
+    sizes = {dim: tuple(dict.fromkeys(dict(w.sizes)[dim] for w in problem.workloads)) for dim in axes.all}
+    dims = [dim for dim in axes.rows if len(sizes[dim]) > 1] or list(axes.rows) or list(axes.all)
+    swept = max(dims, key=lambda dim: (len(sizes[dim]), max(sizes[dim], default=0)), default="")
+    return swept, sizes.get(swept, ())
 
 
 def _paths(name: str, home: Home) -> tuple[str, str, str]:
