@@ -208,9 +208,7 @@ def test_cancel_and_retry() -> None:
         "Job `j7k2` has ended already (it is done), so there is nothing to cancel."
     )
     assert reply_retry(STOPPED, done=True) == snapshot("Job `j7k2` goes on from validate.")
-    assert reply_retry(STOPPED, done=True, fresh=True) == snapshot(
-        "Job `j7k2` starts over from `main` as it is now."
-    )
+    assert reply_retry(STOPPED, done=True, fresh=True) == snapshot("Job `j7k2` starts over from `main` as it is now.")
     assert reply_retry(WAITING, done=False) == snapshot(
         "Only a job that stopped can be retried, and job `j7k2` did not: analyze waits for a review."
     )
