@@ -13,8 +13,8 @@ NOTE = {"path": "x.py", "line": 1, "body": "why *this*?"}
 
 def fill(hub: Hub) -> int:
     hub.open_issue("acme/lib", "alice", "Wanted: <b>reglu</b>", "**please**\n\n<script>alert(1)</script>")
-    hub.push("acme/lib", "feature/work", "alice", {"x.py": "x = 1 < 2\n", "plot.png": b"\x89PNG\r\n\0"}, message="Work")
-    number = hub.open_pull("acme/lib", "alice", "feature/work", "Work", "- [x] done", draft=True).number
+    hub.push("acme/lib", "feature/new", "alice", {"x.py": "x = 1 < 2\n", "plot.png": b"\x89PNG\r\n\0"}, message="Work")
+    number = hub.open_pull("acme/lib", "alice", "feature/new", "Work", "- [x] done", draft=True).number
     hub.comment("acme/lib", number, "bob", "hello")
     hub.review("acme/lib", number, "bob", "REQUEST_CHANGES", "no", comments=[NOTE])
     return number
@@ -38,7 +38,7 @@ def send(place: Place, where: str, status: int = 200, headers: dict[str, str] | 
         ("/", "acme/lib"),
         ("/acme/lib", "README.md"),
         ("/acme/lib/tree/main/src", "ops.py"),
-        ("/acme/lib/blob/feature/work/x.py", "x = 1 &lt; 2"),
+        ("/acme/lib/blob/feature/new/x.py", "x = 1 &lt; 2"),
         ("/acme/lib/issues", "Wanted: &lt;b&gt;reglu"),
         ("/acme/lib/issues/1", "<strong>please</strong>"),
         ("/acme/lib/pulls", "Draft"),
@@ -121,7 +121,7 @@ def test_a_hidden_comment_is_folded_and_a_check_is_shown(place: Place) -> None:
     number = fill(place.hub)
     comment = place.hub.comment("acme/lib", number, "smith[bot]", "old result")
     comment.minimized = "outdated"
-    sha = place.hub.head("acme/lib", "feature/work")
+    sha = place.hub.head("acme/lib", "feature/new")
     note = {"path": "x.py", "start_line": 1, "end_line": 1, "annotation_level": "failure", "message": "off by one"}
     output = {"title": "Wrong", "summary": "| a |\n|---|\n| 1 |", "annotations": [note]}
     run = place.repo().create_check_run("kernelsmith", sha, conclusion="failure", output=output)
