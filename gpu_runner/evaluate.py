@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from gpu_runner.contracts import Expr, Graph, Node, NodeRef, RunnerError
-from gpu_runner.contracts.graph import Arg
+from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS, Arg
 from gpu_runner.expressions import Number, evaluate_expression
-from gpu_runner.tracing.vocabulary import BINARY, UNARY
 
 
 class Unsupported(RunnerError):  # noqa: N818 - it states what was found
@@ -156,7 +155,7 @@ def _slice(run: _Run, node: Node, args: list[Any]) -> Tensor:
     return x[(slice(None),) * dim + (slice(start, end, step),)]
 
 
-_RULES: dict[str, Rule] = {op: _pointwise(getattr(torch, op)) for op in [*UNARY, *BINARY]} | {
+_RULES: dict[str, Rule] = {op: _pointwise(getattr(torch, op)) for op in [*UNARY_OPERATORS, *BINARY_OPERATORS]} | {
     "where": _where,
     "cast": lambda run, node, args: args[0].to(run.cast_dtype(node)),
     "full": lambda run, node, args: torch.full(run.shape(node), args[0], dtype=run.made_dtype(node), device=run.device),

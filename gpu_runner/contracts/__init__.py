@@ -13,7 +13,17 @@ from gpu_runner.contracts.envelope import (
     from_json,
     to_json,
 )
-from gpu_runner.contracts.graph import CaptureRequest, CaptureResult, Expr, Graph, Node, NodeRef, TensorMeta
+from gpu_runner.contracts.graph import (
+    BINARY_OPERATORS,
+    UNARY_OPERATORS,
+    CaptureRequest,
+    CaptureResult,
+    Expr,
+    Graph,
+    Node,
+    NodeRef,
+    TensorMeta,
+)
 from gpu_runner.contracts.problem import (
     InputSpec,
     KernelNames,
@@ -28,7 +38,9 @@ from gpu_runner.contracts.suite import CaseOutcome, TestCase, TestsRequest, Test
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Verdict, VerifyRequest
 
 __all__ = [
+    "BINARY_OPERATORS",
     "SCHEMA_VERSION",
+    "UNARY_OPERATORS",
     "Action",
     "BenchmarkRequest",
     "BenchmarkResult",

@@ -3,10 +3,8 @@
 Operators are written in a canonical vocabulary; whatever is outside of it keeps its full torch name (``aten.sort.stable``),
 so that an author can name it in a refusal. Arguments in order:
 
-- pointwise, one operand: ``neg abs exp exp2 log log2 log1p expm1 sqrt rsqrt reciprocal sigmoid tanh erf sin cos relu sign floor
-  ceil round trunc logical_not isnan``
-- pointwise, two operands (node or scalar, broadcast as torch does): ``add sub mul div pow maximum minimum eq ne lt le gt ge
-  logical_and logical_or atan2 fmod``; three: ``where(condition, a, b)``
+- pointwise, one operand: ``UNARY_OPERATORS``; two operands (node or scalar, broadcast as torch does): ``BINARY_OPERATORS``;
+  three: ``where(condition, a, b)``
 - ``cast(x)``: the dtype is the node's own
 - ``full(value)``, ``arange(end)``: shape and dtype are the node's own
 - shape: ``reshape(x)`` and ``expand(x)`` to the node's own shape, ``permute(x, dims)``, ``slice(x, dim, start, end, step)``,
@@ -19,6 +17,52 @@ so that an author can name it in a refusal. Arguments in order:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+UNARY_OPERATORS = (
+    "neg",
+    "abs",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "sigmoid",
+    "tanh",
+    "erf",
+    "sin",
+    "cos",
+    "relu",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "logical_not",
+    "isnan",
+)
+BINARY_OPERATORS = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "maximum",
+    "minimum",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "atan2",
+    "fmod",
+)
 
 
 @dataclass(frozen=True)

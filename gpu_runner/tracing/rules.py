@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS
 from gpu_runner.tracing.builder import GraphBuilder
 from gpu_runner.tracing.raw import Ref
-from gpu_runner.tracing.vocabulary import BINARY, UNARY
 
 Value = Any  # what stands for an fx node: a Ref, or a tuple of them
 
-UNARY_NAMES = {name: name for name in UNARY} | {"sgn": "sign", "bitwise_not": "logical_not"}
-BINARY_NAMES = {name: name for name in BINARY} | {
+UNARY_NAMES = {name: name for name in UNARY_OPERATORS} | {"sgn": "sign", "bitwise_not": "logical_not"}
+BINARY_NAMES = {name: name for name in BINARY_OPERATORS} | {
     "bitwise_and": "logical_and",
     "bitwise_or": "logical_or",
     "logical_xor": "ne",

@@ -2,54 +2,10 @@
 
 from __future__ import annotations
 
-UNARY = frozenset(
-    [
-        "neg",
-        "abs",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "log1p",
-        "expm1",
-        "sqrt",
-        "rsqrt",
-        "reciprocal",
-        "sigmoid",
-        "tanh",
-        "erf",
-        "sin",
-        "cos",
-        "relu",
-        "sign",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "logical_not",
-        "isnan",
-    ]
-)
-BINARY = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "pow",
-        "maximum",
-        "minimum",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "logical_and",
-        "logical_or",
-        "fmod",
-    ]
-)
+from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS
+
+UNARY = frozenset(UNARY_OPERATORS)
+BINARY = frozenset(BINARY_OPERATORS) - {"atan2"}  # Triton has none
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 BOOLEAN = COMPARISONS | {"logical_and", "logical_or", "logical_not", "isnan"}
 POINTWISE = UNARY | BINARY | {"where", "cast"}
