@@ -142,7 +142,7 @@ def _sealed(view: memoryview) -> int:
         while view:
             view = view[os.write(handle, view[:_CHUNK_BYTES]) :]
         fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
-    except BaseException:
+    except BaseException:  # whatever it was, the handle must not stay open; it goes on as it is
         os.close(handle)
         raise
     return handle

@@ -92,7 +92,7 @@ class Session:
         """
         try:
             self._start()
-        except BaseException:
+        except BaseException:  # whatever it was, no child may be left behind; it goes on as it is
             self.close()
             raise
         return self

@@ -14,10 +14,11 @@ from github import Auth, Github
 
 from service.github.client import GitHubClient
 from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
-from service.github.errors import GitHubError, translate
+from service.github.errors import GitHubError
 from service.github.hook_log import ask_again, attempts_since, missed
 from service.github.limits import RateLimits
 from service.github.session import Session
+from service.github.translation import translated
 
 USER_AGENT = "kernelsmith"
 CONNECTIONS = 16  # for each thread
@@ -167,11 +168,7 @@ class GitHubClients:
     def _whose(self, auth: Auth.Auth) -> str:
         github = self._open_connection(auth)
         try:
-            return github.get_user().login
-        except Exception as error:
-            meant = translate(error, time.time())
-            if meant is None:
-                raise
-            raise meant from error
+            with translated():
+                return github.get_user().login
         finally:
             self._close_connection(github)

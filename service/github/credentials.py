@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from github import Auth, GithubIntegration
 
-from service.github.errors import ConflictError, ForbiddenError, translate
+from service.github.errors import ConflictError, ForbiddenError
+from service.github.translation import translated
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
@@ -147,14 +148,8 @@ class AppCredentials:
         Raises:
             GitHubError: whatever went wrong.
         """
-        try:
-            with self._connection:
-                return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
-        except Exception as error:
-            meant = translate(error, time.time())
-            if meant is None:
-                raise
-            raise meant from error
+        with translated(), self._connection:
+            return self._integration.requester.requestJsonAndCheck(verb, path, input=body)
 
     def _request(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         _, answer = self.ask(verb, path, body)

@@ -10,8 +10,9 @@ from typing import TypeVar
 from github import Github
 from github.Repository import Repository
 
-from service.github.errors import GitHubError, TransientError, UnauthorizedError, translate
+from service.github.errors import GitHubError, TransientError, UnauthorizedError
 from service.github.limits import RateLimits
+from service.github.translation import translated
 
 T = TypeVar("T")
 
@@ -35,13 +36,11 @@ class Session:
         """
         self._limits.check(self.credentials)
         try:
-            return action()
-        except Exception as error:
-            meant = translate(error, time.time())
-            if meant is None:
-                raise
+            with translated():
+                return action()
+        except GitHubError as meant:
             self._note(meant)
-            raise meant from error
+            raise
         finally:
             remaining, _ = self.github.rate_limiting if self._answered() else (-1, -1)
             self._limits.observe(self.credentials, remaining, self.github.rate_limiting_resettime)

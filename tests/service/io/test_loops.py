@@ -44,7 +44,8 @@ def test_a_bell_wakes_every_loop_at_once() -> None:
     until(lambda: sorted(calls) == ["a", "b"])
     wake.ring()
     until(lambda: sorted(calls) == ["a", "a", "b", "b"])
-    running.stop(5)
+    assert running.stop(5) == ()
+    assert sorted(calls) == ["a", "a", "b", "b"], "one bell is one look"
 
 
 def test_a_bell_that_rings_during_the_work_is_not_missed() -> None:
@@ -62,7 +63,8 @@ def test_a_bell_that_rings_during_the_work_is_not_missed() -> None:
     wake.ring()
     go_on.set()
     until(lambda: len(calls) == 2)
-    running.stop(5)
+    assert running.stop(5) == ()
+    assert len(calls) == 2
 
 
 def test_a_fault_does_not_end_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,27 @@
+"""Where PyGithub's errors become ours: one boundary around every request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from service.github.errors import translate
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what goes wrong inside as a ``GitHubError``; what has nothing to do with GitHub goes on as it is.
+
+    Raises:
+        GitHubError: GitHub, or the way to it, is at fault.
+    """
+    try:
+        yield
+    except (
+        Exception
+    ) as error:  # PyGithub, requests and urllib3 each have their own root, and PyGithub also raises plain ones
+        meant = translate(error, time.time())
+        if meant is None:
+            raise
+        raise meant from error
