@@ -34,7 +34,8 @@ def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
 def _survives(make: Make, label: str, proofs: Sequence[Proof]) -> bool:
     held = False
     for item, made in _made(make, label, proofs):  # the small cases come first, and mostly decide it
-        held = compare(made, item.truth).passed
+        # An answer of another shape is rejected by its shape.
+        held = tuple(made.shape) == item.shape and compare(made, item.truth).passed
         if not held:
             return False
     return held
@@ -65,7 +66,8 @@ def _mean(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor
 def _input(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:
     if not item.label.startswith("output"):
         return None
-    return next((tensor for tensor in proof.inputs.values() if tuple(tensor.shape) == item.shape), None)
+    tensors = list(proof.inputs.values())
+    return next((tensor for tensor in tensors if tuple(tensor.shape) == item.shape), tensors[0] if tensors else None)
 
 
 def _first_columns(item: Expected, proof: Proof, proofs: Sequence[Proof]) -> torch.Tensor | None:

@@ -44,3 +44,11 @@ def test_each_trivial_answer_survives_where_it_is_right() -> None:
 def test_one_case_that_rejects_a_trivial_answer_is_enough() -> None:
     x = torch.randn(4, 16)
     assert survivors([proof_of(torch.zeros(4, 16), x, 1), proof_of(torch.randn(4, 16), x, 2)]) == []
+
+
+def test_an_input_is_no_answer_where_its_shape_is_another() -> None:
+    table = torch.randn(1, 16)
+    one_row = proof_of(table.clone(), table, 1)
+    more_rows = proof_of(torch.randn(5, 16), torch.randn(3, 16), 2)
+    assert "an input" in {survivor.mutant for survivor in survivors([one_row])}
+    assert "an input" not in {survivor.mutant for survivor in survivors([one_row, more_rows])}
