@@ -1,6 +1,15 @@
 """The door of the runner: what is asked of it and what it answers, importable with the standard library alone."""
 
-from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, Word, WorkloadTiming
+from gpu_runner.contracts.benchmark import (
+    BenchmarkRequest,
+    BenchmarkResult,
+    Comparison,
+    Conditions,
+    Pass,
+    Timing,
+    Word,
+    WorkloadTiming,
+)
 from gpu_runner.contracts.doctor import DoctorRequest, HostReport, IsolationProof
 from gpu_runner.contracts.envelope import (
     SCHEMA_VERSION,
@@ -33,25 +42,44 @@ from gpu_runner.contracts.problem import (
     Workload,
     parse_problem,
 )
+from gpu_runner.contracts.profiling import (
+    Bound,
+    Finding,
+    GpuPeaks,
+    KernelCounters,
+    ProfileRequest,
+    ProfileResult,
+    Roofline,
+    Stall,
+)
+from gpu_runner.contracts.recording import RecordedCall, RecordedTensor, RecordRequest, RecordResult
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.suite import CaseOutcome, TestCase, TestsRequest, TestsResult
+from gpu_runner.contracts.tuning import TABLE, Choice, Knob, TuneRequest, TuneResult
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, SourceFile, Verdict, VerifyRequest
 
 __all__ = [
     "BINARY_OPERATORS",
     "SCHEMA_VERSION",
+    "TABLE",
     "UNARY_OPERATORS",
     "Action",
     "BenchmarkRequest",
     "BenchmarkResult",
+    "Bound",
     "CandidateSource",
     "CaptureRequest",
     "CaptureResult",
     "CaseOutcome",
     "Check",
+    "Choice",
+    "Comparison",
+    "Conditions",
     "DoctorRequest",
     "Evidence",
     "Expr",
+    "Finding",
+    "GpuPeaks",
     "GpuRequest",
     "GpuResult",
     "Graph",
@@ -59,22 +87,34 @@ __all__ = [
     "InputSpec",
     "Isolation",
     "IsolationProof",
+    "KernelCounters",
     "KernelNames",
+    "Knob",
     "Limits",
     "Node",
     "NodeRef",
     "Pass",
     "Problem",
     "ProblemError",
+    "ProfileRequest",
+    "ProfileResult",
+    "RecordRequest",
+    "RecordResult",
+    "RecordedCall",
+    "RecordedTensor",
+    "Roofline",
     "RunnerError",
     "ScalarSpec",
     "SourceFile",
+    "Stall",
     "Status",
     "TensorMeta",
     "TestCase",
     "TestsRequest",
     "TestsResult",
     "Timing",
+    "TuneRequest",
+    "TuneResult",
     "Verdict",
     "VerifyRequest",
     "Word",

@@ -28,7 +28,8 @@ class Word(StrEnum):
 
 @dataclass(frozen=True)
 class BenchmarkRequest:
-    """Time a candidate beside eager and ``torch.compile`` on the problem's workloads."""
+    """Time a candidate beside eager and ``torch.compile`` on the problem's workloads; beside ``original`` too, what stands in the
+    repository today (or at a merge base), with the original once more as the control of the same run."""
 
     problem_source: str
     candidate: CandidateSource
@@ -36,19 +37,49 @@ class BenchmarkRequest:
     passes: tuple[Pass, ...] = (Pass.forward, Pass.backward, Pass.full)
     workloads: tuple[Workload, ...] = ()  # empty: the problem's
     budget_s: float = 60.0
+    original: CandidateSource | None = None
+    contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part; empty: both
 
 
 @dataclass(frozen=True)
 class Timing:
     """One contender on one workload and pass. None is what was not measured."""
 
-    contender: str  # candidate, eager, torch_compile
+    contender: (
+        str  # candidate, original, control (the baseline once more, in a process of its own), eager, torch_compile
+    )
     median_us: float | None
     low_us: float | None = None  # 20th percentile
     high_us: float | None = None  # 80th percentile
     blocks: int = 0
     peak_bytes: int | None = None
     error: str | None = None  # the contender could not run, such as torch.compile failing
+    host_us: float | None = None  # what the host needs to queue the pass, median
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One contender against one baseline: how many times as fast, the median of the log-ratios of paired blocks."""
+
+    contender: str
+    baseline: str
+    speedup: float
+    speedup_low: float  # 95% bootstrap interval
+    speedup_high: float
+    word: Word
+    pairs: int  # blocks of each that were compared
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the GPU was doing while a row was measured. None: it could not be read."""
+
+    sm_clock_mhz_low: int | None = None
+    sm_clock_mhz_high: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    throttle_reasons: tuple[str, ...] = ()  # NVML's names, such as sw_power_cap
+    dropped_blocks: int = 0  # rounds left out because the GPU was disturbed in them
 
 
 @dataclass(frozen=True)
@@ -67,6 +98,10 @@ class WorkloadTiming:
     against: str | None = None  # the baseline that ``speedup`` speaks of
     word: Word = Word.undecided
     fault: str | None = None  # such as a time under 90% of the floor
+    comparisons: tuple[Comparison, ...] = ()  # of the candidate with every baseline
+    control: Comparison | None = None  # a baseline with itself: what noise looks like in this very run
+    conditions: Conditions | None = None
+    bound: str | None = None  # memory or compute: which of the two floors is the longer
 
 
 @dataclass(frozen=True)
@@ -80,3 +115,5 @@ class BenchmarkResult:
     host: tuple[tuple[str, str], ...] = ()  # torch, triton, driver, clocks, throttle reasons
     complete: bool = True  # False: the budget ended first
     notes: tuple[str, ...] = ()
+    matrix_tflops: float | None = None  # the rate of a large matrix product in the dtype, measured in the same run
+    vector_tflops: float | None = None  # float32 outside of the matrix units, measured in the same run

@@ -20,6 +20,9 @@ class Action(StrEnum):
     capture = "capture"
     verify = "verify"
     benchmark = "benchmark"
+    profile = "profile"
+    tune = "tune"
+    record = "record"
     tests = "tests"
     doctor = "doctor"
 

@@ -82,6 +82,7 @@ class Problem:
     names: KernelNames = KernelNames()
     mutates: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()  # the reference's parameters, in order: inputs and scalars
+    call: str | None = None  # how a library's kernel is called for this problem: an expression over the parameters
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -147,7 +148,7 @@ def _check_imports(tree: ast.Module) -> None:
 
 
 def _literals(tree: ast.Module) -> dict[str, tuple[Any, int]]:
-    wanted = {"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES"}
+    wanted = {"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES", "CALL"}
     found: dict[str, tuple[Any, int]] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -180,6 +181,7 @@ def _parse_reference(source: str, title: str, function: ast.FunctionDef, values:
         _names(values),
         _mutates(values, inputs),
         tuple(parameters),
+        _call(values, parameters),
     )
     if not any(spec.dtype is None for spec in problem.inputs):
         raise ProblemError(
@@ -331,3 +333,26 @@ def _mutates(values: dict[str, tuple[Any, int]], inputs: dict[str, InputSpec]) -
     if not isinstance(table, list | tuple) or any(name not in inputs for name in table):
         raise ProblemError("MUTATES names something that is no input", line, "List names of inputs.")
     return tuple(table)
+
+
+def _call(values: dict[str, tuple[Any, int]], parameters: list[str]) -> str | None:
+    if "CALL" not in values:
+        return None
+    text, line = values["CALL"]
+    cure = 'Write the call as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
+    try:
+        tree = ast.parse(text, mode="eval").body if isinstance(text, str) else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ProblemError("CALL is not an expression", line, cure) from error
+    call = tree.value if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant) else tree
+    if not isinstance(call, ast.Call) or call.keywords or not all(_plain(node) for node in ast.walk(call)):
+        raise ProblemError("CALL is not one call with plain arguments in their order", line, cure)
+    named = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    for name in sorted(named - set(parameters)):
+        raise ProblemError(f"CALL uses `{name}`, which `reference` does not take", line, "Use the parameters' names.")
+    return str(text)
+
+
+def _plain(node: ast.AST) -> bool:
+    kinds = (ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Subscript, ast.UnaryOp, ast.USub, ast.expr_context)
+    return isinstance(node, kinds)

@@ -36,13 +36,19 @@ class CandidateSource:
 
 @dataclass(frozen=True)
 class VerifyRequest:
-    """Judge a candidate against a problem. ``seeds`` and the random stream are the runner's own; a request cannot set them."""
+    """Judge a candidate against a problem. ``seeds`` and the random stream are the runner's own; a request cannot set them.
+
+    ``original`` is what stands in the repository today, where the candidate is to take its place. What the original does is
+    allowed to the candidate: to overwrite the same inputs and upstream gradients, to have torch compute as much, lines that the
+    screen objects to in the original's files too, no second backward, an error no larger than the original's in the same case.
+    """
 
     problem_source: str
     candidate: CandidateSource
     dtypes: tuple[str, ...] = ()  # empty: the problem's
     workloads: tuple[Workload, ...] = ()  # empty: the problem's, and odd sizes that the runner picks
     quick: bool = False  # a smoke test: one seed, two sizes; its verdict says so and opens no gate
+    original: CandidateSource | None = None
 
 
 @dataclass(frozen=True)
@@ -89,3 +95,7 @@ class Verdict:
     kernels: tuple[str, ...] = ()  # the candidate's own kernels that were seen to run
     peak_forward_bytes: int | None = None
     peak_backward_bytes: int | None = None
+    overwrites: tuple[str, ...] = ()  # inputs, and "upstream N", that were seen to be overwritten and may be
+    allowances: tuple[
+        str, ...
+    ] = ()  # what was let pass because the original does it too: a check's name each, such as "second_backward"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gpu_runner.contracts import Graph, KernelNames, Problem
+from gpu_runner.contracts import Graph, KernelNames, Knob, Problem
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class SourceStyle:
     single_line_imports: bool = (
         True  # one name an import, and a blank line between `import x` and `from x import y` blocks
     )
+    section: bool = (
+        False  # the source is to stand in a file that exists: no imports, no class; every name begins with ``prefix``
+    )
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Brief:
     style: SourceStyle
     names: KernelNames = field(default_factory=KernelNames)
     feedback: tuple[Feedback, ...] = ()
+    may_overwrite: tuple[str, ...] = ()  # inputs, and "upstream N", whose memory gradients may be written into
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,28 @@ class KernelPlan:
 
 
 @dataclass(frozen=True)
+class Signature:
+    """How the two functions of a proposal are called, by the names of their parameters."""
+
+    forward_arguments: tuple[str, ...]  # inputs and scalars of the problem
+    outputs: tuple[str, ...]  # what the forward function returns first
+    saved: tuple[str, ...]  # and after them: what it made for the backward function
+    backward_arguments: tuple[str, ...]  # upstream gradients, inputs, scalars and saved tensors
+    upstream: tuple[
+        str, ...
+    ]  # those of them that are upstream gradients, in the order of the outputs; "" where there is none
+    gradients: tuple[str, ...]  # the inputs whose gradients it returns, in order
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A candidate, not yet judged: the module's source in the brief's style, and its plan."""
 
     source: str
     plan: KernelPlan
+    knobs: tuple[Knob, ...] = ()  # settings that may be tuned; the source looks them up in its TUNED
+    signature: Signature | None = None
+    imports: tuple[str, ...] = ()  # with ``section``: the import lines that the source needs
 
 
 @dataclass(frozen=True)

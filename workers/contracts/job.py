@@ -10,6 +10,9 @@ class Verb(StrEnum):
     """What a command can ask for."""
 
     create = "create"
+    optimize = "optimize"
+    bench = "bench"
+    verify = "verify"
     status = "status"
     cancel = "cancel"
     retry = "retry"
@@ -24,6 +27,10 @@ class StageName(StrEnum):
     analyze = "analyze"
     generate = "generate"
     validate = "validate"
+    profile = "profile"
+    optimize = "optimize"
+    finalize = "finalize"
+    measure = "measure"
 
 
 class JobState(StrEnum):
@@ -56,6 +63,22 @@ class AuthorName(StrEnum):
     compiler = "compiler"
 
 
+class Goal(StrEnum):
+    """What an optimize job is to improve."""
+
+    speed = "speed"
+    memory = "memory"
+    balanced = "balanced"
+
+
+class Scope(StrEnum):
+    """Which pass an optimize job is to improve."""
+
+    general = "general"
+    forward = "forward"
+    backward = "backward"
+
+
 class ProblemKind(StrEnum):
     """How a person said what is to be computed."""
 
@@ -80,6 +103,7 @@ class FailureCode(StrEnum):
     environment = "environment"
     moved = "moved"
     attempts = "attempts"
+    missing = "missing"  # a file that the job needs is not in the repository
     forbidden = "forbidden"
     internal = "internal"
 
@@ -136,6 +160,11 @@ class JobOptions:
     layout: str | None = None  # None: found by looking at the repository
     auto: bool = False  # skip checkpoints
     gpu: str | None = None  # architecture such as sm_90; None: whatever is there
+    goal: Goal = Goal.balanced
+    scope: Scope = Scope.general
+    variants: int = 8  # at most, besides v0
+    target: str | None = None  # such as "forward < 0.3 ms @ H=4096"; see workers.contracts.target
+    against: str | None = None  # bench: the branch, tag or commit to compare with; None: the merge base
 
 
 @dataclass(frozen=True)
@@ -151,6 +180,9 @@ class JobRequest:
     snapshot: str  # digest of a tarball of the repository at base_sha, in the artifact store
     problem: ProblemText
     options: JobOptions = JobOptions()
+    kernels: tuple[str, ...] = ()  # bench and verify: those that were named; empty: the ones that the change touches
+    head_sha: str | None = None  # bench and verify: what is compared with base_sha, and its snapshot
+    head_snapshot: str | None = None
 
 
 @dataclass(frozen=True)

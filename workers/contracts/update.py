@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_runner.contracts import BenchmarkResult, TestsResult, Verdict
-from workers.contracts.job import Failure, JobView, StageName
+from gpu_runner.contracts import BenchmarkResult, ProfileResult, TestsResult, Verdict
+from workers.contracts.job import Failure, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
+from workers.contracts.variant import PlannedStrategy, SourceReading, StopReason, Variant
 
 
 class CommitPurpose(StrEnum):
@@ -16,6 +17,8 @@ class CommitPurpose(StrEnum):
     reference = "reference"
     kernel = "kernel"
     revision = "revision"
+    optimization = "optimization"
+    restoration = "restoration"  # back to what stood before
     benchmark_data = "benchmark_data"
 
 
@@ -84,7 +87,95 @@ class ValidateSummary:
     notes: tuple[str, ...] = ()
 
 
-Summary = AnalyzeSummary | GenerateSummary | ValidateSummary
+@dataclass(frozen=True)
+class ProfileSummary:
+    """What a reviewer decides on after profile."""
+
+    reading: SourceReading
+    verdict: Verdict  # of what stands today, against the problem's reference
+    benchmark: BenchmarkResult  # of what stands today
+    profile: ProfileResult
+    strategies: tuple[PlannedStrategy, ...]  # in the order in which they will be tried
+    problem_source: str
+    goal: Goal
+    scope: Scope
+    target: str | None = None
+    nothing_to_gain: bool = False  # what stands is at the floor already
+    notes: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True)
+class OptimizeSummary:
+    """What a reviewer decides on after optimize: every variant, and the one that would be applied."""
+
+    variants: tuple[Variant, ...]
+    winner: str | None  # None: nothing is better than what stands
+    stop: StopReason
+    search: str  # greedy or beam
+    goal: Goal
+    scope: Scope
+    predicted: bool  # no GPU was there: the scores come from the roofline
+    gpu: str | None
+    images: tuple[Image, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FinalizeSummary:
+    """The report of an optimize job. ``applied`` False: the original stands, and ``notes`` say why."""
+
+    applied: bool
+    winner: Variant | None
+    variants: tuple[Variant, ...]
+    style: StyleOutcome | None
+    tests: TestsResult | None
+    verdict: Verdict | None
+    benchmark: BenchmarkResult | None  # the winner (as the candidate) beside the original, eager and torch.compile
+    script: TestsResult | None
+    diff: str
+    images: tuple[Image, ...]
+    provenance: tuple[tuple[str, str], ...]
+    reproduce: str
+    stop: StopReason | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeasuredKernel:
+    """One kernel of bench or verify: head as the candidate, the base as the original."""
+
+    kernel: str
+    path: str
+    touched: tuple[str, ...]  # the changed files by which it is touched
+    benchmark: BenchmarkResult | None = None
+    verdict: Verdict | None = None
+    skipped: Failure | None = None  # why it was not measured
+
+
+@dataclass(frozen=True)
+class MeasureSummary:
+    """What bench and verify found, a kernel each."""
+
+    kernels: tuple[MeasuredKernel, ...]
+    base_sha: str
+    head_sha: str
+    against: str  # how the base was named, such as "the merge base with main"
+    images: tuple[Image, ...] = ()
+    provenance: tuple[tuple[str, str], ...] = ()
+    reproduce: str = ""
+    notes: tuple[str, ...] = ()
+
+
+Summary = (
+    AnalyzeSummary
+    | GenerateSummary
+    | ValidateSummary
+    | ProfileSummary
+    | OptimizeSummary
+    | FinalizeSummary
+    | MeasureSummary
+)
 
 
 @dataclass(frozen=True)
@@ -104,11 +195,12 @@ class CommitUpdate:
 
 @dataclass(frozen=True)
 class PullRequestUpdate:
-    """Open the draft pull request, or bring its body up to date."""
+    """Open the draft pull request, or bring its body up to date. Of ``profile`` and ``optimization`` one is there."""
 
-    profile: KernelProfile
+    profile: KernelProfile | None
     problem_source: str
     verdict: Verdict | None = None
+    optimization: FinalizeSummary | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +229,7 @@ class ReadyUpdate:
 class ReportUpdate:
     """The end of a job: done with its report, failed, or cancelled; a new comment, since an edit notifies nobody."""
 
-    summary: ValidateSummary | None = None
+    summary: ValidateSummary | FinalizeSummary | MeasureSummary | None = None
     failure: Failure | None = None
     cancelled_by: str | None = None
 

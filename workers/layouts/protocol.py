@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpu_runner.contracts import BenchmarkResult, CandidateSource, Graph, KernelNames, Problem, SourceFile
+from gpu_runner.contracts import (
+    BenchmarkResult,
+    CandidateSource,
+    Graph,
+    KernelNames,
+    Problem,
+    RecordRequest,
+    RecordResult,
+    SourceFile,
+    Workload,
+)
 from workers.authors.protocol import KernelPlan, SourceStyle
-from workers.contracts import FileChange, KernelProfile
+from workers.contracts import Failure, FileChange, KernelProfile
 from workers.tree import Tree
 
 
@@ -43,6 +53,18 @@ class SuiteRun:
     import_roots: tuple[str, ...]
     collect: tuple[str, ...] = ()
     support: tuple[SourceFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A kernel that stands in the repository."""
+
+    name: str
+    path: str  # of its main file
+    module: str  # the same as an import
+    functions: tuple[str, ...]  # autograd Functions of the file, the one that is used first
+    suite: str | None  # its test file
+    script: str | None  # its benchmark script
 
 
 class Layout(Protocol):
@@ -98,4 +120,48 @@ class Layout(Protocol):
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
     ) -> tuple[FileChange, ...]:
         """Give the benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
+        ...
+
+    def locate(self, name: str, tree: Tree) -> Standing:
+        """Find a kernel that stands there; raises ``UserFacingError`` with the nearest names where there is none."""
+        ...
+
+    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
+        """Give what an optimize job needs and the repository lacks, each with its cure: the test file, the benchmark script."""
+        ...
+
+    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+        """Give the problem that a kernel solves, with its CALL, from the repository itself or from what is known of the library."""
+        ...
+
+    def form_of(
+        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+    ) -> CandidateSource:
+        """Give the kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
+        ...
+
+    def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
+        """Give the recording of the calls that the kernel's benchmark script makes; None where it has none."""
+        ...
+
+    def sizes_of(self, problem: Problem, recorded: RecordResult) -> tuple[Workload, ...]:
+        """Give the workloads of the recorded calls that are calls of the problem, by binding its CALL to their arguments."""
+        ...
+
+    def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """Give the run of the kernel's whole test file."""
+        ...
+
+    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """Give the run of the kernel's benchmark script."""
+        ...
+
+    def standing_data(
+        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        ...
+
+    def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
+        """Give the kernels that a change touches, with the changed files by which it does; imports are followed."""
         ...

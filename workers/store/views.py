@@ -54,10 +54,10 @@ def view(session: Session, job: Job) -> JobView:
 
 
 def checkpoint_sha(session: Session, job: Job, row: StageAttempt) -> str | None:
-    """Give the commit that a checkpoint names: the job's last one, once none is left to be published."""
+    """Give the commit that a checkpoint names: the job's last one, once none is left to be published; its base before the first."""
     if row.sha is not None:
         return row.sha
-    return None if updates.commits_pending(session, job) else job.head_sha
+    return None if updates.commits_pending(session, job) else (job.head_sha or read_request(job.request).base_sha)
 
 
 def _stage(row: StageAttempt) -> StageView:

@@ -1,0 +1,120 @@
+"""What an optimize job tries: variants with their notes, what was measured of them, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpu_runner.contracts import Bound, Pass, Status, WorkloadTiming
+
+
+class Outcome(StrEnum):
+    """What became of a variant."""
+
+    kept = "kept"  # better than its parent, and within the guardrails
+    no_gain = "no_gain"
+    guardrail = "guardrail"
+    incorrect = "incorrect"
+    does_not_apply = "does_not_apply"  # the strategy finds nothing to change here
+    duplicate = "duplicate"  # the same code as an earlier variant
+    failed = "failed"  # it could not be measured
+
+
+class StopReason(StrEnum):
+    """Why the search ended."""
+
+    variants_used = "variants_used"
+    no_progress = "no_progress"  # two in a row under 1% better
+    target_met = "target_met"
+    floor_reached = "floor_reached"
+    strategies_used = "strategies_used"  # every strategy whose trigger holds was tried
+    cancelled = "cancelled"
+
+
+class Guardrail(StrEnum):
+    """A rule that rejects a variant."""
+
+    other_metric = "other_metric"  # more than 5% worse on a metric that is not the goal
+    cross_regression = "cross_regression"  # more than 10% worse on the other pass
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A guardrail that a variant broke, where, and by how much; ``ratio`` is variant over original, 1.0 for the same."""
+
+    guardrail: Guardrail
+    metric: str  # time or memory
+    timed_pass: Pass
+    workload: str
+    ratio: float
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The lab notebook of a variant. The first three are written before it runs, ``learnings`` after."""
+
+    hypothesis: str
+    change: str
+    expected: str
+    learnings: str = ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One variant. ``rows`` compare it (as the candidate) with v0 (as the original)."""
+
+    name: str  # v1, v2, ...
+    parent: str  # v0, v1, ...
+    strategy: str  # its id in the catalog
+    title: str
+    notes: Notes
+    outcome: Outcome
+    source: str | None = None  # digest of the whole file, in the artifact store
+    status: Status | None = None  # of the verdict
+    reason: str | None = None  # of an outcome that is not ``kept``, one sentence
+    rows: tuple[WorkloadTiming, ...] = ()
+    score: float | None = None  # how many times as fast (or as small) as v0, by the goal; the geometric mean over sizes
+    breaches: tuple[Breach, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelReading:
+    """What stands in the source of one Triton kernel."""
+
+    name: str
+    line: int
+    block_sizes: tuple[str, ...]  # names of its constexpr block sizes
+    launch: tuple[tuple[str, str], ...]  # keyword settings of its launch, such as num_warps, as source
+    grid: str | None
+    loads: int
+    stores: int
+    casts: int
+    loops: int
+    atomics: int
+
+
+@dataclass(frozen=True)
+class SourceReading:
+    """What stands in a kernel's file: pure facts, found without running it."""
+
+    path: str
+    tier: int  # 1 element-wise, 2 reduction, 3 fused
+    kernels: tuple[KernelReading, ...]
+    saved_tensors: tuple[str, ...]
+    in_place: bool
+    autotuned: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlannedStrategy:
+    """A strategy whose trigger holds, with the evidence and what may be gained by it."""
+
+    strategy: str
+    title: str
+    trigger: str  # the evidence, one sentence
+    gain_low: float  # factor on the time of the pass, 1.0 for nothing
+    gain_high: float
+    bound: Bound = Bound.unknown

@@ -1,0 +1,76 @@
+"""What a strategy gets and gives. Pure: source in, source out; nothing of the repository is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpu_runner.contracts import BenchmarkResult, Graph, Knob, Problem, ProfileResult
+from workers.authors.protocol import Author, SourceStyle
+from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
+from workers.layouts.protocol import Standing
+from workers.tree import Tree
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that a strategy decides by. ``source`` is the file of the variant to start from, ``original`` that of v0."""
+
+    standing: Standing
+    problem: Problem
+    graph: Graph | None  # None: the problem could not be traced; compiled kernels are then out of reach
+    source: str
+    original: str
+    reading: SourceReading
+    benchmark: BenchmarkResult  # of v0
+    profile: ProfileResult
+    goal: Goal
+    scope: Scope
+    overwrites: tuple[str, ...]  # inputs, and "upstream N", that v0 overwrites and a variant may
+    tree: Tree
+    style: SourceStyle
+    author: Author
+    earlier: tuple[Variant, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A change: the whole file as it shall be, with notes written before it runs.
+
+    ``knobs`` are settings to be tuned by the runner before the variant is judged, looked up by the source in its ``TUNED``;
+    ``settle`` then gives the file with the table that was found (by architecture) written into it.
+    """
+
+    source: str
+    notes: Notes
+    knobs: tuple[Knob, ...] = ()
+    settle: Callable[[str, Table], str] | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class DoesNotApply:
+    """Why a strategy changes nothing here, one sentence."""
+
+    sentence: str
+
+
+class Strategy(Protocol):
+    """One way to make a kernel faster; the same situation always gives the same answer."""
+
+    id: str
+    title: str
+    document: str  # file name in docs/strategies/
+
+    def plan(self, situation: Situation) -> PlannedStrategy | None:
+        """Tell whether its trigger holds, with the evidence and the gain that may be expected."""
+        ...
+
+    def propose(self, situation: Situation) -> Proposed | DoesNotApply:
+        """Give the changed file."""
+        ...
+
+
+# Architecture such as "sm_90", then pass, then (size up to, settings), sizes rising; the form of ``TuneResult.table``.
+Table = tuple[tuple[str, tuple[tuple[str, tuple[tuple[int, tuple[tuple[str, int], ...]], ...]], ...]], ...]
