@@ -110,7 +110,7 @@ def cancel(job_id: str, by: str) -> bool:
 
 
 def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
-    """Have a failed job go on from its failed stage; with a new snapshot and its commit it starts over.
+    """Have a job that failed or was cancelled go on from that stage; with a new snapshot and its commit it starts over.
 
     Raises:
         ValueError: one of ``snapshot`` and ``base_sha`` without the other.

@@ -59,17 +59,22 @@ class RunContext:
         action: Action,
         files: Mapping[str, str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        *,
+        lasting: bool = False,
     ) -> GpuResult:
         """Give the result of one action on a GPU host, now or in a later run."""
+        require = self._runtime.settings.require_isolation
+        asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits, require)
+        beside = dict(files or {})
         with self._held() as (session, job, row):
             work = gpu_work.find(session, row.id, key)
+            if work is None and lasting:
+                work = gpu_work.find_earlier(session, row, key, asked, beside)
             result = None if work is None else gpu_work.result_of(work)
             if result is not None:
                 return result
             if work is None:
-                require = self._runtime.settings.require_isolation
-                asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits, require)
-                work = gpu_work.ask(session, job, row, key, asked, dict(files or {}), self._runtime.clock())
+                work = gpu_work.ask(session, job, row, key, asked, beside, self._runtime.clock())
                 row.tries = 0
             self._suspend(session, job, row, work.request_id)
         self._runtime.at_boundary("gpu_requested")

@@ -19,6 +19,9 @@ Pipeline = tuple[Step, ...]
 
 PIPELINES: dict[Verb, Pipeline] = {
     Verb.create: (Step(StageName.analyze), Step(StageName.generate), Step(StageName.validate)),
+    Verb.optimize: (Step(StageName.profile), Step(StageName.optimize), Step(StageName.finalize)),
+    Verb.bench: (Step(StageName.measure, checkpoint=False),),
+    Verb.verify: (Step(StageName.measure, checkpoint=False),),
 }
 
 __all__ = ["PIPELINES", "Pipeline", "Step"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
@@ -31,6 +32,33 @@ class GpuLease:
 def find(session: Session, attempt_id: int, key: str) -> GpuWork | None:
     """Give the request of a key."""
     return session.scalar(select(GpuWork).where(GpuWork.attempt_id == attempt_id, GpuWork.key == key))
+
+
+def find_earlier(
+    session: Session, row: StageAttempt, key: str, request: GpuRequest, files: dict[str, str]
+) -> GpuWork | None:
+    """Give the same request under the same key of an earlier attempt of the stage, if it was answered without an error."""
+    query = (
+        select(GpuWork)
+        .join(StageAttempt, StageAttempt.id == GpuWork.attempt_id)
+        .where(
+            StageAttempt.job_id == row.job_id,
+            StageAttempt.stage == row.stage,
+            StageAttempt.id < row.id,
+            GpuWork.key == key,
+            GpuWork.state == "done",
+        )
+        .order_by(GpuWork.id.desc())
+    )
+    for work in session.scalars(query):
+        answered = work.result is not None and work.result.get("error") is None
+        if answered and work.files == files and _asks(work.request) == _asks(to_json(request)):
+            return work
+    return None
+
+
+def _asks(form: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in form.items() if name != "request_id"}
 
 
 def ask(

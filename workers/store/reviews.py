@@ -75,11 +75,11 @@ def cancel(session: Session, job: Job, by: str, now: float) -> bool:
 
 
 def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, now: float) -> bool:
-    """Have a failed job go on from its failed stage, or start over on a fresh (snapshot, base commit)."""
-    if job.state != JobState.failed:
+    """Have a job that failed or was cancelled go on from where it stopped, or start over on a fresh (snapshot, base commit)."""
+    if job.state not in (JobState.failed, JobState.cancelled):
         return False
     request = read_request(job.request)
-    failed = _failed_attempt(session, job)
+    failed = _stopped_attempt(session, job)
     job.failure = None
     if fresh is not None or failed is None:
         if fresh is not None:
@@ -98,14 +98,14 @@ def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, no
     return True
 
 
-def _failed_attempt(session: Session, job: Job) -> StageAttempt | None:
-    """Give the last failed attempt: all that the job had when it failed ended with it, the failed stage first."""
+def _stopped_attempt(session: Session, job: Job) -> StageAttempt | None:
+    """Give the last attempt that ended with its job: all that the job had when it stopped ended then, that stage first."""
     query = (
         select(StageAttempt)
         .where(
             StageAttempt.job_id == job.job_id,
             StageAttempt.generation == job.generation,
-            StageAttempt.state == StageState.failed,
+            StageAttempt.state.in_((StageState.failed, StageState.cancelled)),
         )
         .order_by(StageAttempt.id.desc())
     )

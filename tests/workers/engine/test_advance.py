@@ -24,9 +24,11 @@ from workers.contracts import (
     StageState,
     StatusUpdate,
     UserFacingError,
+    Verb,
 )
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
+from workers.pipelines import PIPELINES
 
 Run = Callable[[StageContext], StageResult]
 
@@ -249,7 +251,40 @@ def test_auto_goes_through_all_stages_and_only_tells(world: World) -> None:
     embedded.drive()
     assert world.job(job_id).state is JobState.done
     told = [u for u in updates(world) if isinstance(u, CheckpointUpdate)]
-    assert [(u.stage, u.decides) for u in told] == [(s, False) for s in StageName]
+    assert [(u.stage, u.decides) for u in told] == [(s.stage, False) for s in PIPELINES[Verb.create]]
+
+
+def lasting_stage(request: DoctorRequest, ids: list[str], fails: list[bool]) -> Run:
+    def run(context: StageContext) -> StageResult:
+        ids.append(context.gpu("variant 1", request, Action.doctor, lasting=True).request_id)
+        if fails:
+            fails.pop()
+            raise UserFacingError(Failure(FailureCode.environment, "the host is gone"))
+        return StageResult()
+
+    return run
+
+
+def test_lasting_answer_serves_the_next_attempt(world: World) -> None:
+    ids: list[str] = []
+    job_id = script(world, lasting_stage(DoctorRequest(), ids, [True]))
+    embedded.drive()
+    assert world.job(job_id).state is JobState.failed
+    assert inbox.retry(job_id, "mona")
+    embedded.drive()
+    assert world.job(job_id).state is JobState.waiting
+    assert len(ids) == 2 and len(set(ids)) == 1
+
+
+def test_lasting_answer_to_another_request_does_not_serve(world: World) -> None:
+    ids: list[str] = []
+    job_id = script(world, lasting_stage(DoctorRequest(), ids, [True]))
+    embedded.drive()
+    stages = {**fake_stages(), StageName.analyze: Scripted(lasting_stage(DoctorRequest(quick=True), ids, []))}
+    world.runtime.stages = lambda: stages
+    assert inbox.retry(job_id, "mona")
+    embedded.drive()
+    assert len(set(ids)) == 2
 
 
 def test_two_workers_with_the_same_message_run_the_stage_once(world: World) -> None:

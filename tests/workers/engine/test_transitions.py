@@ -30,9 +30,19 @@ def test_create_asks_for_a_review_after_each_of_its_stages() -> None:
     ]
 
 
-@pytest.mark.parametrize("stage", list(StageName))
-def test_stage_with_a_checkpoint_waits(stage: StageName) -> None:
-    assert after_stage(CREATE, stage, checkpoint=True, auto=False) == Next(Move.wait)
+@pytest.mark.parametrize("step", [step for pipeline in PIPELINES.values() for step in pipeline if step.checkpoint])
+def test_stage_with_a_checkpoint_waits(step: Step) -> None:
+    pipeline = next(pipeline for pipeline in PIPELINES.values() if step in pipeline)
+    assert after_stage(pipeline, step.stage, checkpoint=True, auto=False) == Next(Move.wait)
+
+
+@pytest.mark.parametrize("verb", [Verb.bench, Verb.verify])
+def test_what_only_measures_asks_for_no_review(verb: Verb) -> None:
+    assert after_stage(PIPELINES[verb], StageName.measure, checkpoint=True, auto=False) == Next(Move.finish)
+
+
+def test_every_verb_with_stages_has_a_pipeline_and_every_stage_is_in_one() -> None:
+    assert {step.stage for pipeline in PIPELINES.values() for step in pipeline} == set(StageName)
 
 
 @pytest.mark.parametrize(("checkpoint", "auto"), [(True, True), (False, False), (False, True)])

@@ -173,10 +173,18 @@ def test_cancelling_ends_everything_and_withdraws_what_was_not_begun(world: Worl
     assert embedded.drive() == 0
 
 
-def test_only_a_failed_job_is_retried(world: World, job_id: str) -> None:
+def test_job_that_runs_is_not_retried(world: World, job_id: str) -> None:
     assert inbox.retry(job_id, "mona") is False
+
+
+def test_cancelled_job_goes_on_from_the_stage_in_which_it_was_cancelled(world: World, job_id: str) -> None:
     inbox.cancel(job_id, "mona")
-    assert inbox.retry(job_id, "mona") is False
+    assert inbox.retry(job_id, "mona") is True
+    job = world.job(job_id)
+    assert (job.state, [(s.stage, s.attempt) for s in job.stages]) == (
+        JobState.queued,
+        [(job.pipeline[0], 1), (job.pipeline[0], 2)],
+    )
 
 
 def test_retry_needs_a_snapshot_and_its_commit_together(world: World, job_id: str) -> None:
