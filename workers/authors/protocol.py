@@ -30,6 +30,7 @@ class SourceStyle:
         False  # the source is to stand in a file that exists: no imports, no class; every name begins with ``prefix``
     )
     prefix: str = ""
+    tunable: bool = False  # the source looks its launch settings up in a module-level TUNED, and the proposal has knobs
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ class FlatKernel(KernelWriter):
             if load.space == SCALAR:
                 text = f"tl.load({name}_ptr)"
             else:
-                text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0)"
-            scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
+                text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0{self.hint(load)})"
+            scope.line(f"{name} = {self.converted(text, load)}")
         scope.line("")
         stored: list[tuple[str, str]] = []
         for store in self.task.stores:
@@ -29,9 +29,11 @@ class FlatKernel(KernelWriter):
             scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
         head = [
             "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
-            "    mask = offsets < n_elements",
+            f"    mask = {'(offsets < n_elements) | EVEN' if self.task.form.tunable else 'offsets < n_elements'}",
             *self.scalar_lines(),
+            *self.hint_lines(),
             "",
         ]
         sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
-        return self.finish(head + scope.lines, sizes, ("BLOCK_SIZE",))
+        constants = ["BLOCK_SIZE", *(["EVEN"] if self.task.form.tunable else []), *(["EVICT_FIRST"] if self.streams else [])]
+        return self.finish(head + scope.lines, sizes, tuple(constants))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from workers.authors.compiler.documentation import docstring
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
+from workers.authors.compiler.form import Form
 from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.parts import Part
@@ -24,6 +25,7 @@ class Store:
     space: Space
     part: Part | None = None  # of the tensor that this is a part of; its ``node`` is the tensor's name in the module
     piece_names: tuple[str, ...] = ()  # of its parts, where they have names of their own
+    node: str | None = None  # the graph's name of it; None for what forward keeps besides its outputs
 
     @property
     def pieces(self) -> tuple[Store, ...]:
@@ -68,6 +70,7 @@ class KernelTask:
     name: str
     stores: tuple[Store, ...]
     docstring: tuple[str, ...]
+    form: Form = Form()
 
     @property
     def pieces(self) -> tuple[Store, ...]:
@@ -91,11 +94,20 @@ class KernelTask:
         """Tell whether programs keep partial sums over rows."""
         return any(store.summed for store in self.stores)
 
+    @property
+    def is_persistent(self) -> bool:
+        """Tell whether few programs take many rows each; sums of whole rows to one number are left a tile at a time instead."""
+        return self.sums_rows and (
+            not self.reduces_cols or any(store.summed and store.space != SCALAR for store in self.stores)
+        )
+
     def is_flat(self, domain: Domain) -> bool:
         """Tell whether every element stands alone, so that rows and columns do not matter."""
         if self.reduces_cols or any(store.space != FULL or store.part for store in self.pieces):
             return False
         if any(value.op == "load" and value.datum in domain.parts for value in self.values):
+            return False
+        if any(value.op == "pick" for value in self.values):
             return False
         if any(value.space not in {FULL, SCALAR} for value in self.values):
             return False
@@ -125,6 +137,23 @@ class KernelWriter:
         """Give which part of a tensor a load takes, None where it takes all."""
         return self.program.domain.parts.get(str(load.datum))
 
+    def is_streamed(self, load: Value) -> bool:
+        """Tell whether a load may say that its elements are not read again."""
+        return load.space == FULL and self.program.domain.base(str(load.datum)) in self.task.form.streamed
+
+    def hint(self, load: Value) -> str:
+        """Give what a load tells the cache, as a further argument."""
+        return ", eviction_policy=STREAMED" if self.is_streamed(load) else ""
+
+    @property
+    def streams(self) -> bool:
+        """Tell whether the kernel has a setting for what it tells the cache."""
+        return self.task.form.tunable and any(self.is_streamed(load) for load in self.loads)
+
+    def hint_lines(self) -> list[str]:
+        """Say what loads tell the cache."""
+        return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if self.streams else []
+
     def partial_rows(self, load: Value) -> bool:
         """Tell whether a tensor varies over some of the row axes only."""
         name = str(load.datum)
@@ -143,7 +172,14 @@ class KernelWriter:
 
     def fill(self, load: Value) -> str:
         """Give what a load yields outside of the mask."""
+        if load.integer:
+            return "0"
         return '-float("inf")' if str(load.datum) in self.others else "0.0"
+
+    @staticmethod
+    def converted(text: str, load: Value) -> str:
+        """Bring what is loaded to the type that is computed in: whole numbers stay whole."""
+        return f"{text} != 0" if load.boolean else text if load.integer else f"{text}.to(tl.float32)"
 
     def neutral_outside(self, value: Value, kind: str, whole_rows: bool) -> bool:
         """Tell whether a value may be reduced without a mask."""
@@ -158,7 +194,8 @@ class KernelWriter:
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """Put signature, docstring and body together."""
-        loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in self.loads]
+        read = [*self.loads, *(value for value in self.task.values if value.op == "pick")]
+        loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in read]
         tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
         numbers = tuple(self.scalars.used.values())
         parameters = [
@@ -175,5 +212,6 @@ class KernelWriter:
         )
 
 
+LOADS = frozenset({"load", "pick"})
 NEUTRAL = {"sum": "0.0", "max": '-float("inf")', "min": 'float("inf")'}
 SPACES = {FULL: "full", ROW: "row", COL: "col", SCALAR: "scalar"}

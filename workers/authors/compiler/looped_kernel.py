@@ -33,7 +33,7 @@ class LoopedKernel(KernelWriter):
             self._pass(body, depth)
         self._store_rows(body)
         start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
-        lines = [*start, *self.scalar_lines(), *head.lines]
+        lines = [*start, *self.hint_lines(), *self.scalar_lines(), *head.lines]
         if persistent:
             lines += [*self._accumulators(), "    for row in range(program, n_rows, tl.num_programs(0)):"]
         lines += body.lines
@@ -42,7 +42,13 @@ class LoopedKernel(KernelWriter):
                 lines.append(f"    tl.store({store.buffer}_ptr + program, tl.sum({store.name}, axis=0))")
         extra = tuple(dict.fromkeys(s for load in self.loads for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
-        return self.finish(lines, sizes, ("BLOCK_SIZE",))
+        constants = ["BLOCK_SIZE", *(["NUM_STAGES"] if self._pipelined else [])]
+        return self.finish(lines, sizes, (*constants, *(["EVICT_FIRST"] if self.streams else [])))
+
+    @property
+    def _pipelined(self) -> bool:
+        """Partial sums in memory are read, added to and written row after row: their loads must not run ahead."""
+        return self.task.form.tunable and not any(store.summed and store.space == COL for store in self.task.pieces)
 
     @staticmethod
     def _by_column(store: Store) -> bool:
@@ -71,12 +77,13 @@ class LoopedKernel(KernelWriter):
             fill = f"tl.full((BLOCK_SIZE,), {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
             fill = "tl.zeros((BLOCK_SIZE,), dtype=tl.float32)" if value.datum == "sum" else fill
             body.line(f"{self.names.of(value)}_block = {fill}")
-        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
+        blocks = "tl.range(0, n_cols, BLOCK_SIZE, num_stages=NUM_STAGES)" if self._pipelined else None
+        body.line(f"for start in {blocks or 'range(0, n_cols, BLOCK_SIZE)'}:")
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
         inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
-        self._load_blocks(inner, roots)
+        self._load_blocks(inner, roots, last)
         for value in reductions:
             self._accumulate(inner, value)
         self._store_blocks(inner, stores)
@@ -99,15 +106,15 @@ class LoopedKernel(KernelWriter):
             else:
                 waiting.extend(reversed(value.args))
 
-    def _load(self, scope: Statements, load: Value, place: str) -> None:
+    def _load(self, scope: Statements, load: Value, place: str, hint: str = "") -> None:
         name = self.tensor(load)
         scope.env[load] = name
-        mask = f", mask=mask, other={self.fill(load)}" if load.space.cols else ""
+        mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
         address = f"{base}_ptr + {place}" if place else f"{base}_ptr"
         scope.line(f"{name} = tl.load({address}{mask}){' != 0' if load.boolean else '.to(tl.float32)'}")
 
-    def _load_blocks(self, inner: Statements, roots: list[Value]) -> None:
+    def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:
         needed: set[Value] = set()
         waiting = list(roots)
         while waiting:
@@ -125,7 +132,7 @@ class LoopedKernel(KernelWriter):
                     index = row_index(self.program, self.names, load, "row")[0]
                     inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
                     place = f"{self.tensor(load)}_offsets{shift}"
-                self._load(inner, load, place)
+                self._load(inner, load, place, self.hint(load) if last else "")
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:
         text = inner.reduced(value)

@@ -17,28 +17,35 @@ class TileKernel(KernelWriter):
 
     def write(self) -> KernelSource:
         """Give the kernel's source."""
-        persistent = self.task.sums_rows
-        head, body = self.scope(), self.scope(2 if persistent else 1)
+        head, body = self.scope(), self.scope(2 if self._loops else 1)
         self._columns(head)
         for load in self.loads:
             if not load.space.rows:
                 self._load(head, load)
         self._hoist(head)
         body.env.update(head.env)
-        self._rows(body, persistent)
+        self._rows(body)
         for load in self.loads:
             if load.space.rows:
                 self._load(body, load)
         body.line("")
         self._results(body)
-        lines = self.scalar_lines() + head.lines
-        if persistent:
+        lines = self.hint_lines() + self.scalar_lines() + head.lines
+        if self._loops:
             lines += self._accumulators() + self._loop() + body.lines + self._partials()
         else:
             lines += body.lines
-        constants = ("BLOCK_ROWS", "BLOCK_SIZE", "NUM_STAGES") if persistent else ("BLOCK_ROWS", "BLOCK_SIZE")
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
-        return self.finish(lines, sizes, constants)
+        return self.finish(lines, sizes, tuple(self._constants()))
+
+    def _constants(self) -> list[str]:
+        constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._loops else [])]
+        return constants + (["EVEN"] if self.task.form.tunable else []) + (["EVICT_FIRST"] if self.streams else [])
+
+    @property
+    def _loops(self) -> bool:
+        """Whether programs take several tiles is a setting where settings are tuned."""
+        return self.task.sums_rows or self.task.form.tunable
 
     def extra_sizes(self) -> tuple[str, ...]:
         """Give the sizes that tensors with fewer rows need."""
@@ -51,16 +58,22 @@ class TileKernel(KernelWriter):
         return not self.task.reduces_cols
 
     def _columns(self, head: Statements) -> None:
-        if self.task.sums_rows:
+        if self._loops:
             head.line("program = tl.program_id(0)")
         start = "tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
         head.line(f"cols = ({start})[None, :]" if self._blocks else "cols = tl.arange(0, BLOCK_SIZE)[None, :]")
-        head.line("col_mask = cols < n_cols")
+        head.line(f"col_mask = {self._unless_even('cols < n_cols')}")
 
-    def _rows(self, body: Statements, persistent: bool) -> None:
-        tile = "tile" if persistent else "tl.program_id(0)"
+    def _unless_even(self, mask: str) -> str:
+        """Masks fall away where rows and columns come out even, which the launch says."""
+        return f"({mask}) | EVEN" if self.task.form.tunable else mask
+
+    def _rows(self, body: Statements) -> None:
+        tile = "tile" if self._loops else "tl.program_id(0)"
+        if self.task.form.last_rows_first:
+            body.line("tile = n_tiles - 1 - turn")
         body.line(f"rows = ({tile} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
-        body.line("row_mask = rows < n_rows")
+        body.line(f"row_mask = {self._unless_even('rows < n_rows')}")
         body.line("mask = row_mask & col_mask")
         widths = self._widths()
         if None in widths or len(widths) == 0:
@@ -95,7 +108,7 @@ class TileKernel(KernelWriter):
                     if part is None or f"{base}_offsets" not in "".join(scope.lines):
                         scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
                     place = f"{base}_offsets{part.shift if part else ''}"
-            text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)})"
+            text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
         scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
 
     def _hoist(self, head: Statements) -> None:
@@ -142,13 +155,19 @@ class TileKernel(KernelWriter):
                 lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
         return lines
 
-    @staticmethod
-    def _loop() -> list[str]:
+    def _loop(self) -> list[str]:
         tiles = "tl.cdiv(n_rows, BLOCK_ROWS)"
-        return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0), num_stages=NUM_STAGES):"]
+        if not self.task.form.last_rows_first:
+            return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0), num_stages=NUM_STAGES):"]
+        return [
+            "",
+            "    # The last rows first: forward left them in the L2 cache.",
+            f"    n_tiles = {tiles}",
+            "    for turn in tl.range(program, n_tiles, tl.num_programs(0), num_stages=NUM_STAGES):",
+        ]
 
     def _partials(self) -> list[str]:
-        lines = [""]
+        lines = [""] if self.task.sums_rows else []
         for store in self.task.pieces:
             if store.summed and store.space == COL:
                 total, place = f"tl.sum({store.name}, axis=0, keep_dims=True)", "program * n_cols + cols"
