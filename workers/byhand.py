@@ -1,4 +1,4 @@
-"""A door: one action on this machine, without a job: capture, compile, verify, bench, doctor."""
+"""A door: one action on this machine, without a job: capture, compile, verify, bench, profile, tune, doctor."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from gpu_runner.contracts import (
     GpuResult,
     HostReport,
     Problem,
+    ProfileRequest,
+    ProfileResult,
     SourceFile,
     Verdict,
     VerifyRequest,
@@ -40,7 +42,7 @@ from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore
 
-__all__ = ["Answer", "Compiled", "benchmark", "compile_problem", "doctor", "verify"]
+__all__ = ["Answer", "Compiled", "benchmark", "compile_problem", "doctor", "profile", "verify"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,14 @@ class Answer:
             UserFacingError: the environment is at fault.
         """
         return from_json(HostReport, self._payload())
+
+    def profile(self) -> ProfileResult:
+        """Give the profile.
+
+        Raises:
+            UserFacingError: the environment is at fault.
+        """
+        return from_json(ProfileResult, self._payload())
 
     def captured(self) -> CaptureResult:
         """Give the captured graph.
@@ -128,6 +138,12 @@ def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype
     """Have one candidate file measured on this machine, beside eager and ``torch.compile``."""
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.benchmark, BenchmarkRequest(problem_source, candidate, dtype=dtype, budget_s=budget_s))
+
+
+def profile(problem_source: str, candidate_source: str, gpu: str | None) -> Answer:
+    """Have one candidate file profiled: by the roofline of this machine's GPU or of the named one, and by counters where it can."""
+    candidate = _candidate(parse(problem_source), candidate_source)
+    return _run(Action.profile, ProfileRequest(problem_source, candidate, gpu=gpu))
 
 
 def doctor(quick: bool) -> Answer:

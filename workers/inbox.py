@@ -38,6 +38,7 @@ __all__ = [
     "get_job",
     "gpu_seconds_since",
     "look_over",
+    "look_over_optimize",
     "ready",
     "recent_jobs",
     "record_delivery",
@@ -73,6 +74,18 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
         tree = read_tarball(current().blobs.get(snapshot))
         parsed = parse(problem_source(problem, tree))
         (layout_named(layout) if layout else find_layout(tree)).names(kernel, parsed, tree)
+    except UserFacingError as error:
+        return error.failure
+    return None
+
+
+def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
+    """Read an optimize command against its repository, running nothing; give all that is missing, None where nothing is."""
+    from workers.stages import standing
+    from workers.tree import read_tarball
+
+    try:
+        standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
     return None

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import re
-from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Check, Verdict, WorkloadTiming
 from workers.contracts import Image
 from workers.engine.protocol import StageContext
+from workers.reports.figures import figure_of, png_of, store
 
-COLOURS = {"candidate": "#1a7f5a", "eager": "#9aa4b2", "torch_compile": "#5b7fc7", "floor": "#c26a1a"}
-LABELS = {"candidate": "this kernel", "eager": "eager", "torch_compile": "torch.compile"}
+COLOURS = {
+    "candidate": "#1a7f5a",
+    "original": "#7a5ac2",
+    "eager": "#9aa4b2",
+    "torch_compile": "#5b7fc7",
+    "floor": "#c26a1a",
+}
+LABELS = {"candidate": "this kernel", "original": "before", "eager": "eager", "torch_compile": "torch.compile"}
 MAX_GROUPS = 12
 DTYPE = re.compile(r"\b(?:float32|bfloat16|float16)\b")
 
@@ -21,17 +26,24 @@ def draw_plots(context: StageContext, name: str, verdict: Verdict, measured: Ben
     images = []
     if any(check.error is not None for check in verdict.checks):
         images.append(
-            _store(context, f"{name}-accuracy.png", accuracy_plot(name, verdict), _accuracy_alt(name, verdict))
+            store(context, f"{name}-accuracy.png", accuracy_plot(name, verdict), _accuracy_alt(name, verdict))
         )
     if measured.rows:
-        images.append(_store(context, f"{name}-speed.png", speed_plot(name, measured), _speed_alt(name, measured)))
+        images.append(store(context, f"{name}-speed.png", speed_plot(name, measured), _speed_alt(name, measured)))
     return tuple(images)
+
+
+def draw_speed(context: StageContext, name: str, measured: BenchmarkResult) -> tuple[Image, ...]:
+    """Draw the times alone; nothing where there are none."""
+    if not measured.rows:
+        return ()
+    return (store(context, f"{name}-speed.png", speed_plot(name, measured), _speed_alt(name, measured)),)
 
 
 def accuracy_plot(name: str, verdict: Verdict) -> bytes:
     """Draw, for each output and dtype, the worst error as a share of what is allowed."""
     worst = sorted(worst_shares(verdict.checks).items())
-    figure, axes = _figure(max(2.4, 0.42 * len(worst) + 1.4))
+    figure, axes = figure_of(max(2.4, 0.42 * len(worst) + 1.4))
     labels = [f"{output}, {dtype}" for (output, dtype), _ in worst]
     axes.barh(labels, [share for _, share in worst], color=COLOURS["candidate"], height=0.6)
     axes.axvline(1.0, color=COLOURS["floor"], linewidth=1.5, label="allowed")
@@ -39,7 +51,7 @@ def accuracy_plot(name: str, verdict: Verdict) -> bytes:
     axes.set_title(f"{name}: error against the float64 reference", loc="left", fontsize=11)
     axes.invert_yaxis()
     axes.legend(frameon=False, loc="lower center", fontsize=8)
-    return _png(figure)
+    return png_of(figure)
 
 
 def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
@@ -58,7 +70,7 @@ def speed_plot(name: str, measured: BenchmarkResult) -> bytes:
     """Draw the time of each contender beside the floor, a group of bars for each workload and pass."""
     rows = measured.rows[:MAX_GROUPS]
     contenders = [c for c in COLOURS if any(_median(row, c) is not None for row in rows)]
-    figure, axes = _figure(max(2.6, 0.5 * len(rows) * max(1, len(contenders) * 0.55) + 1.4))
+    figure, axes = figure_of(max(2.6, 0.5 * len(rows) * max(1, len(contenders) * 0.55) + 1.4))
     step = 0.8 / max(1, len(contenders) + 1)
     for index, contender in enumerate([*contenders, "floor"]):
         places = [group + index * step for group in range(len(rows))]
@@ -72,7 +84,7 @@ def speed_plot(name: str, measured: BenchmarkResult) -> bytes:
     )
     axes.set_title(f"{name} on {measured.gpu or 'an unknown GPU'}", loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
-    return _png(figure)
+    return png_of(figure)
 
 
 def _row_label(row: WorkloadTiming) -> str:
@@ -92,24 +104,3 @@ def _accuracy_alt(name: str, verdict: Verdict) -> str:
 def _speed_alt(name: str, measured: BenchmarkResult) -> str:
     kind = "Predicted least times" if measured.predicted else "Measured times"
     return f"{kind} of {name} on {measured.gpu or 'an unknown GPU'}, by workload and pass"
-
-
-def _store(context: StageContext, file_name: str, content: bytes, alt: str) -> Image:
-    return Image(file_name, context.artifact(file_name, content, "image/png"), alt)
-
-
-def _figure(height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.6, height), dpi=130, layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)
-    return figure, axes
-
-
-def _png(figure: Any) -> bytes:
-    buffer = io.BytesIO()
-    # Without a fixed Software field the same figure would give other bytes with another matplotlib.
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()

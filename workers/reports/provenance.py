@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from gpu_runner.contracts import BenchmarkResult
 from workers.contracts import JobRequest
 
@@ -21,3 +23,17 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
 def reproduce(name: str) -> str:
     """Give the one command that repeats the job, and its measurement, on a checkout of the base commit."""
     return f"kernelsmith create problem.py --name {name} --repo . --auto"
+
+
+def reproduce_optimize(request: JobRequest) -> str:
+    """Give the one command that repeats an optimize job on a checkout of the base commit."""
+    options = request.options
+    words = ["kernelsmith", "optimize", request.kernel, "--repo", ".", "--auto"]
+    words += ["--goal", options.goal.value, "--scope", options.scope.value, "--variants", str(options.variants)]
+    words += ["--target", options.target] if options.target else []
+    return shlex.join(words)
+
+
+def reproduce_bench(request: JobRequest) -> str:
+    """Give the one command that repeats a comparison on a checkout of the head commit."""
+    return shlex.join(["kernelsmith", "compare", *request.kernels, "--repo", ".", "--against", request.base_sha[:12]])

@@ -9,10 +9,6 @@ from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
     BenchmarkResult,
-    CaseOutcome,
-    GpuResult,
-    SourceFile,
-    TestsRequest,
     TestsResult,
     Verdict,
     from_json,
@@ -35,10 +31,11 @@ from workers.contracts import (
     ValidateSummary,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import Design, SuiteRun
+from workers.layouts.protocol import Design
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance, reproduce
 from workers.stages.generate import prove, styled_changes
+from workers.stages.suites import failing, json_bytes, run_suite
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     Workbench,
@@ -100,7 +97,7 @@ class Validate:
             "source": gate.design.source,
             "summary": to_json(summary),
         }
-        context.artifact("report.json", _json_bytes(summary), "application/json")
+        context.artifact("report.json", json_bytes(summary), "application/json")
         return StageResult(output, updates)
 
     def _updates(
@@ -143,7 +140,7 @@ def pass_gate(
     tried: list[str] = []
     for attempt in range(1, MAX_TEST_ATTEMPTS + 1):
         context.note(f"running the library's tests, attempt {attempt} of {MAX_TEST_ATTEMPTS}")
-        tests = _run_suite(context, f"tests-{attempt}", bench, bench.layout.tests(design, bench.tree), changes)
+        tests = run_suite(context, f"tests-{attempt}", bench.layout.tests(design, bench.tree), changes)
         if tests.passed:
             return Gate(design, changes, style, verdict, tests, tuple(tried))
         tried.append(f"the library's tests, attempt {attempt}: {tests.summary}")
@@ -162,14 +159,6 @@ def pass_gate(
     message = f"the library's tests for `{bench.name}` fail: {tests.summary}"
     cure = "Read the failing tests below; if the problem is what is wrong, give a new `/kernel create`."
     raise UserFacingError(Failure(FailureCode.tests, message, cure, log=failing(tests), attempts=tuple(tried)))
-
-
-def failing(tests: TestsResult) -> str:
-    """Give the failing tests with their messages, or the end of the log where no test could be read."""
-    bad = [case for case in tests.cases if case.outcome in (CaseOutcome.failed, CaseOutcome.error)]
-    lines = [f"{case.node}: {case.message or case.outcome.value}" for case in bad[:20]]
-    more = [f"and {len(bad) - 20} more"] if len(bad) > 20 else []
-    return "\n".join([*lines, *more]) if bad else tests.log[-4000:]
 
 
 def _rendered(bench: Workbench, design: Design) -> set[str]:
@@ -206,18 +195,7 @@ def _run_script(context: StageContext, bench: Workbench, gate: Gate, measured: B
     if measured.predicted:
         return None
     context.note("running the library's own benchmark script")
-    return _run_suite(context, "script", bench, bench.layout.benchmark(gate.design, bench.tree), gate.changes)
-
-
-def _run_suite(
-    context: StageContext, key: str, bench: Workbench, suite: SuiteRun, changes: tuple[FileChange, ...]
-) -> TestsResult:
-    files = tuple(SourceFile(change.path, change.text) for change in changes if change.text is not None)
-    request = TestsRequest(
-        SNAPSHOT_FILE, files + suite.support, suite.module, suite.arguments, suite.import_roots, suite.collect
-    )
-    result: GpuResult = context.gpu(key, request, Action.tests, {SNAPSHOT_FILE: context.request.snapshot})
-    return from_json(TestsResult, answer_of(result))
+    return run_suite(context, "script", bench.layout.benchmark(gate.design, bench.tree), gate.changes)
 
 
 def _data_changes(
@@ -226,9 +204,3 @@ def _data_changes(
     if script is None or not script.passed:
         return ()
     return bench.layout.data_changes(gate.design, script.collected, measured, bench.tree)
-
-
-def _json_bytes(summary: ValidateSummary) -> bytes:
-    import json
-
-    return json.dumps(to_json(summary), indent=2, sort_keys=True).encode()

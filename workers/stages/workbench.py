@@ -96,6 +96,9 @@ DOING: dict[Action, str] = {
     Action.capture: "trace the problem",
     Action.verify: "prove the candidate",
     Action.benchmark: "measure the candidate",
+    Action.profile: "profile the kernel",
+    Action.tune: "tune the kernel",
+    Action.record: "read the sizes of the library's benchmark script",
     Action.tests: "run the library's own checks",
     Action.doctor: "say what it can do",
 }

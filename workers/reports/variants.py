@@ -1,0 +1,63 @@
+"""A plot of an optimize job's variants: how many times as fast as what stands, by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpu_runner.contracts import Pass
+from workers.contracts import Image, Outcome, Variant
+from workers.engine.protocol import StageContext
+from workers.reports.figures import figure_of, png_of, store
+from workers.stages.headroom import geometric_mean
+from workers.stages.learnings import speedups
+
+COLOURS = {Pass.forward: "#5b7fc7", Pass.backward: "#c26a1a", Pass.full: "#1a7f5a"}
+REJECTED_ALPHA = 0.35
+
+
+def draw_variants(context: StageContext, name: str, variants: Sequence[Variant]) -> tuple[Image, ...]:
+    """Draw the variants that were timed; nothing where none was."""
+    timed = [variant for variant in variants if any(speedups(variant.rows, item) for item in Pass)]
+    if not timed:
+        return ()
+    kept = [v for v in timed if v.outcome is Outcome.kept and v.score is not None]
+    best = max(kept, key=lambda v: v.score or 0.0, default=None)
+    told = f"; the best is {best.name} at {best.score:.2f}" if best is not None and best.score else ""
+    alt = f"Speedup of {len(timed)} variants of {name} over what stands, by pass{told}"
+    return (store(context, f"{name}-variants.png", variants_plot(name, timed), alt),)
+
+
+def variants_plot(name: str, variants: Sequence[Variant]) -> bytes:
+    """Draw, for each variant and pass, the geometric mean of the speedup over sizes with its range; rejected ones pale."""
+    figure, axes = figure_of(max(2.4, 0.75 * len(variants) + 1.4))
+    step = 0.8 / len(Pass)
+    for index, timed_pass in enumerate(Pass):
+        for place, variant in enumerate(variants):
+            found = speedups(variant.rows, timed_pass)
+            if not found:
+                continue
+            mean = geometric_mean(found)
+            axes.barh(
+                place + index * step,
+                mean,
+                height=step * 0.9,
+                color=COLOURS[timed_pass],
+                alpha=1.0 if variant.outcome is Outcome.kept else REJECTED_ALPHA,
+                xerr=[[mean - min(found)], [max(found) - mean]],
+                error_kw={"linewidth": 0.8},
+            )
+    for timed_pass in Pass:
+        axes.barh(0, 0, color=COLOURS[timed_pass], label=timed_pass.value)
+    axes.axvline(1.0, color="#444444", linewidth=1.0)
+    axes.set_yticks([place + 0.4 - step / 2 for place in range(len(variants))], [_label(v) for v in variants])
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        "times as fast as what stands today (bars: geometric mean over sizes; lines: from the worst to the best size)"
+    )
+    axes.set_title(f"{name}: variants", loc="left", fontsize=11)
+    axes.legend(frameon=False, fontsize=8)
+    return png_of(figure)
+
+
+def _label(variant: Variant) -> str:
+    return f"{variant.name}\n{variant.title[:28]}"

@@ -1,0 +1,76 @@
+"""How far a kernel is from the least time that the hardware allows. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from gpu_runner.contracts import BenchmarkResult, Pass, Workload, WorkloadTiming
+from workers.contracts import Scope, Target
+
+# Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
+NOTHING_OVER_ALL = 1.06
+NOTHING_AT_ONE = 1.15
+MOST_SIZES = 6
+PASSES = {Scope.general: tuple(Pass), Scope.forward: (Pass.forward,), Scope.backward: (Pass.backward,)}
+
+
+def time_of(row: WorkloadTiming, contender: str = "candidate") -> float | None:
+    """Give a contender's median on a row. Units: microseconds; None where it was not measured."""
+    return next((t.median_us for t in row.timings if t.contender == contender), None)
+
+
+def headrooms(rows: Iterable[WorkloadTiming], scope: Scope) -> tuple[float, ...]:
+    """Give time over floor, at least 1, of each row of the passes that the scope speaks of."""
+    found = []
+    for row in rows:
+        time_us = time_of(row)
+        if row.timed_pass in PASSES[scope] and time_us is not None and row.floor_us:
+            found.append(max(1.0, time_us / row.floor_us))
+    return tuple(found)
+
+
+def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
+    """Tell whether what was measured is at the floor already; never on a prediction."""
+    factors = headrooms(measured.rows, scope)
+    if measured.predicted or not factors:
+        return False
+    return geometric_mean(factors) < NOTHING_OVER_ALL and max(factors) < NOTHING_AT_ONE
+
+
+def geometric_mean(factors: Sequence[float]) -> float:
+    """Give the geometric mean.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not factors:
+        raise ValueError("no factors")
+    return math.exp(sum(math.log(factor) for factor in factors) / len(factors))
+
+
+def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
+    """Tell whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
+    wanted = [
+        row
+        for row in rows
+        if row.timed_pass.value == target.timed_pass and set(target.sizes) <= set(row.workload.sizes)
+    ]
+    times = [time_of(row) for row in wanted]
+    return bool(times) and all(time_us is not None and time_us < target.below_us for time_us in times)
+
+
+def chosen_sizes(own: Sequence[Workload], recorded: Sequence[Workload]) -> tuple[Workload, ...]:
+    """Give the problem's workloads and, as far as there is room, recorded ones: the smallest and the largest first."""
+    chosen = list(own[:MOST_SIZES])
+    rest = [w for w in recorded if not any(_alike(w, known) for known in chosen)]
+    order = [rest[-1 - i // 2] if i % 2 == 0 else rest[i // 2] for i in range(len(rest))]
+    for workload in order:
+        if len(chosen) < MOST_SIZES and not any(_alike(workload, known) for known in chosen):
+            chosen.append(workload)
+    return tuple(chosen)
+
+
+def _alike(one: Workload, other: Workload) -> bool:
+    same = set(one.sizes) == set(other.sizes) and set(one.scalars) == set(other.scalars)
+    return same and (one.dtype is None or other.dtype is None or one.dtype == other.dtype)

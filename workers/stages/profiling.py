@@ -1,0 +1,164 @@
+"""Profile: what stands today, over all sizes, against its limits; where the time goes, and what to try in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpu_runner.contracts import (
+    Action,
+    BenchmarkRequest,
+    BenchmarkResult,
+    CaptureRequest,
+    CaptureResult,
+    ProfileRequest,
+    ProfileResult,
+    RecordResult,
+    Status,
+    Verdict,
+    VerifyRequest,
+    from_json,
+    to_json,
+)
+from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    Failure,
+    FailureCode,
+    Image,
+    ProfileSummary,
+    StageName,
+    UserFacingError,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.reports.plots import draw_speed
+from workers.stages.generate import verdict_failure
+from workers.stages.headroom import chosen_sizes, nothing_to_gain
+from workers.stages.situation import Profiled, situation_of
+from workers.stages.standing import Bench, open_bench, stored
+from workers.stages.suites import json_bytes
+from workers.stages.workbench import SNAPSHOT_FILE, answer_of
+from workers.strategies.order import ordered
+from workers.strategies.reading import read_source
+
+SECONDS_A_WORKLOAD = 20.0
+PROFILE_BUDGET_S = 120.0
+UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
+UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
+NO_GPU = (
+    "No GPU host took part: values are proved in Triton's interpreter, and speed is only predicted from the roofline."
+)
+
+
+class Profile:
+    """The first stage of ``optimize``."""
+
+    name = StageName.profile
+
+    def run(self, context: StageContext) -> StageResult:
+        """Give the profile of a kernel as it stands, and the strategies whose triggers hold."""
+        context.note("looking for the kernel, its tests, its benchmark script and its problem")
+        bench = open_bench(context)
+        bench, notes = _traced(context, bench)
+        bench, more = _sized(context, bench)
+        verdict = _judged(context, bench)
+        measured = _measured(context, bench)
+        profile = _profiled(context, bench)
+        reading = read_source(bench.standing.path, bench.original)
+        options = context.request.options
+        nothing = nothing_to_gain(measured, options.scope)
+        known = Profiled(reading, verdict, measured, profile)
+        strategies = () if nothing else ordered(situation_of(context, bench, known))
+        images = draw_speed(context, f"{bench.standing.name}-today", measured)
+        summary = ProfileSummary(
+            reading,
+            verdict,
+            measured,
+            profile,
+            strategies,
+            bench.problem.source,
+            options.goal,
+            options.scope,
+            options.target,
+            nothing,
+            (*notes, *more, *((NO_GPU,) if measured.predicted else ())),
+            images,
+        )
+        context.artifact("profile.json", json_bytes(summary), "application/json")
+        return StageResult(_output(bench, summary), _updates(context, summary, images), checkpoint=not nothing)
+
+
+def _updates(
+    context: StageContext, summary: ProfileSummary, images: tuple[Image, ...]
+) -> tuple[AssetsUpdate | CheckpointUpdate, ...]:
+    asked = CheckpointUpdate(StageName.profile, context.attempt, summary, not context.request.options.auto)
+    return (AssetsUpdate(images), asked)
+
+
+def _output(bench: Bench, summary: ProfileSummary) -> dict[str, Any]:
+    return stored(bench) | {
+        "verdict": to_json(replace(summary.verdict, checks=())),
+        "benchmark": to_json(summary.benchmark),
+        "profile": to_json(summary.profile),
+        "reading": to_json(summary.reading),
+        "strategies": to_json(summary.strategies),
+        "nothing_to_gain": summary.nothing_to_gain,
+    }
+
+
+def _traced(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]:
+    context.note("tracing the problem")
+    result = context.gpu("capture", CaptureRequest(bench.problem.source), Action.capture, lasting=True)
+    captured = from_json(CaptureResult, answer_of(result))
+    if captured.graph is None:
+        return bench, (UNTRACED.format(captured.error),)
+    return replace(bench, graph=captured.graph), ()
+
+
+def _sized(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]:
+    request = bench.layout.sizes_request(bench.standing, bench.problem, bench.tree, SNAPSHOT_FILE)
+    if request is None:
+        return bench, ()
+    context.note("reading the sizes of the library's benchmark script")
+    beside = {SNAPSHOT_FILE: context.request.snapshot}
+    recorded = from_json(RecordResult, answer_of(context.gpu("record", request, Action.record, beside, lasting=True)))
+    sizes = bench.layout.sizes_of(bench.problem, recorded)
+    if not sizes:
+        return bench, (UNRECORDED.format(f" ({recorded.error})" if recorded.error else ""),)
+    return replace(bench, workloads=chosen_sizes(bench.problem.workloads, sizes)), ()
+
+
+def _judged(context: StageContext, bench: Bench) -> Verdict:
+    context.note("holding what stands today against the problem")
+    form = bench.form()
+    request = VerifyRequest(bench.problem.source, form, quick=True, original=form)
+    beside = {SNAPSHOT_FILE: context.request.snapshot}
+    verdict = from_json(Verdict, answer_of(context.gpu("verify", request, Action.verify, beside, lasting=True)))
+    if verdict.status is not Status.passed:
+        failure = verdict_failure(verdict, "library's")
+        message = f"the problem does not say what `{bench.standing.name}` computes today: {failure.message}"
+        cure = "Correct the reference or its CALL, and give the command again with it in a fenced Python block."
+        raise UserFacingError(Failure(FailureCode.problem, message, cure, failure.line, failure.log))
+    return verdict
+
+
+def _measured(context: StageContext, bench: Bench) -> BenchmarkResult:
+    context.note(f"measuring what stands today at {len(bench.workloads)} sizes")
+    budget_s = SECONDS_A_WORKLOAD * len(bench.workloads)
+    request = BenchmarkRequest(bench.problem.source, bench.form(), workloads=bench.workloads, budget_s=budget_s)
+    beside = {SNAPSHOT_FILE: context.request.snapshot}
+    answer = answer_of(context.gpu("benchmark", request, Action.benchmark, beside, lasting=True))
+    return from_json(BenchmarkResult, answer)
+
+
+def _profiled(context: StageContext, bench: Bench) -> ProfileResult:
+    context.note("profiling it")
+    request = ProfileRequest(
+        bench.problem.source,
+        bench.form(),
+        workloads=bench.workloads[:2],
+        gpu=context.request.options.gpu,
+        budget_s=PROFILE_BUDGET_S,
+    )
+    beside = {SNAPSHOT_FILE: context.request.snapshot}
+    return from_json(ProfileResult, answer_of(context.gpu("profile", request, Action.profile, beside, lasting=True)))

@@ -1,0 +1,65 @@
+"""What the profile stage found out, as later stages read it, and the situation that strategies decide by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_runner.contracts import BenchmarkResult, ProfileResult, Verdict, from_json
+from workers.authors.table import author_named
+from workers.contracts import PlannedStrategy, SourceReading, StageName, Variant
+from workers.engine.protocol import StageContext
+from workers.stages.standing import Bench
+from workers.strategies.protocol import Situation
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What is known of v0. ``strategies`` are in the order in which they will be tried."""
+
+    reading: SourceReading
+    verdict: Verdict
+    benchmark: BenchmarkResult
+    profile: ProfileResult
+    strategies: tuple[PlannedStrategy, ...] = ()
+    nothing_to_gain: bool = False
+
+
+def left_by_profile(context: StageContext) -> Profiled:
+    """Give what the profile stage left."""
+    left = context.result_of(StageName.profile)
+    return Profiled(
+        from_json(SourceReading, left["reading"]),
+        from_json(Verdict, left["verdict"]),
+        from_json(BenchmarkResult, left["benchmark"]),
+        from_json(ProfileResult, left["profile"]),
+        tuple(from_json(PlannedStrategy, item) for item in left["strategies"]),
+        bool(left["nothing_to_gain"]),
+    )
+
+
+def situation_of(
+    context: StageContext,
+    bench: Bench,
+    known: Profiled,
+    source: str | None = None,
+    earlier: tuple[Variant, ...] = (),
+) -> Situation:
+    """Give the situation before a variant; ``source`` is the text of its parent's file, None for v0's."""
+    options = context.request.options
+    return Situation(
+        standing=bench.standing,
+        problem=bench.problem,
+        graph=bench.graph,
+        source=bench.original if source is None else source,
+        original=bench.original,
+        reading=known.reading,
+        benchmark=known.benchmark,
+        profile=known.profile,
+        goal=options.goal,
+        scope=options.scope,
+        overwrites=known.verdict.overwrites,
+        tree=bench.tree,
+        style=bench.layout.section_style(bench.standing, bench.tree),
+        author=author_named(options.author),
+        earlier=earlier,
+    )

@@ -1,0 +1,180 @@
+"""One variant from proposal to outcome: written, tuned, proved beside the original, measured against it, and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import (
+    Action,
+    BenchmarkRequest,
+    BenchmarkResult,
+    GpuResult,
+    Status,
+    TuneRequest,
+    TuneResult,
+    Verdict,
+    VerifyRequest,
+    from_json,
+)
+from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
+from workers.engine.protocol import StageContext
+from workers.stages.learnings import learnings, predicted_learnings
+from workers.stages.situation import Profiled, situation_of
+from workers.stages.standing import Bench
+from workers.stages.suites import json_bytes
+from workers.stages.workbench import SNAPSHOT_FILE, answer_of
+from workers.strategies.guardrails import breaches, score
+from workers.strategies.identity import fingerprint
+from workers.strategies.protocol import DoesNotApply, Proposed, Table
+from workers.strategies.table import strategy_named
+
+SECONDS_A_WORKLOAD = 12.0
+TUNE_SECONDS_A_WORKLOAD = 20.0
+LEAST_GAIN = 1.01
+ORIGINAL_ALONE = ("original",)
+NO_TABLE: Table = ()
+
+
+@dataclass
+class Trials:
+    """The variants of one optimize job, one after the other."""
+
+    context: StageContext
+    bench: Bench
+    known: Profiled
+
+    def run(
+        self, number: int, planned: PlannedStrategy, parent: Variant | None, earlier: tuple[Variant, ...]
+    ) -> Variant:
+        """Carry one variant through, and keep its file, its notes and its results as artifacts.
+
+        Raises:
+            UserFacingError: the GPU host failed; what was measured before is kept.
+        """
+        name = f"v{number}"
+        strategy = strategy_named(planned.strategy)
+        self.context.note(f"{name}: {strategy.title}")
+        source = None if parent is None else self.text_of(parent)
+        answer = strategy.propose(situation_of(self.context, self.bench, self.known, source, earlier))
+        base = Variant(
+            name,
+            "v0" if parent is None else parent.name,
+            strategy.id,
+            strategy.title,
+            _unwritten(planned),
+            Outcome.failed,
+        )
+        if isinstance(answer, DoesNotApply):
+            return self._keep(replace(base, outcome=Outcome.does_not_apply, reason=answer.sentence))
+        base = replace(base, notes=answer.notes, settings=answer.settings)
+        return self._keep(self._proposed(base, answer, planned, earlier))
+
+    def text_of(self, variant: Variant) -> str:
+        """Give the text of a variant's file."""
+        assert variant.source is not None, "only a variant with a file is a parent or a winner"
+        return self.context.load(variant.source).decode()
+
+    def _proposed(
+        self, variant: Variant, answer: Proposed, planned: PlannedStrategy, earlier: tuple[Variant, ...]
+    ) -> Variant:
+        tuned, table = self._tuned(variant, answer)
+        text = answer.source if answer.settle is None else answer.settle(answer.source, table)
+        digest = self.context.artifact(f"{variant.name}.py", text.encode(), "text/x-python")
+        variant = replace(variant, source=digest, settings=(*variant.settings, *tuned))
+        same = self._same(text, earlier)
+        if same is not None:
+            return replace(variant, outcome=Outcome.duplicate, reason=f"It is the same code as {same}.")
+        verdict = self._verified(variant, text)
+        variant = replace(variant, status=verdict.status)
+        if verdict.status is not Status.passed:
+            first = verdict.evidence[0].message if verdict.evidence else "no evidence came with it"
+            reason = f"The verdict is {verdict.status.value}: {first}"
+            return replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
+        return self._weighed(variant, self._measured(variant, text), planned)
+
+    def _same(self, text: str, earlier: tuple[Variant, ...]) -> str | None:
+        found = fingerprint(text)
+        if found == fingerprint(self.bench.original):
+            return "v0"
+        known = (v for v in earlier if v.source is not None)
+        return next((v.name for v in known if fingerprint(self.text_of(v)) == found), None)
+
+    def _tuned(self, variant: Variant, answer: Proposed) -> tuple[tuple[tuple[str, str], ...], Table]:
+        if not answer.knobs or self.known.benchmark.predicted:
+            return (), NO_TABLE
+        self.context.note(f"{variant.name}: tuning {len(answer.knobs)} settings")
+        workloads = self.bench.workloads
+        request = TuneRequest(
+            self.bench.problem.source,
+            self.bench.form(answer.source),
+            answer.knobs,
+            workloads=workloads,
+            budget_s=TUNE_SECONDS_A_WORKLOAD * len(workloads),
+            module=self.bench.standing.module,
+        )
+        found = from_json(TuneResult, answer_of(self._ask(f"{variant.name}-tune", request, Action.tune)))
+        if found.architecture is None or not found.table:
+            return (), NO_TABLE
+        told = tuple(
+            (
+                f"{c.tuned_pass.value}, {c.workload.label()}",
+                ", ".join(f"{n}={v}" for n, v in c.settings) or "the default",
+            )
+            for c in found.choices
+        )
+        return told, ((found.architecture, tuple((p.value, rows) for p, rows in found.table)),)
+
+    def _verified(self, variant: Variant, text: str) -> Verdict:
+        self.context.note(f"{variant.name}: a smoke test of its values")
+        request = VerifyRequest(
+            self.bench.problem.source, self.bench.form(text), quick=True, original=self.bench.form()
+        )
+        return from_json(Verdict, answer_of(self._ask(f"{variant.name}-verify", request, Action.verify)))
+
+    def _measured(self, variant: Variant, text: str) -> BenchmarkResult:
+        self.context.note(f"{variant.name}: measuring it against v0")
+        request = BenchmarkRequest(
+            self.bench.problem.source,
+            self.bench.form(text),
+            workloads=self.bench.workloads,
+            budget_s=SECONDS_A_WORKLOAD * len(self.bench.workloads),
+            original=self.bench.form(),
+            contenders=ORIGINAL_ALONE,
+        )
+        return from_json(BenchmarkResult, answer_of(self._ask(f"{variant.name}-benchmark", request, Action.benchmark)))
+
+    def _weighed(self, variant: Variant, measured: BenchmarkResult, planned: PlannedStrategy) -> Variant:
+        options = self.context.request.options
+        rows = measured.rows
+        if measured.predicted:
+            outcome = Outcome.kept if planned.gain_low >= LEAST_GAIN else Outcome.no_gain
+            told = predicted_learnings(planned)
+            return replace(variant, rows=rows, outcome=outcome, notes=_learned(variant, told))
+        found, broken = score(rows, options.goal, options.scope), breaches(rows, options.goal, options.scope)
+        variant = replace(variant, rows=rows, score=found, breaches=broken, notes=_learned(variant, learnings(rows)))
+        if found is None:
+            return replace(variant, outcome=Outcome.failed, reason=_unmeasured(measured))
+        if broken:
+            return replace(variant, outcome=Outcome.guardrail)
+        return replace(variant, outcome=Outcome.kept if found >= LEAST_GAIN else Outcome.no_gain)
+
+    def _ask(self, key: str, request: object, action: Action) -> GpuResult:
+        beside = {SNAPSHOT_FILE: self.context.request.snapshot}
+        return self.context.gpu(key, request, action, beside, lasting=True)
+
+    def _keep(self, variant: Variant) -> Variant:
+        self.context.artifact(f"{variant.name}.json", json_bytes(variant), "application/json")
+        return variant
+
+
+def _unwritten(planned: PlannedStrategy) -> Notes:
+    return Notes(planned.trigger, "", f"between {planned.gain_low:.2f} and {planned.gain_high:.2f} times as fast")
+
+
+def _learned(variant: Variant, text: str) -> Notes:
+    return replace(variant.notes, learnings=text)
+
+
+def _unmeasured(measured: BenchmarkResult) -> str:
+    errors = [t.error for row in measured.rows for t in row.timings if t.error is not None]
+    return f"It could not be measured: {errors[0]}" if errors else "It could not be measured within the time."
