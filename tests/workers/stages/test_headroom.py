@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_runner.contracts import BenchmarkResult, Pass, Workload
+from tests.workers.stages.rows import row
+from workers.contracts import Scope, Target
+from workers.stages.headroom import (
+    MOST_SIZES,
+    chosen_sizes,
+    geometric_mean,
+    headrooms,
+    nothing_to_gain,
+    target_met,
+)
+
+
+def measured(*times_us: float, predicted: bool = False) -> BenchmarkResult:
+    return BenchmarkResult(tuple(row(time_us) for time_us in times_us), predicted, "a GPU", 4000.0)
+
+
+@pytest.mark.parametrize(
+    ("times_us", "nothing"),
+    [((101.0, 103.0), True), ((101.0, 118.0), False), ((108.0, 108.0), False), ((90.0, 95.0), True)],
+)
+def test_there_is_nothing_to_gain_only_near_the_floor_at_every_size(times_us: tuple[float, ...], nothing: bool) -> None:
+    assert nothing_to_gain(measured(*times_us), Scope.general) is nothing
+
+
+def test_a_prediction_never_says_that_there_is_nothing_to_gain() -> None:
+    assert nothing_to_gain(measured(100.0, predicted=True), Scope.general) is False
+
+
+def test_scope_looks_at_its_own_pass_alone() -> None:
+    rows = (row(100.0, timed_pass=Pass.forward), row(300.0, timed_pass=Pass.backward))
+    assert headrooms(rows, Scope.forward) == (1.0,)
+    assert headrooms(rows, Scope.backward) == (3.0,)
+    assert headrooms((row(None), row(100.0, floor_us=None)), Scope.general) == ()
+
+
+@given(st.lists(st.floats(min_value=0.1, max_value=10.0), min_size=1, max_size=8))
+def test_geometric_mean_lies_between_the_least_and_the_largest(factors: list[float]) -> None:
+    mean = geometric_mean(factors)
+    assert min(factors) * (1 - 1e-9) <= mean <= max(factors) * (1 + 1e-9)
+    assert math.isclose(geometric_mean([1 / f for f in factors]), 1 / mean, rel_tol=1e-9)
+
+
+def test_target_holds_only_where_every_row_it_speaks_of_is_under_it() -> None:
+    small, large = row(50.0, sizes=(("T", 1024), ("H", 4096))), row(80.0, sizes=(("T", 4096), ("H", 4096)))
+    target = Target("forward", 60.0, (("H", 4096),))
+    assert target_met((small,), target)
+    assert not target_met((small, large), target)
+    assert not target_met((small,), Target("backward", 60.0))
+    assert not target_met((small,), Target("forward", 60.0, (("H", 8192),)))
+
+
+def test_sizes_are_the_problems_own_and_then_the_ends_of_what_was_recorded() -> None:
+    own = (Workload((("T", 4096),)),)
+    recorded = tuple(Workload((("T", size),), "bfloat16") for size in (1024, 2048, 4096, 8192, 16384, 32768, 65536))
+    chosen = chosen_sizes(own, recorded)
+    assert len(chosen) == MOST_SIZES
+    assert [w.sizes[0][1] for w in chosen] == [4096, 65536, 1024, 32768, 2048, 16384]
+
+
+def test_the_same_size_in_another_dtype_is_another_workload() -> None:
+    own = (Workload((("T", 4096),), "float32"),)
+    assert len(chosen_sizes(own, (Workload((("T", 4096),), "bfloat16"),))) == 2
