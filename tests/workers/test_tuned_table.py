@@ -1,0 +1,65 @@
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.tuned_table import Table, has_table, rendered, settled, table_of
+
+SOURCE = '"""A kernel; ₀."""\n\nTUNED = {}  # kept\n\n\ndef launch():\n    return TUNED\n'
+FOUND: Table = (("sm_90", (("forward", ((4096, (("num_warps", 4),)), (8192, (("num_warps", 8),)))),)),)
+
+
+def test_an_empty_table_changes_no_byte() -> None:
+    assert settled(SOURCE, ()) == SOURCE
+
+
+def test_a_found_table_is_written_where_the_old_one_stood() -> None:
+    text = settled(SOURCE, FOUND)
+    assert '        "forward": (\n            (4096, {"num_warps": 4}),\n' in text
+    assert "}  # kept\n" in text
+    assert table_of(text) == FOUND
+
+
+def test_another_architecture_stays() -> None:
+    other: Table = (("sm_80", (("backward", ((1024, (("num_warps", 2),)),)),)),)
+    assert dict(table_of(settled(settled(SOURCE, FOUND), other))) == {**dict(FOUND), **dict(other)}
+
+
+def test_a_pass_for_which_nothing_was_found_again_loses_its_entries() -> None:
+    emptied: Table = (("sm_90", (("forward", ()),)),)
+    assert table_of(settled(settled(SOURCE, FOUND), emptied)) == ()
+
+
+@pytest.mark.parametrize("source", ["x = 1\n", "TUNED = dict()\n", "def f():\n    TUNED = {}\n"])
+def test_a_source_without_a_plain_table_is_refused(source: str) -> None:
+    assert not has_table(source)
+    with pytest.raises(ValueError, match="no dict `TUNED`"):
+        settled(source, FOUND)
+
+
+NAMES = st.from_regex(r"[a-z][a-z_0-9]{0,8}", fullmatch=True)
+ENTRIES = st.lists(
+    st.tuples(
+        st.integers(1, 2**40),
+        st.lists(st.tuples(NAMES, st.integers(0, 99)), min_size=1, unique_by=lambda p: p[0]).map(tuple),
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+PASSES = st.lists(
+    st.tuples(st.sampled_from(["forward", "backward"]), ENTRIES), min_size=1, unique_by=lambda p: p[0]
+).map(tuple)
+TABLES = st.lists(st.tuples(NAMES, PASSES), unique_by=lambda p: p[0]).map(tuple)
+
+
+@given(TABLES)
+def test_what_is_written_is_read_back(table: Table) -> None:
+    assert table_of(f"TUNED = {rendered(table)}\n") == table
+
+
+@given(TABLES)
+def test_settling_twice_is_settling_once(table: Table) -> None:
+    once = settled(SOURCE, table)
+    assert settled(once, table) == once
+    ast.parse(once)

@@ -1,0 +1,96 @@
+"""Reads a kernel's file: what stands in it about launches, memory and autograd. Pure; nothing of it is executed."""
+
+from __future__ import annotations
+
+import ast
+
+from workers.contracts import KernelReading, SourceReading
+from workers.strategies.pointers import accesses_of
+from workers.strategies.remarks import remarks
+from workers.strategies.syntax import KernelFile, Launch, autotune_of, called, constexprs_of, parsed
+
+SETTINGS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+REDUCTIONS = frozenset(
+    f"tl.{name}"
+    for name in ("sum", "max", "min", "argmax", "argmin", "cumsum", "cumprod", "reduce", "associative_scan", "sort")
+)
+PRODUCTS = frozenset({"tl.dot", "torch.matmul", "torch.mm", "torch.addmm", "torch.bmm", "F.linear"})
+
+
+def read_source(path: str, source: str) -> SourceReading:
+    """Read a kernel's file.
+
+    Raises:
+        ValueError: it cannot be parsed; the text says why.
+    """
+    file = parsed(source)
+    launches = {name: [x for x in file.launches if x.kernel == name] for name in file.kernels}
+    return SourceReading(
+        path,
+        _tier(file),
+        tuple(_kernel(file, kernel, launches[name]) for name, kernel in file.kernels.items()),
+        _saved(file),
+        _in_place(file),
+        any(autotune_of(kernel) is not None for kernel in file.kernels.values()),
+        remarks(file),
+    )
+
+
+def _kernel(file: KernelFile, kernel: ast.FunctionDef, launches: list[Launch]) -> KernelReading:
+    accesses = accesses_of(kernel)
+    casts = [n for n in ast.walk(kernel) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return KernelReading(
+        kernel.name,
+        kernel.lineno,
+        tuple(name for name in constexprs_of(kernel) if "BLOCK" in name.upper()),
+        tuple(dict.fromkeys(pair for launch in launches for pair in _settings(file, launch))),
+        file.segment(launches[0].grid) if launches else None,
+        len(accesses.loads),
+        len(accesses.stores),
+        sum(1 for node in casts if isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cast")),
+        sum(1 for node in ast.walk(kernel) if isinstance(node, ast.For | ast.While)),
+        len(accesses.atomics),
+    )
+
+
+def _settings(file: KernelFile, launch: Launch) -> list[tuple[str, str]]:
+    named = [k for k in launch.call.keywords if k.arg in SETTINGS or "BLOCK" in (k.arg or "").upper()]
+    return [(k.arg or "", file.segment(k.value)) for k in named]
+
+
+def _tier(file: KernelFile) -> int:
+    calls = {called(node) for node in ast.walk(file.tree)}
+    if calls & PRODUCTS or any(isinstance(node, ast.MatMult) for node in ast.walk(file.tree)):
+        return 3
+    return 2 if calls & REDUCTIONS else 1
+
+
+def _saved(file: KernelFile) -> tuple[str, ...]:
+    calls = [n for owner in file.classes.values() for n in ast.walk(owner) if called(n) == "ctx.save_for_backward"]
+    ordered = sorted((c for c in calls if isinstance(c, ast.Call)), key=lambda c: c.lineno)
+    return tuple(dict.fromkeys(file.segment(argument) for call in ordered for argument in call.args))
+
+
+def _in_place(file: KernelFile) -> bool:
+    """A kernel writes to what it reads, or a launch hands one tensor over twice, by its name or by another."""
+    for launch in file.launches:
+        accesses = accesses_of(file.kernels[launch.kernel])
+        if accesses.read & accesses.written:
+            return True
+        aliases = _aliases(launch.function)
+        read = {_tensor(launch.argument(p), aliases) for p in accesses.read} - {None}
+        written = {_tensor(launch.argument(p), aliases) for p in accesses.written} - {None}
+        if read & written:
+            return True
+    return False
+
+
+def _aliases(function: ast.FunctionDef) -> dict[str, str]:
+    plain = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)]
+    return {
+        t.id: n.value.id for n in plain for t in n.targets if isinstance(t, ast.Name) and isinstance(n.value, ast.Name)
+    }
+
+
+def _tensor(argument: ast.expr | None, aliases: dict[str, str]) -> str | None:
+    return aliases.get(argument.id, argument.id) if isinstance(argument, ast.Name) else None

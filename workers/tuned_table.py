@@ -1,0 +1,105 @@
+"""Writes measured launch settings into a kernel's source: the table ``TUNED`` at its top level. Pure."""
+
+from __future__ import annotations
+
+import ast
+
+from gpu_runner.contracts import TABLE
+
+Settings = tuple[tuple[str, int], ...]
+# Architecture such as "sm_90", then pass, then (size up to, settings), sizes rising.
+Table = tuple[tuple[str, tuple[tuple[str, tuple[tuple[int, Settings], ...]], ...]], ...]
+
+
+def settled(source: str, table: Table, name: str = TABLE) -> str:
+    """Give a module with a table written into its ``TUNED``.
+
+    A pass that the table has takes the place of what the source has for it, also where nothing was found; other passes and
+    other architectures stay. With an empty table the source stays as it is, byte by byte.
+
+    Raises:
+        ValueError: the source has no such dict of plain values.
+    """
+    if not table:
+        return source
+    node = _definition(source, name)
+    lines = source.encode().splitlines(keepends=True)
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    before, after = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
+    lines[first : last + 1] = [before + rendered(_merged(_read(node), table)).encode() + after]
+    return b"".join(lines).decode()
+
+
+def table_of(source: str, name: str = TABLE) -> Table:
+    """Give what a module's ``TUNED`` holds.
+
+    Raises:
+        ValueError: the source has no such dict of plain values.
+    """
+    held = _read(_definition(source, name))
+    return tuple((architecture, tuple(passes.items())) for architecture, passes in held.items())
+
+
+def has_table(source: str, name: str = TABLE) -> bool:
+    """Tell whether a module has a ``TUNED`` that can be written."""
+    try:
+        table_of(source, name)
+    except (ValueError, SyntaxError):
+        return False
+    return True
+
+
+def rendered(table: Table) -> str:
+    """Give a table as a dict in Python, one entry a line."""
+    if not table:
+        return "{}"
+    lines = ["{"]
+    for architecture, passes in table:
+        lines.append(f'    "{architecture}": {{')
+        for timed_pass, entries in passes:
+            lines.append(f'        "{timed_pass}": (')
+            lines += [f"            ({size}, {_settings(settings)})," for size, settings in entries]
+            lines.append("        ),")
+        lines.append("    },")
+    return "\n".join([*lines, "}"])
+
+
+def _settings(settings: Settings) -> str:
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in settings) + "}"
+
+
+def _merged(held: dict[str, dict[str, tuple[tuple[int, Settings], ...]]], table: Table) -> Table:
+    for architecture, passes in table:
+        known = held.setdefault(architecture, {})
+        for timed_pass, entries in passes:
+            known[str(timed_pass)] = tuple((size, settings) for size, settings in entries if settings)
+    kept = {a: tuple((p, e) for p, e in passes.items() if e) for a, passes in held.items()}
+    return tuple((architecture, passes) for architecture, passes in kept.items() if passes)
+
+
+def _definition(source: str, name: str) -> ast.expr:
+    for node in ast.parse(source).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            if isinstance(value, ast.Dict):
+                return value
+    message = f"the source has no dict `{name}` at its top level"
+    raise ValueError(message)
+
+
+def _read(node: ast.expr) -> dict[str, dict[str, tuple[tuple[int, Settings], ...]]]:
+    value = ast.literal_eval(node)
+    try:
+        return {
+            str(architecture): {
+                str(timed_pass): tuple((int(size), tuple(settings.items())) for size, settings in entries)
+                for timed_pass, entries in passes.items()
+            }
+            for architecture, passes in value.items()
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        message = "the table holds something that is not settings by architecture, pass and size"
+        raise ValueError(message) from error
