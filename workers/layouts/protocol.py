@@ -165,3 +165,7 @@ class Layout(Protocol):
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
         """Give the kernels that a change touches, with the changed files by which it does; imports are followed."""
         ...
+
+    def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
+        """Give the style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
+        ...

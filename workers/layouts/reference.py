@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_runner.contracts import Problem
 from workers.layouts.imports import Import, read_imports
 
-TABLES = frozenset({"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES"})
+TABLES = frozenset({"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES", "CALL"})
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 
@@ -22,15 +22,18 @@ class Reference:
 
 def reference_of(problem: Problem) -> Reference:
     """Take the reference, and only what it needs, out of a problem's source."""
-    tree = ast.parse(problem.source)
-    definitions = _needed(tree)
-    lines = problem.source.splitlines()
+    return reference_in(problem.source)
+
+
+def reference_in(source: str) -> Reference:
+    """Take ``reference``, and only what it needs, out of a module that defines it."""
+    definitions = _needed(ast.parse(source))
+    lines = source.splitlines()
     parts = [_text(lines, node) for node in definitions]
     used = {name for node in definitions for name in _names(node)}
-    imports = tuple(
-        s.imported for s in read_imports(problem.source) if s.imported.bound in used or s.imported.name == "*"
-    )
-    future = tuple(s.imported for s in read_imports(problem.source) if s.imported.module == "__future__")
+    there = [statement.imported for statement in read_imports(source)]
+    imports = tuple(i for i in there if i.bound in used or i.name == "*")
+    future = tuple(i for i in there if i.module == "__future__")
     return Reference(tuple(dict.fromkeys((*future, *imports))), _joined(definitions, parts))
 
 
@@ -57,7 +60,10 @@ def _bound(node: Definition) -> set[str]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    """Give the names that a definition takes from around it; a function's own variables are not among them."""
+    names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
+    own = {name.id for name in names if isinstance(name.ctx, ast.Store)} if isinstance(node, ast.FunctionDef) else set()
+    return {name.id for name in names} - own
 
 
 def _text(lines: list[str], node: Definition) -> str:

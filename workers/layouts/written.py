@@ -9,8 +9,7 @@ from workers.layouts.protocol import Design
 def existing_failure(name: str, path: str) -> UserFacingError:
     """Give the refusal of a name that is taken, with a pointer to what has it."""
     message = f"a kernel `{name}` exists at `{path}`"
-    change = f"`/kernel modify {name}` or `/kernel optimize {name}`"
-    cure = f"Choose another name; to change the existing one, use {change} once available."
+    cure = f"Choose another name; to make the existing one faster, use `/kernel optimize {name}`."
     return UserFacingError(Failure(FailureCode.exists, message, cure))
 
 

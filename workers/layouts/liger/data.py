@@ -10,6 +10,7 @@ import csv
 import io
 import math
 import re
+from collections.abc import Collection
 
 from workers.layouts.liger.script_parts import PROVIDERS
 
@@ -25,7 +26,7 @@ def appended(original: str, written: str, kernel: str) -> str | None:
     newline = "\r\n" if "\r\n" in original else "\n"
     header = next(csv.reader(io.StringIO(original, newline="")), [])
     known = {tuple(row) for row in csv.reader(io.StringIO(original, newline=""))}
-    rows = [row for row in _rows(written, kernel, header) if tuple(row) not in known]
+    rows = [row for row in rows_of(written, kernel, header, PROVIDERS, MODES) if tuple(row) not in known]
     if not rows:
         return None
     text = io.StringIO(newline="")
@@ -34,12 +35,18 @@ def appended(original: str, written: str, kernel: str) -> str | None:
     return original + gap + text.getvalue()
 
 
-def _rows(written: str, kernel: str, header: list[str]) -> list[list[str]]:
+def rows_of(
+    written: str, kernel: str, header: list[str], providers: Collection[str], modes: Collection[str]
+) -> list[list[str]]:
+    """Give a kernel's rows in the column order of ``header``, those alone that the library's own writer can have produced."""
     if not header:
         return []
     try:
         reader = csv.DictReader(io.StringIO(written, newline=""), strict=True)
         rows = [row for row in reader if row.get("kernel_name") == kernel and _is_sound(row, header)]
+        rows = [
+            row for row in rows if row.get("kernel_provider") in providers and row.get("kernel_operation_mode") in modes
+        ]
     except csv.Error:
         return []
     return [[row[column] for column in header] for row in rows[:MAX_ROWS]]
@@ -49,11 +56,8 @@ def _is_sound(row: dict[str, str], header: list[str]) -> bool:
     cells = [row.get(column) for column in header]
     if any(not isinstance(c, str) or len(c) > MAX_CELL or not PLAIN_CELL.fullmatch(c) for c in cells):
         return False
-    return (
-        row.get("kernel_provider") in PROVIDERS
-        and row.get("kernel_operation_mode") in MODES
-        and METRICS.get(row.get("metric_name", "")) == row.get("metric_unit")
-        and all(_is_measure(row.get(f"y_value_{quantile}", "")) for quantile in (50, 20, 80))
+    return METRICS.get(row.get("metric_name", "")) == row.get("metric_unit") and all(
+        _is_measure(row.get(f"y_value_{quantile}", "")) for quantile in (50, 20, 80)
     )
 
 

@@ -9,8 +9,10 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
 from workers.layouts.kernel_profile import kernel_profile
 from workers.layouts.liger import data, paths
+from workers.layouts.liger.catalog import known_problems
 from workers.layouts.liger.exports import export_changes, exported, function_module
 from workers.layouts.liger.module_file import module_source
+from workers.layouts.liger.renewed import renewed
 from workers.layouts.liger.script_file import script_source, takes_sweeps
 from workers.layouts.liger.script_parts import PROVIDERS
 from workers.layouts.liger.suite_file import suite_source
@@ -18,19 +20,23 @@ from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.prose import fitted
-from workers.layouts.protocol import Design, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
 from workers.layouts.ruff import line_length, ruff_check
+from workers.layouts.standing_kernels import StandingKernels
+from workers.layouts.whereabouts import first_there, required
 from workers.layouts.written import existing_failure, source_of
 from workers.tree import Tree
 
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
-FUNCTION_CLASS = re.compile(r"^class \w+\((?:torch\.autograd\.)?Function\):", re.MULTILINE)
+SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
+FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
-class LigerLayout:
+class LigerLayout(StandingKernels):
     """How kernels live in Liger-Kernel."""
 
     name = "liger"
+    prefix = "liger"
 
     def matches(self, tree: Tree) -> bool:
         """Tell whether a repository is of this kind."""
@@ -65,13 +71,11 @@ class LigerLayout:
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
         """Give the style in which an author shall write the kernel's module."""
-        source = tree.read(paths.OPS_HELPERS) or ""
-        there = [helper for helper in HELPERS if re.search(rf"^def {helper}\(", source, re.MULTILINE)]
         return SourceStyle(
             function_class=names.function or "",
             forward_function=f"{name}_forward",
             backward_function=f"{name}_backward",
-            helpers=tuple((helper, f"{paths.PACKAGE}.ops.utils") for helper in there),
+            helpers=tuple(self.helpers(tree).items()),
         )
 
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
@@ -119,8 +123,8 @@ class LigerLayout:
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
         """Give the run of the new kernel's benchmark script."""
-        roots = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
-        return SuiteRun("benchmark", (paths.script_path(design.name),), roots, (paths.DATA,), _metadata(tree))
+        script = paths.script_path(design.name)
+        return SuiteRun("benchmark", (script,), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
@@ -132,6 +136,67 @@ class LigerLayout:
             return ()
         text = data.appended(original, written, design.name)
         return () if text is None else (FileChange(paths.DATA, text),)
+
+    def standing_data(
+        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        original, script = tree.read(paths.DATA), tree.read(standing.script or "")
+        written = next((file.text for file in collected if file.path == paths.DATA), None)
+        if original is None or script is None or written is None:
+            return ()
+        text = renewed(original, written, standing.name, script)
+        return () if text is None else (FileChange(paths.DATA, text),)
+
+    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """Give the run of the kernel's benchmark script, which writes its rows anew where it is told to."""
+        script = required(standing.script, "benchmark script", standing)
+        told = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
+        return SuiteRun("benchmark", (script, *told), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
+
+    def module_of(self, path: str, tree: Tree) -> str:
+        """Give the import name of a kernel's main file."""
+        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+    def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the paths at which the test file may be, the conventional one first."""
+        there = [path for path in tree.paths("test/", f"/test_{name}.py") if path != paths.suite_path(name)]
+        return (paths.suite_path(name), *there)
+
+    def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the paths at which the benchmark script may be, the conventional one first."""
+        return (paths.script_path(name),)
+
+    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the texts of the files that may use a kernel, the main one first."""
+        return tuple(tree.read(path) or "" for path in (paths.FUNCTIONAL, paths.module_path(name), paths.OPS_EXPORTS))
+
+    def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the files through which a kernel is used, besides its own."""
+        wrapper = first_there((paths.module_path(name),), tree.files)
+        return () if wrapper is None else (wrapper,)
+
+    def catalogued(self, name: str) -> str | None:
+        """Give the problem that is known of the library's own kernel."""
+        return known_problems().get(name)
+
+    def recording_roots(self, standing: Standing) -> tuple[str, ...]:
+        """Give the folders that go on ``sys.path`` where the benchmark script runs."""
+        return SCRIPT_ROOTS
+
+    def recording_support(self, tree: Tree) -> tuple[SourceFile, ...]:
+        """Give the files that the benchmark script needs besides the repository's."""
+        return _metadata(tree)
+
+    def helpers(self, tree: Tree) -> dict[str, str]:
+        """Give the helpers that the library has, by the module that defines them."""
+        source = tree.read(paths.OPS_HELPERS) or ""
+        there = [helper for helper in HELPERS if re.search(rf"^def {helper}\(", source, re.MULTILINE)]
+        return dict.fromkeys(there, f"{paths.PACKAGE}.ops.utils")
+
+    def _script_texts(self, script: str, tree: Tree) -> str:
+        own = tree.read(script) or ""
+        return own + (tree.read(paths.SCRIPT_HELPERS) or "" if "parse_benchmark_script_args" in own else "")
 
     def _refuse_existing(self, name: str, names: KernelNames, tree: Tree) -> None:
         there = self.existing(tree)

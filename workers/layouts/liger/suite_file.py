@@ -5,8 +5,10 @@ from __future__ import annotations
 from workers.layouts.comparison import exact_lines
 from workers.layouts.imports import Import, block
 from workers.layouts.liger.paths import FIRST_PARTY, PACKAGE, TESTS
+from workers.layouts.problem_tables import opening, tables_source
 from workers.layouts.protocol import Design
 from workers.layouts.reference import reference_of
+from workers.layouts.ruff import line_length
 from workers.layouts.suite import Suite, Words, suite_of
 from workers.tree import Tree
 
@@ -30,9 +32,10 @@ def suite_source(design: Design, tree: Tree) -> str:
     suite = suite_of(design, Words("liger", torch_class(design), SKIP_BFLOAT16))
     reference = reference_of(design.problem)
     sections = [
-        block((*reference.imports, *_imports(suite)), _first_party(tree)),
+        opening(design) + block((*reference.imports, *_imports(suite)), _first_party(tree)),
         "device = infer_device()\nset_seed()",
         f"\n# ---- PyTorch Reference ----\n{reference.code}",
+        f"\n{tables_source(design, line_length(tree))}",
         f"\n{suite.form.class_source(torch_class(design), 'reference', 'torch.nn')}",
         f"\n# ---- Inputs and Comparison ----\n{suite.inputs_function()}",
         "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),

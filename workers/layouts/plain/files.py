@@ -7,6 +7,7 @@ from workers.layouts.dimensions import axes_of, local
 from workers.layouts.imports import Import, block
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.plain.home import Home
+from workers.layouts.problem_tables import opening, tables_source
 from workers.layouts.protocol import Design
 from workers.layouts.pysource import call, indented, listing, literal
 from workers.layouts.reference import reference_of
@@ -46,16 +47,17 @@ def kernel_source(design: Design) -> str:
     return f"{source_of(design)}\n\n{function}\n\n\n{module}\n"
 
 
-def suite_source(design: Design, home: Home, single_line: bool) -> str:
-    """Give the whole test file, with the reference in it."""
+def suite_source(design: Design, home: Home, single_line: bool, width: int) -> str:
+    """Give the whole test file, with the problem in it."""
     reference_class = f"Torch{design.names.module}"
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
     reference = reference_of(design.problem)
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
-        _header((*reference.imports, Import("pytest"), Import("torch"), *names), home, single_line),
+        opening(design) + _header((*reference.imports, Import("pytest"), Import("torch"), *names), home, single_line),
         DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         f"\n{reference.code}",
+        f"\n{tables_source(design, width)}",
         f"\n{suite.form.class_source(reference_class, 'reference', 'torch.nn')}",
         f"\n{suite.inputs_function()}",
         "\n" + ASSERT_MATCHES.replace("{exact}", exact_lines(design.graph)),

@@ -12,15 +12,17 @@ from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.plain.files import kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
 from workers.layouts.prose import fitted
-from workers.layouts.protocol import Design, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
+from workers.layouts.standing_kernels import StandingKernels
+from workers.layouts.whereabouts import required
 from workers.layouts.written import existing_failure
 from workers.tree import Tree
 
 PROVIDERS = ("kernel", "torch", "torch_compile")
 
 
-class PlainLayout:
+class PlainLayout(StandingKernels):
     """How kernels live in a small library."""
 
     name = "plain"
@@ -77,7 +79,8 @@ class PlainLayout:
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
         """Give the first commit: the test file, with the reference in it."""
         home = home_of(tree)
-        suite = fitted(suite_source(design, home, single_line_imports(tree)), line_length(tree))
+        width = line_length(tree)
+        suite = fitted(suite_source(design, home, single_line_imports(tree), width), width)
         return (FileChange(_paths(design.name, home)[1], suite),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
@@ -88,7 +91,7 @@ class PlainLayout:
         return (
             *opening,
             FileChange(kernel, fitted(kernel_source(design), width)),
-            FileChange(suite, fitted(suite_source(design, home, single_line), width)),
+            FileChange(suite, fitted(suite_source(design, home, single_line, width), width)),
             FileChange(script, fitted(script_source(design, home, single_line), width)),
         )
 
@@ -126,6 +129,40 @@ class PlainLayout:
     ) -> tuple[FileChange, ...]:
         """Give nothing: such a library keeps no benchmark data."""
         return ()
+
+    def standing_data(
+        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Give nothing: such a library keeps no benchmark data."""
+        return ()
+
+    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """Give the run of the kernel's benchmark script."""
+        script = required(standing.script, "benchmark script", standing)
+        return SuiteRun("benchmark", (script,), self.recording_roots(standing))
+
+    def module_of(self, path: str, tree: Tree) -> str:
+        """Give the import name of a kernel's main file."""
+        return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
+    def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the paths at which the test file may be, the one that would be written first."""
+        named = [*tree.paths(suffix=f"/test_{name}.py"), *tree.paths(suffix=f"/{name}_test.py")]
+        return (_paths(name, home_of(tree))[1], *named)
+
+    def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the paths at which the benchmark script may be, the one that would be written first."""
+        home = home_of(tree)
+        forms = (f"bench_{name}.py", f"{name}.py", f"benchmark_{name}.py", f"{name}_benchmark.py")
+        return (_paths(name, home)[2], *(f"{home.benchmarks}/{form}" for form in forms))
+
+    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """Give the texts of the files that may use a kernel, the main one first."""
+        return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
+
+    def catalogued(self, name: str) -> str | None:
+        """Give nothing: nothing is known of such a library beforehand."""
+        return None
 
 
 def _swept(problem: Problem) -> tuple[str, tuple[int, ...]]:

@@ -1,0 +1,17 @@
+"""Dynamic Tanh: a scaled tanh with a weight and a bias, in place of a norm."""
+
+import torch
+
+
+def reference(x: torch.Tensor, alpha: torch.Tensor, gamma: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    return gamma * torch.tanh(alpha * x) + beta
+
+
+INPUTS = {
+    "x": "T H",
+    "alpha": {"dims": "1", "role": "parameter"},
+    "gamma": {"dims": "H", "role": "parameter"},
+    "beta": {"dims": "H", "role": "parameter"},
+}
+WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 4096, "H": 2048}]
+CALL = "LigerDyTFunction.apply(x, alpha, gamma, beta)"

@@ -1,0 +1,12 @@
+"""SwiGLU: a gated unit with SiLU on the gate."""
+
+import torch
+
+
+def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.silu(a) * b
+
+
+INPUTS = {"a": "T I", "b": "T I"}
+WORKLOADS = [{"T": 8192, "I": 14336}, {"T": 4096, "I": 11008}, {"T": 2048, "I": 5632}]
+CALL = "LigerSiLUMulFunction.apply(a, b)"
