@@ -1,0 +1,33 @@
+"""Which strategies are tried, in which order, and what each may gain. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from workers.contracts import Outcome, PlannedStrategy
+from workers.strategies.evidence import headroom
+from workers.strategies.protocol import Situation
+from workers.strategies.table import FIRST, STRATEGIES
+
+FRUITLESS = (Outcome.no_gain, Outcome.incorrect, Outcome.does_not_apply, Outcome.guardrail, Outcome.duplicate)
+
+
+def ordered(situation: Situation) -> tuple[PlannedStrategy, ...]:
+    """Give the strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
+
+    No gain is promised beyond the floor.
+    """
+    most = headroom(situation)
+    planned = [found for strategy in STRATEGIES if (found := strategy.plan(situation)) is not None]
+    capped = [replace(p, gain_high=_capped(p.gain_high, most), gain_low=_capped(p.gain_low, most)) for p in planned]
+    fruitless = {variant.strategy for variant in situation.earlier if variant.outcome in FRUITLESS}
+    return tuple(sorted(capped, key=lambda p: (p.strategy != FIRST, p.strategy in fruitless, -_expected(p))))
+
+
+def _capped(gain: float, most: float) -> float:
+    return max(1.0, min(gain, most))
+
+
+def _expected(planned: PlannedStrategy) -> float:
+    return math.sqrt(planned.gain_low * planned.gain_high)

@@ -1,0 +1,23 @@
+"""The closed vocabulary of strategies, one file an entry, in the order of the code. Pure."""
+
+from __future__ import annotations
+
+from workers.strategies.parameter_sweep import ParameterSweep
+from workers.strategies.protocol import Strategy
+
+STRATEGIES: tuple[Strategy, ...] = (ParameterSweep(),)
+FIRST = ParameterSweep.id
+
+
+def strategy_named(name: str) -> Strategy:
+    """Give a strategy by its id.
+
+    Raises:
+        LookupError: there is none of that id.
+    """
+    for strategy in STRATEGIES:
+        if strategy.id == name:
+            return strategy
+    known = ", ".join(strategy.id for strategy in STRATEGIES)
+    message = f"there is no strategy `{name}`; known: {known}"
+    raise LookupError(message)
