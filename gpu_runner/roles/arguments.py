@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gpu_runner.roles import State
+from gpu_runner.verify.poison import bits_equal
 
 
 @dataclass
@@ -89,10 +90,23 @@ class Arguments:
         held = [*self.positional, *self.named.values(), *self.parameters.values()]
         return [value for value in held if isinstance(value, torch.Tensor)]
 
-    def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
-        """Put the inputs back as they were sent, after a call that may overwrite them."""
-        for entry in meta["inputs"]:
-            self.raw[entry["name"]].copy_(tensors[entry["tensor"]])
+    def refill(self, meta: dict[str, Any], tensors: list[torch.Tensor], names: Collection[str]) -> list[str]:
+        """Put inputs and upstream gradients ("upstream N") back as they were sent; gives the names of those that had changed.
+
+        What was written beyond their edges stays as it is, to be found.
+        """
+        given = {entry["name"]: entry for entry in meta["inputs"]}
+        held = [(name, self.raw[name], entry) for name, entry in given.items()]
+        sent = [(f"upstream {place}", entry) for place, entry in enumerate(meta["upstream"]) if entry is not None]
+        held += [(name, raw, entry) for (name, entry), raw in zip(sent, self.raw_upstream, strict=True)]
+        changed = []
+        for name, raw, entry in held:
+            if name in names:
+                target, source = _written(raw, entry), _written(tensors[entry["tensor"]].to(raw.device), entry)
+                if not bits_equal(target, source):
+                    changed.append(name)
+                    target.copy_(source)
+        return changed
 
 
 def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:
@@ -166,3 +180,9 @@ def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:
 
 def _view(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
     return raw.detach().as_strided(entry["shape"], entry["stride"], entry["offset"]).detach()
+
+
+def _written(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
+    """Give a tensor's own elements, each once: an expanded one is a single number."""
+    shape = [size if step else min(size, 1) for size, step in zip(entry["shape"], entry["stride"], strict=True)]
+    return raw.detach().as_strided(shape, entry["stride"], entry["offset"])

@@ -25,6 +25,7 @@ def teach_interpreter() -> None:
     builder.binary_op = _binary(builder.binary_op)
     builder.unary_op = _unary(builder.unary_op)
     builder.cast_impl = _cast(builder.cast_impl)
+    builder.get_bf16 = _constant
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - there is no public place for it
@@ -68,6 +69,13 @@ def _narrow(handle: Any) -> Any:
     if handle.data.dtype == bool:
         return TensorHandle(handle.data, tl.bfloat16)  # a comparison: the caller gives it its type
     return TensorHandle(narrow(handle.data), tl.bfloat16)
+
+
+def _constant(self: Any, value: float) -> Any:
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    return interpreter.TensorHandle(narrow(interpreter.np.array([value], dtype="float32")), tl.bfloat16)
 
 
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:

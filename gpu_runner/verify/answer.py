@@ -30,12 +30,14 @@ class Answer:
     runs: dict[str, dict[str, Value]]  # first, second, interleaved, ... -> label -> value
     launched: dict[str, int]  # kernel -> times
     launches: dict[str, int]  # run -> kernels
-    computed: dict[str, int]
+    computed: dict[str, dict[str, int]]  # forward or backward of a run -> operator -> elements
     remembered: int  # elements of the largest tensor that was used again after the run that made it
     broken: int
     untouched: tuple[str, ...]
     raw: dict[str, torch.Tensor]
     raw_upstream: tuple[torch.Tensor, ...]
+    failed: dict[str, str]  # run that raised, where it may -> what it raised
+    overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
 
 
 def read_answer(reply: Reply) -> Answer:
@@ -67,12 +69,17 @@ def _read(reply: Reply) -> Answer:
         runs,
         {str(name): int(count) for name, count in meta["launched"].items()},
         {str(name): int(count) for name, count in meta["launches"].items()},
-        {str(name): int(count) for name, count in meta["computed"].items()},
+        {
+            str(label): {str(name): int(count) for name, count in step.items()}
+            for label, step in meta["computed"].items()
+        },
         int(meta["remembered"]),
         int(meta["broken"]),
         tuple(str(label) for label in meta["untouched"]),
         dict(zip(names, inputs, strict=True)),
         tuple(upstream),
+        {str(run): str(message)[:300] for run, message in meta["failed"].items()},
+        tuple(str(name) for name in meta["overwritten"]),
     )
 
 

@@ -45,6 +45,8 @@ class Examined:
     checks: tuple[Check, ...] = ()
     findings: tuple[Finding, ...] = ()
     deterministic: bool = True
+    overwrites: tuple[str, ...] = ()  # of those that may be
+    allowances: tuple[str, ...] = ()
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import CandidateSource, Evidence, SourceFile, Verdict, VerifyRequest
 from gpu_runner.errors import ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
@@ -19,9 +19,11 @@ from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.opening import candidate_session, opened, reference_session
+from gpu_runner.verify.opening import loaded, opened, reference_session
+from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
+from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
-from gpu_runner.verify.screen import screen, tops_under
+from gpu_runner.verify.screen import screen, screened_files, tops_under
 from gpu_runner.verify.sizes import Case, plan_cases
 from gpu_runner.verify.truth import BadProblem, Oracle
 
@@ -55,10 +57,11 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         return _refused(frame, "problem", message, error.line)
     try:
         own = _own_packages(request.candidate, context)
+        standing = _standing_files(request, context)
     except ScratchError as error:
         return _refused(frame, "files", str(error))
     if screened:
-        objection = screen(request.candidate, own)
+        objection = screen(request.candidate, own, standing)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
@@ -69,20 +72,30 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     trivial = survivors(proofs)
     if trivial:
         return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-    return judge_by(proofs, request.candidate, context, frame)
+    return judge_by(proofs, request.candidate, context, frame, request.original)
 
 
 def judge_by(
-    proofs: Sequence[Proof], candidate: CandidateSource, context: RunContext, frame: Verdict | None = None
+    proofs: Sequence[Proof],
+    candidate: CandidateSource,
+    context: RunContext,
+    frame: Verdict | None = None,
+    original: CandidateSource | None = None,
 ) -> Verdict:
-    """Run a candidate on cases whose truth is known, and say what came of it; no screen.
+    """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
     """
-    return _verdict(
-        frame or Verdict(Status.passed, interpreted=not has_gpu()), proofs, _try(candidate, proofs, context)
-    )
+    frame = frame or Verdict(Status.passed, interpreted=not has_gpu())
+    standing = Standing([(proof, NO_PEER) for proof in proofs])
+    if original is not None:
+        try:
+            standing = learn(original, proofs, context)
+        except BadOriginal as bad:
+            return _refused(frame, bad.rule, bad.message, log=bad.log or "")
+        frame = replace(frame, allowances=("launch",) if standing.dropped else ())
+    return _verdict(frame, standing.proofs, _try(candidate, standing.cases, tuple(standing.overwrites), context))
 
 
 def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
@@ -93,7 +106,10 @@ def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) ->
         return tuple(Case(f"seed {n}", (), dtype, _draw()) for dtype in dtypes for n in range(seeds))
     dtypes = request.dtypes or problem.dtypes
     workloads: tuple[Workload, ...] = request.workloads or problem.workloads
-    return plan_cases(problem, dtypes, workloads, interpreted=interpreted, quick=request.quick, draw=_draw)
+    beside = request.original is not None
+    return plan_cases(
+        problem, dtypes, workloads, interpreted=interpreted, quick=request.quick, draw=_draw, beside=beside
+    )
 
 
 def _draw() -> int:
@@ -120,22 +136,21 @@ def prove(problem: Problem, cases: Sequence[Case], context: RunContext) -> list[
         return proofs
 
 
-def _try(candidate: CandidateSource, proofs: Sequence[Proof], context: RunContext) -> _Trial:
+def _try(
+    candidate: CandidateSource, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext
+) -> _Trial:
     trial = _Trial()
     check, workload = "load", None
     try:
-        with opened(candidate_session("candidate", candidate, context), context) as session:
-            form = proofs[0].form
-            facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-            session.call("load", facts)
-            for proof in proofs:
+        with loaded("candidate", candidate, cases[0][0].form, context) as session:
+            for proof, peer in cases:
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
-                _one_case(trial, session, proof)
+                _one_case(trial, session, proof, peer, overwrites)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             if not trial.findings:
-                trial.peaks = _peaks(session, proofs)
+                trial.peaks = _peaks(session, [proof for proof, _ in cases])
     except ScratchError as error:
         trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -155,10 +170,17 @@ def _own_packages(candidate: CandidateSource, context: RunContext) -> frozenset[
     return frozenset(tops_under(names, candidate.import_roots))
 
 
-def _one_case(trial: _Trial, session: Session, proof: Proof) -> None:
-    call = make_call(proof, poison=True)
+def _standing_files(request: VerifyRequest, context: RunContext) -> list[SourceFile]:
+    if request.original is None:
+        return []
+    return files_at(request.original, [file.path for file in screened_files(request.candidate)], context)
+
+
+def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+    mutates = [*proof.form.mutates, *overwrites]
+    call = make_call(proof, poison=True, mutates=mutates, skip=sorted(peer.failed))
     answer = read_answer(session.call("run", call.meta, call.tensors))
-    examined = examine(proof, answer, "cuda" if session.gpu else "cpu")
+    examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
     trial.examined.append(examined)
     trial.findings += examined.findings
     trial.kernels |= dict.fromkeys(answer.launched)
@@ -185,6 +207,9 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
         peak_forward_bytes=trial.peaks[0],
         peak_backward_bytes=trial.peaks[1],
     )
+    seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
+    passed_by = dict.fromkeys([*frame.allowances, *(name for e in trial.examined for name in e.allowances)])
+    frame = replace(frame, overwrites=tuple(seen), allowances=tuple(passed_by))
     if not trial.findings:
         return frame
     first = decisive(trial.findings)

@@ -11,6 +11,7 @@ from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
+from gpu_runner.verify.proof import Form
 
 
 def reference_session(role: str, problem_source: str, context: RunContext) -> Session:
@@ -46,4 +47,17 @@ def opened(session: Session, context: RunContext) -> Iterator[Session]:
             session.call("start", {})
         except ChildError as error:
             raise RunnerError(f"the device cannot be used in the sandbox: {error}") from error
+        yield session
+
+
+@contextmanager
+def loaded(role: str, candidate: CandidateSource, form: Form, context: RunContext) -> Iterator[Session]:
+    """Start a child and load a candidate in it.
+
+    Raises:
+        RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
+    """
+    with opened(candidate_session(role, candidate, context), context) as session:
+        facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
+        session.call("load", facts)
         yield session

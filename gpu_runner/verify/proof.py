@@ -87,6 +87,8 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
         "backward": proof.has_backward,
         "again": proof.other is not None,
+        "skip": [],
+        "tolerant": False,
         **more,
     }
     if proof.other is not None:

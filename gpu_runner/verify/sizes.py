@@ -90,8 +90,12 @@ def plan_cases(
     interpreted: bool,
     quick: bool,
     draw: Callable[[], int],
+    beside: bool = False,
 ) -> tuple[Case, ...]:
-    """Give the cases, the smallest of the problem's own sizes first; ``draw`` gives a fresh secret seed."""
+    """Give the cases, the smallest of the problem's own sizes first; ``draw`` gives a fresh secret seed.
+
+    A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick.
+    """
     cases: list[Case] = []
     recipes = [recipe for recipe in RECIPES if not quick or recipe.name in QUICK]
     for recipe in recipes:
@@ -100,6 +104,8 @@ def plan_cases(
         cases += _wide(problem, dtypes, workloads[0], draw)
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
         cases += _measured(problem, dtypes, workloads, interpreted, draw)
+    elif beside:
+        cases += _measured(problem, dtypes[:1], workloads[-1:], True, draw)
     limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
     return tuple(replace(case, sizes=_fit(problem.inputs, case.size_of, limit)) for case in _distinct(cases))
 

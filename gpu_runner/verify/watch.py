@@ -48,7 +48,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
         self.run = ""
         self.remembered = 0  # elements of the largest tensor that was used again after the run that made it
-        self._steps: list[dict[str, int]] = [{}]  # for each forward or backward: operator -> elements that it worked on
+        self.computed: dict[str, dict[str, int]] = {}  # forward or backward of a run -> operator -> elements worked on
+        self._step: dict[str, int] = {}
         self._poison = poison
         self._paused = 0
         self._launching = 0
@@ -84,14 +85,9 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         self.run = run
         self._births.begin()
 
-    def begin_step(self) -> None:
+    def begin_step(self, label: str) -> None:
         """Begin a forward or a backward; what torch computes is added up within each."""
-        self._steps.append({})
-
-    @property
-    def computed(self) -> dict[str, int]:
-        """Give by operator the elements that torch worked on, in the step in which these are the most."""
-        return max(self._steps, key=lambda step: sum(step.values()))
+        self._step = self.computed.setdefault(label, {})
 
     def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that a kernel runs on these arguments, and run it.
@@ -154,7 +150,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
             elements = max((tensor.numel() for tensor in [*operands, *results]), default=0)
         if name in _BY_AUTOGRAD and not self._launching and not self._called_by_candidate():
             return
-        self._steps[-1][name] = self._steps[-1].get(name, 0) + elements
+        self._step[name] = self._step.get(name, 0) + elements
 
     def _called_by_candidate(self) -> bool:
         frame: Any = sys._getframe(3)  # noqa: SLF001 - the only way to the caller's frame

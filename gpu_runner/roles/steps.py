@@ -1,0 +1,169 @@
+"""The runs of one case in a candidate's process: what is called, in which order, on which memory, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpu_runner.roles.arguments import Arguments
+from gpu_runner.verify.watch import Watch
+
+# Taken before a candidate is imported, so that it calls what torch had then.
+_grad = torch.autograd.grad
+
+MOST_OUTPUTS = 64  # more than any problem has; the rest is not looked at
+
+
+@dataclass
+class Reply:
+    """Collects tensors under labels for the answer."""
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    tensors: list[torch.Tensor] = field(default_factory=list)
+
+    def add(self, label: str, value: Any) -> None:
+        """Keep a copy of a value as it is now."""
+        entry: dict[str, Any] = {"label": label, "kind": type(value).__name__}
+        if is_plain(value):
+            # Copied at once and in order, as a caller on the same stream would read it.
+            copy = value.detach().contiguous().clone()
+            entry |= {
+                "tensor": len(self.tensors),
+                "shape": list(value.shape),
+                "stride": list(value.stride()),
+                "dtype": str(value.dtype).removeprefix("torch."),
+                "device": value.device.type,
+                "differentiable": value.requires_grad,
+            }
+            self.tensors.append(copy)
+        self.entries.append(entry)
+
+
+@dataclass
+class Steps:
+    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out.
+
+    With ``tolerant``, for what stands in a repository, everything is put back, and a later run that raises is noted.
+    """
+
+    called: Callable[..., Any]
+    meta: dict[str, Any]
+    tensors: list[torch.Tensor]
+    arguments: Arguments
+    watch: Watch
+    reply: Reply
+    failed: dict[str, str] = field(default_factory=dict)
+    overwritten: dict[str, None] = field(default_factory=dict)
+
+    def all(self) -> dict[str, Any]:
+        """Run forward and backward, both once more, and interleaved; gives what the first run gave, by label."""
+        kept = self._once("first")
+        self._restore()
+        self._part("second", lambda: self._once("second"))
+        if self.meta["again"]:
+            self._restore()
+            self._part("interleaved", self._interleaved)
+        if self.meta["tolerant"]:
+            self._restore()
+        return kept
+
+    def _part(self, run: str, carry_out: Callable[[], object]) -> None:
+        if run in self.meta["skip"]:
+            return
+        if not self.meta["tolerant"]:
+            carry_out()
+            return
+        try:
+            carry_out()
+        except Exception as error:  # noqa: BLE001 - what stands may fail in any way; that it does is what is asked
+            self.failed[run] = f"{type(error).__name__}: {error}"
+
+    def _once(self, name: str) -> dict[str, Any]:
+        self.watch.begin(name)
+        self.watch.begin_step(f"{name} forward")
+        outputs = outputs_of(self.arguments.call(self.called))
+        kept: dict[str, Any] = {f"output {place}": value for place, value in enumerate(outputs)}
+        self._add(name, kept)
+        if self.meta["backward"]:
+            self.watch.begin_step(f"{name} backward")
+            gradients = backward(outputs, self.arguments, retain=False)
+            self._add(name, gradients)
+            kept |= gradients
+        return kept
+
+    def _interleaved(self) -> None:
+        """Two forwards on different inputs, then two backwards, the first of them twice."""
+        self.watch.begin("interleaved")
+        there = self.arguments.other
+        self.watch.begin_step("interleaved forward")
+        here_outputs = outputs_of(self.arguments.call(self.called))
+        self.watch.begin_step("interleaved other forward")
+        there_outputs = outputs_of(there.call(self.called))
+        rounds = [("interleaved", here_outputs, self.arguments), ("interleaved other", there_outputs, there)]
+        for name, outputs, given in rounds:
+            self._add(name, {f"output {place}": value for place, value in enumerate(outputs)})
+            if self.meta["backward"]:
+                self._restore_upstream()
+                self.watch.begin_step(f"{name} backward")
+                self._add(name, backward(outputs, given, retain=True))
+        if self.meta["backward"]:
+            self._restore_upstream()
+            self._part("second backward", lambda: self._second_backward(here_outputs))
+
+    def _second_backward(self, outputs: list[Any]) -> None:
+        self.watch.begin_step("second backward")
+        self._add("second backward", backward(outputs, self.arguments, retain=False))
+
+    def _add(self, run: str, values: dict[str, Any]) -> None:
+        with self.watch.paused():
+            for label, value in values.items():
+                self.reply.add(f"{run}/{label}", value)
+
+    def _restore(self) -> None:
+        self._refill({entry["name"] for entry in self.meta["inputs"]} | self._upstream())
+
+    def _restore_upstream(self) -> None:
+        # Not the inputs: a forward may have left there what its backward needs.
+        self._refill(self._upstream())
+
+    def _upstream(self) -> set[str]:
+        return {f"upstream {place}" for place, entry in enumerate(self.meta["upstream"]) if entry is not None}
+
+    def _refill(self, names: set[str]) -> None:
+        wanted = names if self.meta["tolerant"] else names & set(self.meta["mutates"])
+        if wanted:
+            with self.watch.paused():
+                self.overwritten |= dict.fromkeys(self.arguments.refill(self.meta, self.tensors, wanted))
+
+
+def outputs_of(value: Any) -> list[Any]:
+    """Give a callable's outputs as a list."""
+    return list(value[: MOST_OUTPUTS + 1]) if isinstance(value, tuple | list) else [value]
+
+
+def is_plain(value: object) -> bool:
+    """Say whether this is a tensor and nothing more: one of a class of its own may compute as it is looked at."""
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided  # type: ignore[attr-defined]
+
+
+def backward(outputs: list[Any], arguments: Arguments, retain: bool) -> dict[str, Any]:
+    """Give the gradient of every input that wants one, by label; None where there is none."""
+    wanted = list(arguments.leaves)
+    pairs = [
+        (value, grad)
+        for value, grad in zip(outputs, arguments.upstream, strict=False)
+        if grad is not None and is_plain(value) and value.requires_grad
+    ]
+    if not pairs or not wanted:
+        return {f"gradient of {name}": None for name in wanted}
+    grads = _grad(
+        [value for value, _ in pairs],
+        [arguments.leaves[name] for name in wanted],
+        [grad for _, grad in pairs],
+        retain_graph=retain,
+        allow_unused=True,
+    )
+    return {f"gradient of {name}": grad for name, grad in zip(wanted, grads, strict=True)}

@@ -1,0 +1,58 @@
+"""Collects what was checked, found and let pass in one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Check, Evidence
+from gpu_runner.verify.compare import Comparison
+from gpu_runner.verify.finding import Finding
+
+
+@dataclass
+class Notes:
+    """Checks and findings of one case; ``allowances`` and ``overwrites`` as the verdict gives them."""
+
+    workload: str
+    checks: list[Check] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    allowances: dict[str, None] = field(default_factory=dict)
+    overwrites: dict[str, None] = field(default_factory=dict)
+
+    def ok(self, name: str, output: str | None = None, comparison: Comparison | None = None) -> None:
+        """Note a check that held."""
+        error = comparison.error if comparison else None
+        allowed = comparison.allowed if comparison else None
+        self.checks.append(Check(name, self.workload, True, output, error, allowed))
+        if comparison is not None and comparison.by_peer:
+            self.allow(name)
+
+    def allow(self, name: str) -> None:
+        """Note a check that was let pass because what stands in the repository fails it too."""
+        self.allowances[name] = None
+
+    def wrong(
+        self,
+        status: Status,
+        name: str,
+        message: str,
+        output: str | None = None,
+        comparison: Comparison | None = None,
+        rule: str | None = None,
+    ) -> None:
+        """Note a check that did not hold."""
+        found = comparison or Comparison(False, name)
+        self.checks.append(Check(name, self.workload, False, output, found.error, found.allowed))
+        evidence = Evidence(
+            name,
+            message,
+            self.workload,
+            output,
+            found.position,
+            found.got,
+            found.expected,
+            found.error,
+            found.allowed,
+        )
+        self.findings.append(Finding(status, evidence, rule))

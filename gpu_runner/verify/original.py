@@ -1,0 +1,138 @@
+"""Learns what stands in a candidate's place from its own run on the same cases, in a child of its own. Thin."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts.verify import CandidateSource, SourceFile
+from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
+from gpu_runner.scratch import ScratchError
+from gpu_runner.session import Session
+from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.far import runs_wrong_by_far, wrong_by_far
+from gpu_runner.verify.finding import failure_of
+from gpu_runner.verify.opening import loaded
+from gpu_runner.verify.peer import Peer
+from gpu_runner.verify.proof import Proof, make_call
+
+MOST_RESTARTS = 6
+MAX_FILE_BYTES = 2**20
+
+
+class BadOriginal(Exception):  # noqa: N818 - an expected outcome of looking at what stands
+    """What stands in the repository cannot be judged by; ``rule`` is the verdict's."""
+
+    def __init__(self, message: str, rule: str = "original", log: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.rule = rule
+        self.log = log
+
+
+@dataclass
+class Standing:
+    """The cases in which the original runs, each with what it did; and what it overwrites in any of them."""
+
+    cases: list[tuple[Proof, Peer]] = field(default_factory=list)
+    overwrites: dict[str, None] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)  # case in which it does not run -> why not
+
+    @property
+    def proofs(self) -> list[Proof]:
+        """Give the cases that count."""
+        return [proof for proof, _ in self.cases]
+
+
+def learn(original: CandidateSource, proofs: Sequence[Proof], context: RunContext) -> Standing:
+    """Run the original on every case.
+
+    Raises:
+        BadOriginal: it does not run where it must, or computes something else than the reference.
+        RunnerError: the host is at fault.
+    """
+    standing = Standing()
+    rest = list(proofs)
+    restarts = 0
+    while rest:
+        try:
+            with loaded("candidate", original, proofs[0].form, context) as session:
+                while rest and _goes_on(standing, session, rest.pop(0), context):
+                    pass
+        except ScratchError as error:
+            raise BadOriginal(str(error), "files") from error
+        except (ChildFailed, ProtocolError) as error:
+            found = failure_of(error, "load", None).evidence
+            raise BadOriginal(
+                f"what stands in the repository cannot be loaded: {found.message}", log=found.log
+            ) from error
+        restarts += 1
+        if restarts > MOST_RESTARTS and rest:
+            reason = next(reversed(standing.dropped.values()))
+            raise BadOriginal(f"what stands in the repository ends its process again and again: {reason}")
+    _check(standing, proofs)
+    return standing
+
+
+def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunContext) -> bool:
+    """Learn one case; says whether the child is fit for another."""
+    label = proof.case.label()
+    context.progress(f"verify: the original, {label}")
+    call = make_call(proof, poison=True, tolerant=True)
+    try:
+        answer = read_answer(session.call("run", call.meta, call.tensors))
+    except (ChildFailed, ProtocolError) as error:
+        standing.dropped[label] = failure_of(error, "launch", label).evidence.message
+        # On a GPU an error may have spoilt the device for the rest of the process.
+        return isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
+    failed = frozenset(answer.failed) | runs_wrong_by_far(proof, answer)
+    standing.cases.append((proof, Peer(answer, failed)))
+    standing.overwrites |= dict.fromkeys(answer.overwritten)
+    return True
+
+
+def _check(standing: Standing, proofs: Sequence[Proof]) -> None:
+    own = any(proof.case.measured for proof in proofs)
+    counted = [(proof, peer) for proof, peer in standing.cases if proof.case.measured or not own]
+    if not counted:
+        reasons = [f"{reason} ({label})" for label, reason in standing.dropped.items()]
+        raise BadOriginal(f"what stands in the repository runs on none of the problem's own workloads: {reasons[-1]}")
+    for proof, peer in counted:
+        assert peer.answer is not None
+        far = wrong_by_far(proof, peer.answer, "first")
+        if far is not None:
+            message = f"the reference does not say what the library computes: {far} ({proof.case.label()})"
+            raise BadOriginal(message, "problem")
+
+
+def files_at(original: CandidateSource, paths: Sequence[str], context: RunContext) -> list[SourceFile]:
+    """Give the original's own files, and of its tree those that lie at these paths.
+
+    Raises:
+        ScratchError: the tree cannot be read.
+    """
+    own = {file.path: file for file in original.files if file.path.endswith(".py")}
+    wanted = {str(PurePosixPath(path)) for path in paths} - set(own)
+    if original.tree is not None and wanted:
+        own |= {file.path: file for file in _of_tree(original.tree, wanted, context)}
+    return list(own.values())
+
+
+def _of_tree(tree: str, wanted: set[str], context: RunContext) -> Iterator[SourceFile]:
+    try:
+        with tarfile.open(context.tree(tree)) as archive:
+            for member in archive:
+                parts = PurePosixPath(member.name).parts
+                # A snapshot's files may lie in one more folder.
+                path = next(
+                    (p for p in (str(PurePosixPath(*parts)), str(PurePosixPath(*parts[1:]))) if p in wanted), None
+                )
+                if path is None or not member.isfile() or member.size > MAX_FILE_BYTES:
+                    continue
+                file = archive.extractfile(member)
+                yield SourceFile(path, "" if file is None else file.read().decode("utf-8", "replace"))
+    except (ValueError, OSError, tarfile.TarError) as error:
+        raise ScratchError(f"the tree cannot be read: {error}") from error
