@@ -101,7 +101,7 @@ class Inference:
 
 def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> Shape:
     operands, unifier = [shapes[ref.name] for ref in references(node.args)], inference.unifier
-    if node.op in {"input", "upstream", "full"}:
+    if node.op in {"input", "upstream", "full", "arange"}:
         rank = len(node.meta.shape)
         return tuple(inference.fresh(dim, place == rank - 1) for place, dim in enumerate(node.meta.shape))
     if node.op in POINTWISE:
@@ -115,11 +115,26 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return tuple(operands[0][dim] for dim in dims)
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
+    if node.op in {"gather", "index_select"}:
+        return _gathered(operands, node, unifier)
     if is_whole_slice(node, inference.nodes):
         return operands[0]
     if node.op in {"slice", "cat"} and inference.parting is not None:
         return _parted(operands, node, inference.parting.count, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
+
+
+def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
+    """One element of a row for each index, the dimension that is looked up in being gone."""
+    source, index = operands
+    dim = reduced_dimensions(node, len(source))[0]
+    if node.op == "gather":
+        if index[dim]:
+            raise CannotCompileError("`gather` takes several elements of a row at once", "gather")
+        return _align([(*source[:dim], (), *source[dim + 1 :]), index], unifier, "gather")
+    if len(source) != 1:
+        raise CannotCompileError("`index_select` takes whole rows of a table, not single elements", "index_select")
+    return index
 
 
 def _parted(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.flat_kernel import FlatKernel
+from workers.authors.compiler.form import Form
 from workers.authors.compiler.formulas import formula_lines
 from workers.authors.compiler.hand import Hand
-from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask, Store
 from workers.authors.compiler.launches import Pass
 from workers.authors.compiler.looped_kernel import LoopedKernel
 from workers.authors.compiler.naming import Names, part_names
+from workers.authors.compiler.overwriting import allowed_nodes, overwritten
 from workers.authors.compiler.program import Program, Result, build_program
 from workers.authors.compiler.scalars import Scalars
 from workers.authors.compiler.tile_kernel import TileKernel
+from workers.authors.compiler.values import Value
 
 # A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
 # Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
@@ -35,8 +38,10 @@ class Design:
     saved_nodes: tuple[str, ...]
 
 
-def build_design(name: str, problem: Problem, graph: Graph) -> Design:
-    """Give the design of a problem's kernels.
+def build_design(
+    name: str, problem: Problem, graph: Graph, tunable: bool = False, may_overwrite: tuple[str, ...] = ()
+) -> Design:
+    """Give the design of a problem's kernels; see ``SourceStyle.tunable`` and ``Brief.may_overwrite``.
 
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
@@ -45,7 +50,7 @@ def build_design(name: str, problem: Problem, graph: Graph) -> Design:
     names = Names(problem, graph)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
-    for key, value in program.saved:
+    for key, value in (*program.saved, *program.sums):
         names.save(key, value)
     for key, part in program.domain.parts.items():
         own = part_names(problem.source, part.node, part.count)
@@ -53,36 +58,59 @@ def build_design(name: str, problem: Problem, graph: Graph) -> Design:
         names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
     scalars = Scalars(program, names, Hand(program, inputs))
-    forward = _pass(f"_{name}_forward_kernel", program, names, scalars, _forward_stores(program, names), inputs)
+    stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
+    read_again = _read(program, stores)
+    kept = _forward_stores(program, names)
+    form = Form(tunable, "forward", _read(program, kept) - read_again if tunable else frozenset())
+    forward = _pass(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
     backward: Pass | None = None
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
-        stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
         saved_nodes = _saved_nodes(program, stores)
         at_hand = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
-            backward = _pass(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand)
+            form = Form(tunable, "backward", read_again if tunable else frozenset())
+            backward = _pass(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
+            allowed = allowed_nodes(program, may_overwrite)
+            taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)
+            memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
+            backward = replace(backward, overwrites=memory)
     return Design(program, names, scalars, forward, backward, saved_nodes)
 
 
+def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
+    """Give the tensors that stores are computed from."""
+    values = KernelTask("", stores, ()).values
+    return frozenset(program.domain.base(str(value.datum)) for value in values if value.op in LOADS)
+
+
 def _forward_stores(program: Program, names: Names) -> tuple[Store, ...]:
-    stores = [Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True)]
-    saved = [Store(names.tensors[key], value, value.space) for key, value in program.saved]
-    return (*stores, *saved)
+    named = zip(names.outputs, program.outputs, strict=True)
+    stores = [Store(text, r.value, r.space, node=r.node) for text, r in named if not program.on_host(r)]
+    return (*stores, *(_kept_store(names.tensors[key], value) for key, value in (*program.saved, *program.sums)))
+
+
+def _kept_store(name: str, value: Value) -> Store:
+    """A number of each row is stored as it is; of a sum over rows, each program leaves its part."""
+    if value.op != "over_rows":
+        return Store(name, value, value.space)
+    inner = value.args[0]
+    whole = not value.space.cols and inner.op == "over_cols" and inner.datum == "sum"
+    return Store(name, inner.args[0] if whole else inner, value.space)
 
 
 def _gradient_store(program: Program, names: Names, result: Result) -> Store:
     owner = next(name for name, other in program.gradients if other is result)
     parts = [key for key, part in program.domain.parts.items() if part.node == owner]
     own = tuple(names.gradients[key] for key in parts)
-    return Store(names.gradients[owner], result.value, result.space, piece_names=own)
+    return Store(names.gradients[owner], result.value, result.space, piece_names=own, node=result.node)
 
 
 def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]:
     """Loaded tensors, then inputs without which a launcher would not know a size."""
     graph, domain = program.graph, program.domain
-    loads = {domain.base(str(v.datum)) for v in KernelTask("", stores, ()).values if v.op == "load"}
+    loads = {domain.base(str(v.datum)) for v in KernelTask("", stores, ()).values if v.op in LOADS}
     order = [*graph.inputs, *graph.outputs, *(key for key, _ in program.saved)]
     saved = [node for node in dict.fromkeys(order) if node in loads]
     known = [n for n in (*saved, *graph.upstream) if n is not None and n in domain.shapes]
@@ -114,13 +142,14 @@ def _pass(
     scalars: Scalars,
     stores: tuple[Store, ...],
     at_hand: tuple[tuple[str, str], ...],
+    form: Form,
 ) -> Pass:
     hand = Hand(program, at_hand)
     scalars.hand = hand
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
     task = KernelTask(
-        kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns))
+        kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
     if task.is_flat(program.domain):
         return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
@@ -128,8 +157,8 @@ def _pass(
     wide: KernelSource | None = None
     if task.reduces_cols:
         doc = (*task.docstring, "", "For rows that are wider than one block.")
-        wide_task = KernelTask(f"{kernel_name}_wide", stores, doc)
+        wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
         wide = LoopedKernel(program, names, scalars, wide_task).write()
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
-    widest = WIDEST_WITH_SUMS if task.sums_rows else WIDEST_TOGETHER if several else WIDEST_ALONE
+    widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
     return Pass(program, task, kernel, wide, widest, hand)

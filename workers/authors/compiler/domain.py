@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
-from workers.authors.compiler.operators import REDUCTIONS
+from workers.authors.compiler.operators import GATHERS, REDUCTIONS
 from workers.authors.compiler.parts import Part, Parting, find_parting
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
@@ -127,7 +127,7 @@ def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: 
 def _fits(domain: Domain, node: Node) -> bool:
     if not _all_or_none(domain.axes_of(node.name), domain.col_axes):
         return False
-    if node.op not in REDUCTIONS:
+    if node.op not in REDUCTIONS | GATHERS:
         return True
     operand = domain.shapes[references(node.args)[0].name]
     gone = (
@@ -141,6 +141,8 @@ def _fits(domain: Domain, node: Node) -> bool:
         else []
     )
     rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
+    if node.op in GATHERS:
+        return tuple(gone) == domain.col_axes
     return _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
 
 

@@ -74,6 +74,7 @@ TRITON = Dialect(
         "maximum": "tl.maximum({0}, {1})",
         "minimum": "tl.minimum({0}, {1})",
         "where": "tl.where({0}, {1}, {2})",
+        "float": "tl.cast({0}, tl.float32)",
     },
     {"logical_and": ("&", AND), "logical_or": ("|", OR)},
     True,
@@ -174,12 +175,16 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         return Text(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
     if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
         return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
+    if value.op == "float" and not dialect.floats_in_calls:
+        return operand(value.args[0])
     if value.op == "cat" and not dialect.floats_in_calls:
         return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:
         raise CannotCompileError(f"it has no way to write `{value.op}` yet", value.op)
     arguments = [
-        number(arg.number, dialect.floats_in_calls) if arg.number is not None else operand(arg).text
+        number(arg.number, dialect.floats_in_calls and not value.integer)
+        if arg.number is not None
+        else operand(arg).text
         for arg in value.args
     ]
     return Text(dialect.calls[value.op].format(*arguments))

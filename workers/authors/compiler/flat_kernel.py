@@ -35,5 +35,9 @@ class FlatKernel(KernelWriter):
             "",
         ]
         sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
-        constants = ["BLOCK_SIZE", *(["EVEN"] if self.task.form.tunable else []), *(["EVICT_FIRST"] if self.streams else [])]
+        constants = [
+            "BLOCK_SIZE",
+            *(["EVEN"] if self.task.form.tunable else []),
+            *(["EVICT_FIRST"] if self.streams else []),
+        ]
         return self.finish(head + scope.lines, sizes, tuple(constants))

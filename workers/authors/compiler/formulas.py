@@ -29,6 +29,10 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     for value in ordered(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
+        elif value.op == "column":
+            writer.env[value] = "column"
+        elif value.op == "pick":
+            writer.env[value] = f"{names.tensors[str(value.datum)]}[{writer.written(value.args[0])}]"
     for store in stores:
         writer.prepare(store.value)
         if writer.env.get(store.value) == store.name:

@@ -9,6 +9,7 @@ from workers.authors.compiler.design import Design
 from workers.authors.compiler.documentation import sentence_docstring
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.expressions import plain
+from workers.authors.compiler.host_sums import host_line
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
 from workers.authors.compiler.statements import INDENT
 from workers.authors.protocol import SourceStyle
@@ -17,24 +18,32 @@ from workers.authors.protocol import SourceStyle
 def forward_launcher(design: Design, style: SourceStyle) -> str:
     """Give the function that computes the outputs and what backward needs."""
     stage, names = design.forward, design.names
-    nodes: list[str | None] = [*design.program.graph.outputs, *(None for _ in design.program.saved)]
-    dtypes = [
-        *(output_dtype(design, index) for index in range(len(names.outputs))),
-        *(None for _ in design.program.saved),
-    ]
+    nodes = [store.node for store in stage.task.stores]
+    fixed = {node: output_dtype(design, index) for index, node in enumerate(design.program.graph.outputs)}
+    dtypes = [fixed[node] if node is not None else None for node in nodes]
     lines = [*_guards(design), *size_lines(stage)]
     lines += _launched(stage, nodes, dtypes)
     for store, node, dtype in zip(stage.task.stores, nodes, dtypes, strict=True):
         if store.summed and node is not None:
             lines.append(gathered(stage, store, node, dtype or f"{stage.source}.dtype"))
-    lines.append(f"return {', '.join(store.name for store in stage.task.stores)}")
+        elif store.summed:
+            lines.append(f"{store.name} = {store.buffer}.sum(dim=0)")
+    for name, result in zip(names.outputs, design.program.outputs, strict=True):
+        if design.program.on_host(result):
+            dtype = fixed[result.node] or f"{stage.source}.dtype"
+            lines.append(host_line(design.program, names, stage.hand, name, result, dtype))
+    lines.append(f"return {', '.join(forward_results(design))}")
+    if style.section:
+        lines.insert(0, f'"""Give {", ".join(forward_results(design))} of contiguous tensors."""')
     return _function(style, style.forward_function, parameters(design), lines)
 
 
 def backward_launcher(design: Design, style: SourceStyle) -> str:
-    """Give the function that computes the gradients."""
+    """Give the function that computes the gradients; of a section, it returns those of all inputs that have one."""
     stage, program = design.backward, design.program
-    assert stage is not None
+    every = [_returned(design, name) for name, _ in program.gradients]
+    if stage is None:
+        return _function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
@@ -43,7 +52,11 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
         if store.summed:
             lines.append(gathered(stage, store, result.node, dtype or f"{stage.source}.dtype"))
-    lines.append(f"return {', '.join(store.name for store in stage.task.stores)}")
+    own = [store.name for store in stage.task.stores]
+    lines.append(f"return {', '.join(every if style.section else own)}")
+    if style.section:
+        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
+        lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
     return _function(style, style.backward_function, backward_arguments(design), lines)
 
 
@@ -52,6 +65,11 @@ def _launched(stage: Pass, nodes: list[str | None], dtypes: list[str | None]) ->
     buffers = [allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
     launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in launch_lines(stage))]
     return [*settings, *buffers, *launch]
+
+
+def forward_results(design: Design) -> list[str]:
+    """Give what the forward launcher returns: the outputs, then what it made for backward."""
+    return [*design.names.outputs, *(design.names.tensors[key] for key, _ in design.program.saved)]
 
 
 def _guards(design: Design) -> list[str]:
@@ -122,8 +140,7 @@ def autograd_function(design: Design, style: SourceStyle) -> str:
     names, graph = design.names, design.program.graph
     title = design.program.problem.title or "Computes the formulas of its kernels."
     outputs = ", ".join(names.outputs)
-    stores = ", ".join(store.name for store in design.forward.task.stores)
-    lines = [f"{stores} = {style.forward_function}({', '.join(parameters(design))})"]
+    lines = [f"{', '.join(forward_results(design))} = {style.forward_function}({', '.join(parameters(design))})"]
     if design.saved_nodes:
         lines.append(f"ctx.save_for_backward({', '.join(names.tensors[node] for node in design.saved_nodes)})")
     lines += [f"ctx.{name} = {name}" for name in _backward_scalars(design)]
@@ -246,6 +263,17 @@ def _fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
         result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
         result.append(f"{indent})")
     return result
+
+
+def rewrapped(source: str, style: SourceStyle) -> str:
+    """Wrap the lines that grew too long."""
+    lines = []
+    for line in source.splitlines():
+        wrapped = _fitted(style, [line.removesuffix(":")], 0)
+        lines += [*wrapped[:-1], wrapped[-1] + ":"] if line.endswith("):") and len(line) > style.line_length else (
+            _fitted(style, [line], 0)
+        )
+    return "\n".join(lines) + "\n"
 
 
 def split_arguments(text: str) -> list[str]:

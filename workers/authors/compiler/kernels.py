@@ -122,6 +122,7 @@ class KernelWriter:
         self.program, self.names, self.scalars, self.task = program, names.fork(), scalars, task
         scalars.begin()
         self.loads = [value for value in task.values if value.op == "load"]
+        self.picks = [value for value in task.values if value.op == "pick"]
         order = list(names.tensors.values())
         self.loads.sort(key=lambda value: order.index(self.tensor(value)))
         roots = [piece.value for piece in task.pieces]
@@ -161,6 +162,15 @@ class KernelWriter:
             return False
         return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
 
+    def pick_place(self, scope: Statements, value: Value, row_offset: str) -> tuple[str, str]:
+        """Give the tensor and the offset of one element of each row."""
+        wanted, tensor = value.args[0], self.names.tensors[str(value.datum)]
+        index = scope.env.get(wanted) or (
+            scope.assign(wanted, self.names.free("index")) if wanted.args else scope.operand(wanted).text
+        )
+        whole = self.program.domain.space_of(str(value.datum)).rows
+        return tensor, f"{row_offset} + {index}" if whole else index
+
     def scope(self, depth: int = 1) -> Statements:
         """Open a scope of statements."""
         return Statements(self.names, self.scalars.written, self.shared, depth)
@@ -194,7 +204,7 @@ class KernelWriter:
 
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """Put signature, docstring and body together."""
-        read = [*self.loads, *(value for value in self.task.values if value.op == "pick")]
+        read = (*self.loads, *self.picks)
         loaded = [self.names.tensors[self.program.domain.base(str(load.datum))] for load in read]
         tensors = tuple(dict.fromkeys([*(piece.buffer for piece in self.task.pieces), *loaded]))
         numbers = tuple(self.scalars.used.values())

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
+from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
+
+
+LOWEST = "tl.full((), -3.4028234e38, dtype=tl.float32)"
 
 
 class LoopedKernel(KernelWriter):
@@ -29,7 +35,13 @@ class LoopedKernel(KernelWriter):
         for load in self.loads:
             if load.space.rows and not load.space.cols:
                 self._load(body, load, row_index(self.program, self.names, load, "row")[0])
-        for depth in range(self._depth() + 1):
+        for value in self.picks:
+            rows = row_index(self.program, self.names, value, "row")[0]
+            offset = "row_offset" if rows == "row" else f"({rows}) * tl.cast(n_cols, tl.int64)"
+            text = "tl.load({}_ptr + {})".format(*self.pick_place(body, value, offset))
+            body.env[value] = self.names.of(value)
+            body.line(f"{body.env[value]} = {self.converted(text, value)}")
+        for depth in range(self._depth + 1):
             self._pass(body, depth)
         self._store_rows(body)
         start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
@@ -40,60 +52,75 @@ class LoopedKernel(KernelWriter):
         for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
                 lines.append(f"    tl.store({store.buffer}_ptr + program, tl.sum({store.name}, axis=0))")
-        extra = tuple(dict.fromkeys(s for load in self.loads for s in row_index(self.program, self.names, load)[1]))
+        read = (*self.loads, *self.picks)
+        extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
-        constants = ["BLOCK_SIZE", *(["NUM_STAGES"] if self._pipelined else [])]
-        return self.finish(lines, sizes, (*constants, *(["EVICT_FIRST"] if self.streams else [])))
-
-    @property
-    def _pipelined(self) -> bool:
-        """Partial sums in memory are read, added to and written row after row: their loads must not run ahead."""
-        return self.task.form.tunable and not any(store.summed and store.space == COL for store in self.task.pieces)
+        return self.finish(lines, sizes, ("BLOCK_SIZE", *(["EVICT_FIRST"] if self.streams else [])))
 
     @staticmethod
     def _by_column(store: Store) -> bool:
         """A number of the row may be what is stored in all of its columns."""
         return store.value.space.cols or store.space.cols
 
-    def _levels(self) -> dict[Value, int]:
-        levels: dict[Value, int] = {}
-        for value in self.task.values:
-            levels[value] = max((levels[arg] for arg in value.args), default=0) + (value.op == "over_cols")
-        return levels
+    @cached_property
+    def _online(self) -> dict[Value, Value]:
+        return online_maxima(self.task.values)
 
+    @cached_property
+    def _levels(self) -> dict[Value, int]:
+        return levels_of(self.task.values, self._online)
+
+    @property
     def _depth(self) -> int:
-        return max(self._levels().values(), default=0)
+        return max(self._levels.values(), default=0)
 
     def _pass(self, body: Statements, depth: int) -> None:
-        levels = self._levels()
+        levels = self._levels
         reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
-        last = depth == self._depth()
+        last = depth == self._depth
         stores = [store for store in self.task.pieces if last and self._by_column(store)]
         roots = [value.args[0] for value in reductions] + [store.value for store in stores]
         if not roots:
             return
-        self._name_rows(body, roots)
-        for value in reductions:
+        running = [value for value in reductions if value in self._online.values()]
+        self._name_rows(body, roots, running)
+        for value in running:
+            # The lowest number, not minus infinity: the difference of two of those is no number.
+            body.line(f"{self.names.of(value)} = {LOWEST}")
+        for value in (v for v in reductions if v not in running):
             fill = f"tl.full((BLOCK_SIZE,), {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
             fill = "tl.zeros((BLOCK_SIZE,), dtype=tl.float32)" if value.datum == "sum" else fill
             body.line(f"{self.names.of(value)}_block = {fill}")
-        blocks = "tl.range(0, n_cols, BLOCK_SIZE, num_stages=NUM_STAGES)" if self._pipelined else None
-        body.line(f"for start in {blocks or 'range(0, n_cols, BLOCK_SIZE)'}:")
+        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
         inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
+        inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         self._load_blocks(inner, roots, last)
-        for value in reductions:
+        for value in running:
+            self._keep_up(inner, value)
+        for value in (v for v in reductions if v not in running):
             self._accumulate(inner, value)
         self._store_blocks(inner, stores)
         body.lines += inner.lines
         for value in reductions:
             name = self.names.of(value)
-            body.line(f"{name} = tl.{value.datum}({name}_block, axis=0)")
+            if value not in running:
+                body.line(f"{name} = tl.{value.datum}({name}_block, axis=0)")
             body.env[value] = name
 
-    def _name_rows(self, body: Statements, roots: list[Value]) -> None:
+    def _keep_up(self, inner: Statements, value: Value) -> None:
+        """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
+        name = self.names.of(value)
+        text = self._masked(inner, value.args[0], "max")
+        inner.line(f"{name}_next = tl.maximum({name}, tl.max({text}, axis=0))")
+        for total in (v for v, top in self._online.items() if top is value):
+            inner.line(f"{self.names.of(total)}_block *= tl.exp({name} - {name}_next)")
+        inner.line(f"{name} = {name}_next")
+        inner.env[value] = name
+
+    def _name_rows(self, body: Statements, roots: list[Value], running: list[Value]) -> None:
         """Numbers of the row are computed before the loop over its blocks."""
         waiting, seen = list(reversed(roots)), set()
         while waiting:
@@ -101,6 +128,8 @@ class LoopedKernel(KernelWriter):
             if value in seen or value in body.env or not value.args:
                 continue
             seen.add(value)
+            if value in running:
+                continue
             if not value.space.cols:
                 body.assign(value)
             else:
@@ -112,7 +141,7 @@ class LoopedKernel(KernelWriter):
         mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
         address = f"{base}_ptr + {place}" if place else f"{base}_ptr"
-        scope.line(f"{name} = tl.load({address}{mask}){' != 0' if load.boolean else '.to(tl.float32)'}")
+        scope.line(f"{name} = {self.converted(f'tl.load({address}{mask})', load)}")
 
     def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:
         needed: set[Value] = set()

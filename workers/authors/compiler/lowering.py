@@ -9,7 +9,8 @@ from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.axes import reduced_dimensions, references
 from workers.authors.compiler.domain import Domain
-from workers.authors.compiler.operators import POINTWISE
+from workers.authors.compiler.gathers import picked, single_column
+from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
 from workers.authors.compiler.parts import is_whole_slice
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import evaluate
@@ -43,14 +44,36 @@ class Lowering:
         if node.op == "cast":
             return self._in_parts(lambda value: self._cast(value, node), self._operand(node.args[0], node))
         if node.op in POINTWISE:
-            operands = [self._operand(arg, node) for arg in node.args]
+            operands = self._converted([self._operand(arg, node) for arg in node.args], node)
             return self._in_parts(lambda *args: simplified(self.pool, node.op, *args), *operands)
+        if node.op == "arange":
+            return self._numbered(node)
+        if node.op in GATHERS:
+            source, index = (self.values[ref.name] for ref in references(node.args))
+            return picked(self.pool, source, index, node.op)
         return self._reduced(node)
+
+    def _numbered(self, node: Node) -> Value:
+        axes = self._domain.shapes[node.name][0]
+        if not axes:
+            return self.pool.const(0)
+        if axes != self._domain.col_axes:
+            raise CannotCompileError("`arange` numbers something other than the columns of a row", "arange")
+        return self.pool.column()
+
+    def _converted(self, operands: list[Value], node: Node) -> list[Value]:
+        """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""
+        counted = operands[1:] if node.op == "where" else operands
+        floating = any(not (v.integer or v.boolean or isinstance(v.number, int)) for v in counted)
+        if not any(v.integer for v in operands) or not (floating or node.op not in WHOLE | BOOLEAN):
+            return operands
+        return [self.pool.pointwise("float", v) if v.integer else v for v in operands]
 
     def _loaded(self, node: Node) -> Value:
         domain, boolean = self._domain, node.meta.dtype == "bool"
+        integer = node.meta.dtype.startswith(("int", "uint"))
         parts = [name for name, part in domain.parts.items() if part.node == node.name]
-        loads = [self.pool.load(name, domain.space_of(name), boolean) for name in parts or [node.name]]
+        loads = [self.pool.load(name, domain.space_of(name), boolean, integer) for name in parts or [node.name]]
         return self.pool.pointwise("cat", *loads) if parts else loads[0]
 
     def _index(self, node: Node) -> int:
@@ -88,11 +111,11 @@ class Lowering:
             return value if self._is_whole(value) else simplified(self.pool, "trunc", value)
         if value.boolean:
             return simplified(self.pool, "where", value, self.pool.const(1.0), self.pool.const(0.0))
-        return value
+        return self.pool.pointwise("float", value) if value.integer else value
 
     @staticmethod
     def _is_whole(value: Value) -> bool:
-        return value.boolean or value.op in {"floor", "ceil", "round", "trunc"}
+        return value.boolean or value.integer or value.op in {"floor", "ceil", "round", "trunc"}
 
     def _reduced(self, node: Node) -> Value:
         operand = references(node.args)[0].name
@@ -124,6 +147,8 @@ class Lowering:
             value = self._repeated(kind, value, repeated)
             cols = cols if value.space.cols else []
             rows = rows if value.space.rows else []
+        if value.integer:
+            value = self.pool.pointwise("float", value)
         if cols:
             value = self._over_cols(kind, value, operator)
         return self._over_rows(kind, value, operator) if rows else value
@@ -139,10 +164,23 @@ class Lowering:
     def _over_cols(self, kind: str, value: Value, operator: str) -> Value:
         if not value.space.rows:
             raise CannotCompileError(f"`{operator}` reduces a vector that all rows share", operator)
+        free = self._free_sum(value) if kind == "sum" else None
+        if free is not None:
+            return free
+        if kind == "sum" and value.op in {"add", "sub"} and None in (sums := [self._free_sum(v) for v in value.args]):
+            if sums != [None, None]:
+                rest = [s or self._over_cols(kind, v, operator) for s, v in zip(sums, value.args, strict=True)]
+                return simplified(self.pool, value.op, *rest)
         if kind == "sum" and value.op in {"neg", "mul"}:
             factor, core = coefficient(value)
             return scaled(self.pool, factor, self.pool.over_cols(kind, core))
         return self.pool.over_cols(kind, value)
+
+    def _free_sum(self, value: Value) -> Value | None:
+        """Give the sum over a row where no row has to be seen for it."""
+        if not value.space.cols:
+            return self._repeated("sum", value, list(self._domain.col_axes))
+        return single_column(self.pool, value)
 
     def _over_rows(self, kind: str, value: Value, operator: str) -> Value:
         if kind != "sum":

@@ -142,6 +142,10 @@ class Names:
     def _wanted(self, value: Value) -> str:
         if value.op == "over_cols":
             return self._reduction(value)
+        if value.op == "over_rows":
+            return "kept_rows" if _counts(value.args[0]) else "total"
+        if value.op == "pick":
+            return f"picked_{self.tensors.get(str(value.datum), 'element')}"
         known = [self._known(arg) for arg in value.args]
         if value.op == "rsqrt":
             return "rstd" if value.space == ROW else "inverse_root"
@@ -208,6 +212,10 @@ class Names:
             )
         name = self._known(inner)
         return f"sum_{name}" if name else "row_sum"
+
+
+def _counts(value: Value) -> bool:
+    return value.op == "where" and (value.args[1].number, value.args[2].number) == (1, 0)
 
 
 def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:

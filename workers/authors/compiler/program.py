@@ -36,7 +36,8 @@ class Result:
 class Program:
     """A graph as values of one iteration space.
 
-    ``saved`` are row numbers that forward computes and backward needs; backward loads them under their key.
+    ``saved`` are row numbers and sums over rows that forward computes and backward needs; backward loads them under their key.
+    ``sums`` are those that only outputs need: outputs that the launcher computes load them under their key.
     """
 
     problem: Problem
@@ -46,6 +47,17 @@ class Program:
     outputs: tuple[Result, ...]
     gradients: tuple[tuple[str, Result], ...]  # input name, its gradient; none for inputs without
     saved: tuple[tuple[str, Value], ...]
+    sums: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def kernel_outputs(self) -> tuple[Result, ...]:
+        """Give the outputs that kernels write; the launcher computes the others from sums."""
+        return tuple(result for result in self.outputs if not self.on_host(result))
+
+    def on_host(self, result: Result) -> bool:
+        """Tell whether a tensor is computed from sums over all rows, which no kernel has."""
+        keys = {key for key, _ in (*self.saved, *self.sums)}
+        return not result.value.space.rows and any(v.op == "load" and v.datum in keys for v in ordered([result.value]))
 
     @property
     def backward_results(self) -> tuple[Result, ...]:
@@ -96,20 +108,65 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     require_well_formed(problem, graph)
     domain = find_domain(graph, problem.dimensions)
     lowering = Lowering(graph, domain)
-    outputs = tuple(_result(lowering, domain, node) for node in graph.outputs)
-    gradients = tuple((name, _result(lowering, domain, node)) for name, node in graph.gradients if node is not None)
-    saved, replaced = _cut(lowering.pool, outputs, gradients)
-    return Program(problem, graph, domain, lowering.pool, outputs, replaced, saved)
+    sums = RowSums(lowering.pool, [lowering.values[node] for node in graph.outputs])
+    ends = [(name, node) for name, node in graph.gradients if node is not None]
+    needed = sums.within([lowering.values[node] for _, node in ends])
+    outputs = tuple(_output(lowering, domain, node, sums, needed) for node in graph.outputs)
+    gradients = tuple((name, _result(lowering, domain, node, sums.loaded)) for name, node in ends)
+    kept = tuple((sums.keys[total], total) for total in needed)
+    others = [total for total in sums.within([lowering.values[node] for node in graph.outputs]) if total not in needed]
+    read = {v.datum for v in ordered([r.value for r in outputs]) if v.op == "load"}
+    rest = tuple((sums.keys[total], total) for total in others if sums.keys[total] in read)
+    computed = [*(r.value for r in outputs), *(total for _, total in (*kept, *rest))]
+    saved, replaced = _cut(lowering.pool, computed, outputs, gradients)
+    return Program(problem, graph, domain, lowering.pool, outputs, replaced, (*saved, *kept), rest)
 
 
-def _result(lowering: Lowering, domain: Domain, node: str) -> Result:
+class RowSums:
+    """The sums over all rows that outputs are computed from: a launcher adds them up, and whoever needs them after loads them."""
+
+    def __init__(self, pool: Pool, outputs: list[Value]) -> None:
+        self._pool = pool
+        self.keys = {v: f"sum {i}" for i, v in enumerate(v for v in ordered(outputs) if v.op == "over_rows")}
+
+    def within(self, values: list[Value]) -> list[Value]:
+        """Give the sums that values are computed from."""
+        return [value for value in ordered(values) if value in self.keys]
+
+    def loaded(self, value: Value) -> Value:
+        """Give a value with the sums in it loaded."""
+        return replaced_in(self._pool, [value], lambda v: self._load(v) if v in self.keys else None)[0]
+
+    def _load(self, total: Value) -> Value:
+        return self._pool.load(self.keys[total], total.space)
+
+
+def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed: list[Value]) -> Result:
+    """A sum that moves outermost is all that a kernel's programs leave; else the launcher computes with whole sums."""
+    value, space = lowering.values[node], domain.space_of(node)
+    own = sums.within([value])
+    if value.space.rows or not own:
+        return _result(lowering, domain, node)
+    if not any(total in needed for total in own):
+        try:
+            return _result(lowering, domain, node)
+        except CannotCompileError:
+            pass
+    if any(inner in own for total in own for inner in ordered(total.args)):
+        raise CannotCompileError(SUM_USED_AGAIN, "sum")
+    return Result(node, sums.loaded(value), space)
+
+
+def _result(
+    lowering: Lowering, domain: Domain, node: str, prepared: Callable[[Value], Value] = lambda value: value
+) -> Result:
     space = domain.space_of(node)
     if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
         raise CannotCompileError(
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
             "sum",
         )
-    value = lowering.values[node]
+    value = prepared(lowering.values[node])
     if domain.parting is not None and domain.is_parted(node) and value.op != "cat":
         value = lowering.pool.pointwise("cat", *[value] * domain.parting.count)  # the same number along the whole row
     if _sums_rows(value):
@@ -150,12 +207,12 @@ Gradients = tuple[tuple[str, Result], ...]
 
 
 def _cut(
-    pool: Pool, outputs: tuple[Result, ...], gradients: Gradients
+    pool: Pool, computed: list[Value], outputs: tuple[Result, ...], gradients: Gradients
 ) -> tuple[tuple[tuple[str, Value], ...], Gradients]:
     """Let backward load what forward leaves: numbers of a row that it was reduced to, and outputs that spare inputs."""
-    forward = set(ordered([result.value for result in outputs]))
+    forward = set(ordered(computed))
     reduced: set[Value] = set()
-    for value in ordered([*(r.value for r in outputs), *(r.value for _, r in gradients)]):
+    for value in ordered([*computed, *(r.value for _, r in gradients)]):
         if value.op == "over_cols" or any(arg in reduced for arg in value.args):
             reduced.add(value)
     saved: dict[Value, str] = {}
@@ -187,13 +244,21 @@ def _full_loads(gradients: Gradients) -> int:
 
 def _replaced(pool: Pool, gradients: Gradients, replacement: Callable[[Value], Value | None]) -> Gradients:
     """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
+    values = replaced_in(pool, [r.value for _, r in gradients], replacement)
+    return tuple((name, Result(r.node, value, r.space)) for (name, r), value in zip(gradients, values, strict=True))
+
+
+def replaced_in(pool: Pool, roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+    """Rebuild values with values in them replaced."""
     done: dict[Value, Value] = {}
-    for value in _descending([r.value for _, r in gradients], replacement):
+    for value in _descending(roots, replacement):
         new = replacement(value)
         if new is None and value.args:
-            new = pool.value(value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean)
+            new = pool.value(
+                value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean, value.integer
+            )
         done[value] = new or value
-    return tuple((name, Result(r.node, done[r.value], r.space)) for name, r in gradients)
+    return [done[root] for root in roots]
 
 
 def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:

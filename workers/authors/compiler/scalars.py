@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Expr
@@ -11,7 +10,7 @@ from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import Sizes, evaluate, names_in
+from workers.authors.compiler.sizes import Sizes, evaluate, names_in, renamed
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class Scalars:
         if all(name in self._names.scalars for name in names):
             for name in names:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))
-            renamed = _renamed(text, self._names.scalars)
-            return Text(renamed) if renamed.isidentifier() else Text(renamed, COMPARE)
+            written = renamed(text, self._names.scalars)
+            return Text(written) if written.isidentifier() else Text(written, COMPARE)
         if self._is_size_of(text, self._program.domain.col_axes):
             self.needs_n_cols = True
             return Text("n_cols")
@@ -72,8 +71,4 @@ class Scalars:
         if self._is_size_of(text, (*domain.row_axes, *domain.col_axes)):
             return self.hand.elements
         table = {name: self.hand.dimension(name) for name in names if name not in self._names.scalars}
-        return _renamed(text, {**self._names.scalars, **table})
-
-
-def _renamed(text: str, table: dict[str, str]) -> str:
-    return re.sub(r"[A-Za-z_]\w*", lambda match: table.get(match.group(), match.group()), text)
+        return renamed(text, {**self._names.scalars, **table})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Dim, Expr
@@ -30,6 +31,11 @@ def names_in(text: str) -> tuple[str, ...]:
         if isinstance(node, ast.Name) and node.id not in names:
             names.append(node.id)
     return tuple(sorted(names, key=text.find))
+
+
+def renamed(text: str, table: dict[str, str]) -> str:
+    """Write arithmetic with other names."""
+    return re.sub(r"[A-Za-z_]\w*", lambda match: table.get(match.group(), match.group()), text)
 
 
 def _next_prime(number: int) -> int:

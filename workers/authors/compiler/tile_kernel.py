@@ -22,12 +22,15 @@ class TileKernel(KernelWriter):
         for load in self.loads:
             if not load.space.rows:
                 self._load(head, load)
+        head.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         self._hoist(head)
         body.env.update(head.env)
         self._rows(body)
         for load in self.loads:
             if load.space.rows:
                 self._load(body, load)
+        for value in self.picks:
+            self._pick(body, value)
         body.line("")
         self._results(body)
         lines = self.hint_lines() + self.scalar_lines() + head.lines
@@ -50,7 +53,9 @@ class TileKernel(KernelWriter):
     def extra_sizes(self) -> tuple[str, ...]:
         """Give the sizes that tensors with fewer rows need."""
         return tuple(
-            dict.fromkeys(size for load in self.loads for size in row_index(self.program, self.names, load)[1])
+            dict.fromkeys(
+                size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1]
+            )
         )
 
     @property
@@ -109,7 +114,18 @@ class TileKernel(KernelWriter):
                         scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
                     place = f"{base}_offsets{part.shift if part else ''}"
             text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
-        scope.line(f"{name} = {text}{' != 0' if load.boolean else '.to(tl.float32)'}")
+        scope.line(f"{name} = {self.converted(text, load)}")
+
+    def _pick(self, body: Statements, value: Value) -> None:
+        rows = row_index(self.program, self.names, value)[0]
+        tensor, place = self.pick_place(
+            body, value, f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols"
+        )
+        name = self.names.of(value)
+        body.line(f"{name}_offsets = {place}")
+        text = f"tl.load({tensor}_ptr + {name}_offsets, mask=row_mask, other={self.fill(value)})"
+        body.line(f"{name} = {self.converted(text, value)}")
+        body.env[value] = name
 
     def _hoist(self, head: Statements) -> None:
         """What no row changes is computed once, before the rows."""

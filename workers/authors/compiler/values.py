@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workers.authors.compiler.domain import SCALAR, Space
-from workers.authors.compiler.operators import BOOLEAN
+from workers.authors.compiler.domain import COL, SCALAR, Space
+from workers.authors.compiler.operators import BOOLEAN, WHOLE
 
 Datum = float | int | bool | str | None
 
@@ -16,7 +16,8 @@ class Value:
     """One number, row, column or tile.
 
     ``op`` is a pointwise operator, or ``load`` (``datum`` names the tensor), ``const`` (``datum`` is the number), ``scalar``
-    (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, max or min).
+    (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, max or min),
+    ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number).
     """
 
     op: str
@@ -24,6 +25,7 @@ class Value:
     datum: Datum
     space: Space
     boolean: bool = False
+    integer: bool = False
 
     @property
     def number(self) -> float | int | None:
@@ -37,11 +39,21 @@ class Pool:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Value] = {}
 
-    def value(self, op: str, args: tuple[Value, ...], datum: Datum, space: Space, boolean: bool = False) -> Value:
+    def value(
+        self,
+        op: str,
+        args: tuple[Value, ...],
+        datum: Datum,
+        space: Space,
+        boolean: bool = False,
+        integer: bool = False,
+    ) -> Value:
         """Give the value, made once."""
         key = (op, tuple(id(arg) for arg in args), type(datum).__name__, repr(datum), space)
         if key not in self._known:
-            self._known[key] = Value(op, args, datum, space, boolean or op in BOOLEAN)
+            self._known[key] = Value(
+                op, args, datum, space, boolean or op in BOOLEAN, integer or _stays_whole(op, args)
+            )
         return self._known[key]
 
     def const(self, number: float | bool) -> Value:
@@ -52,9 +64,18 @@ class Pool:
         """Give arithmetic over scalars and dimensions."""
         return self.value("scalar", (), text, SCALAR)
 
-    def load(self, name: str, space: Space, boolean: bool = False) -> Value:
+    def load(self, name: str, space: Space, boolean: bool = False, integer: bool = False) -> Value:
         """Give the elements of a tensor."""
-        return self.value("load", (), name, space, boolean)
+        return self.value("load", (), name, space, boolean, integer)
+
+    def column(self) -> Value:
+        """Give the number of each column."""
+        return self.value("column", (), None, COL, integer=True)
+
+    def pick(self, load: Value, index: Value) -> Value:
+        """Give the element of each row of a tensor at a column of its own."""
+        space = Space(load.space.rows or index.space.rows, False)
+        return self.value("pick", (index,), load.datum, space, load.boolean, load.integer)
 
     def pointwise(self, op: str, *args: Value) -> Value:
         """Give an operation as it stands, not simplified."""
@@ -70,6 +91,14 @@ class Pool:
     def over_rows(self, kind: str, arg: Value) -> Value:
         """Reduce each column, or the numbers of all rows, to one."""
         return self.value("over_rows", (arg,), kind, Space(False, arg.space.cols))
+
+
+def _stays_whole(op: str, args: tuple[Value, ...]) -> bool:
+    if op not in WHOLE:
+        return False
+    counted = args[1:] if op == "where" else args
+    whole = all(arg.integer or isinstance(arg.number, int) for arg in counted)
+    return whole and any(arg.integer for arg in counted)
 
 
 def ordered(roots: Iterable[Value]) -> list[Value]:
