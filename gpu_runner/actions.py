@@ -13,7 +13,9 @@ from gpu_runner.contracts import (
     BenchmarkRequest,
     CaptureRequest,
     DoctorRequest,
+    ProfileRequest,
     TestsRequest,
+    TuneRequest,
     VerifyRequest,
     from_json,
     to_json,
@@ -32,6 +34,8 @@ ACTIONS: dict[Action, Entry] = {
     Action.capture: Entry(CaptureRequest, "gpu_runner.capture"),
     Action.verify: Entry(VerifyRequest, "gpu_runner.verify"),
     Action.benchmark: Entry(BenchmarkRequest, "gpu_runner.benchmark"),
+    Action.profile: Entry(ProfileRequest, "gpu_runner.profiler"),
+    Action.tune: Entry(TuneRequest, "gpu_runner.tuning"),
     Action.tests: Entry(TestsRequest, "gpu_runner.suite"),
     Action.doctor: Entry(DoctorRequest, "gpu_runner.doctor"),
 }

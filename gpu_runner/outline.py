@@ -1,0 +1,136 @@
+"""What a workload looks like without computing it: how much is computed in each pass, and the form of the outputs.
+
+With it a call can be made whose values nobody will check: for profiling and tuning, where a truth in float64 would cost more
+than the measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpu_runner.buffers import ITEM_BYTES
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.errors import ChildError
+from gpu_runner.verify.inputs import DTYPES, lay, make_upstream, shape_of
+from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.truth import Oracle
+
+ROLE = "operations"  # what the oracle's session must serve
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Floating-point operations of one pass."""
+
+    matrix: int  # of matrix products
+    vector: int  # of everything else, one per element and step
+
+    @property
+    def total(self) -> int:
+        """Give all of them."""
+        return self.matrix + self.vector
+
+    def __add__(self, other: Operations) -> Operations:
+        """Give those of two passes together."""
+        return Operations(self.matrix + other.matrix, self.vector + other.vector)
+
+
+@dataclass(frozen=True)
+class Output:
+    """The form of one output."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    differentiable: bool
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A workload as it runs on shapes alone."""
+
+    operations: dict[Pass, Operations]  # of the passes that there are
+    outputs: tuple[Output, ...]
+
+
+def outline_of(oracle: Oracle, case: Case) -> Outline | None:
+    """Give the outline of a workload; None where the reference does not run on shapes alone."""
+    try:
+        facts = oracle.session.call("outline", _on_shapes(oracle, case)).meta
+        return _checked(facts)
+    except (ChildError, KeyError, TypeError, ValueError):
+        return None  # also where the reference answered in place of the runner's own code
+
+
+def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
+    """Give a case with inputs and upstream gradients but, where there is an outline, without its truth.
+
+    Raises:
+        ChildFailed: without an outline the reference is computed, and that fails.
+    """
+    asked = oracle.asked(case)
+    if outline is None:
+        return oracle.with_truth(asked, None)
+    dtypes = [DTYPES.get(item.dtype, DTYPES["float32"]) for item in outline.outputs]
+    made = make_upstream([item.shape for item in outline.outputs], dtypes, case)
+    pairs = zip(made, outline.outputs, strict=True)
+    return replace(asked, upstream=tuple(lay(grad, "dense") if item.differentiable else None for grad, item in pairs))
+
+
+def _checked(facts: dict[str, Any]) -> Outline:
+    """Check the child's words.
+
+    Raises:
+        ValueError: they are not of their form.
+    """
+    forward, backward = _operations(facts["forward"]), _operations(facts["backward"])
+    operations = {} if forward is None else {Pass.forward: forward}
+    if forward is not None and backward is not None:
+        operations |= {Pass.backward: backward, Pass.full: forward + backward}
+    return Outline(operations, tuple(_output(row) for row in facts["outputs"][:64]))
+
+
+def _operations(pair: Any) -> Operations | None:
+    if pair is None:
+        return None
+    if not isinstance(pair, list) or len(pair) != 2 or not all(type(item) is int and item >= 0 for item in pair):
+        raise ValueError("no counts of operations")
+    return Operations(*pair)
+
+
+def _output(row: Any) -> Output:
+    shape, dtype, differentiable = row
+    if dtype not in ITEM_BYTES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("no form of an output")
+    return Output(tuple(shape), dtype, bool(differentiable))
+
+
+def _on_shapes(oracle: Oracle, case: Case) -> dict[str, Any]:
+    if oracle.form.name == "kernelbench":
+        asked = oracle.asked(case)
+        inputs = [
+            _entry(name, list(tensor.shape), str(tensor.dtype).removeprefix("torch."), grad=False)
+            for name, tensor in asked.inputs.items()
+        ]
+        order, scalars = asked.form.order, dict(asked.scalars)
+    else:
+        inputs = []
+        for spec in oracle.problem.inputs:
+            dtype = spec.dtype or case.dtype
+            grad = spec.grad and DTYPES[dtype].is_floating_point
+            inputs.append(_entry(spec.name, list(shape_of(spec, case.size_of)), dtype, grad=grad))
+        scalars = {spec.name: spec.default for spec in oracle.problem.scalars if spec.default is not None}
+        order, scalars = oracle.form.order, scalars | dict(case.scalars)
+    return {
+        "form": oracle.form.name,
+        "order": list(order),
+        "keywords": list(oracle.form.keywords),
+        "parameters": list(oracle.form.parameters),
+        "scalars": scalars,
+        "inputs": inputs,
+    }
+
+
+def _entry(name: str, shape: list[int], dtype: str, *, grad: bool) -> dict[str, Any]:
+    return {"name": name, "shape": shape, "dtype": dtype, "grad": grad}

@@ -1,0 +1,103 @@
+"""How Nsight Compute is called, and what its refusals mean. Pure but for the look for the program.
+
+Source: Nsight Compute documentation, command line options; developer.nvidia.com/ERR_NVGPUCTRPERM for the permission.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpu_runner.profiler.sheet import MOST_LAUNCHES
+
+_PLACES = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda*/nsight-compute-*/ncu")
+_MOST_CHARS = 300
+NOT_FOUND = (
+    "Nsight Compute (ncu) was not found on PATH, in /usr/local/cuda*/bin or in /opt/nvidia/nsight-compute."
+    " Install the package nsight-compute or cuda-nsight-compute on the GPU host."
+)
+_CURES = (
+    (
+        r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters",
+        "The driver keeps performance counters for administrators, and the sandbox is none. On the GPU host set the module"
+        " option NVreg_RestrictProfilingToAdminUsers=0 (options nvidia, in /etc/modprobe.d) and load the driver again"
+        " (ERR_NVGPUCTRPERM).",
+    ),
+    (
+        r"ERR_NVCMPT|driver resource was unavailable|ProfilerResource",
+        "Another profiler or a monitoring service such as DCGM holds the GPU's counters. Pause it (dcgmi profmon --pause).",
+    ),
+    (
+        r"not supported on this (device|GPU)|(GPU|device) (is )?not supported|No supported GPUs",
+        "This version of Nsight Compute does not know the GPU. Install a newer one.",
+    ),
+    (
+        r"No kernels were profiled",
+        "Nsight Compute saw no kernel: the driver of the GPU or the profiler's own connection may be out of reach in the sandbox.",
+    ),
+)
+
+
+def find_profiler(root: Path = Path("/")) -> Path | None:
+    """Give the program, the newest where there are several; None where there is none."""
+    on_path = shutil.which("ncu")
+    if on_path:
+        return Path(on_path)
+    for pattern in _PLACES:
+        there = [path for path in root.glob(pattern) if path.is_file()]
+        if there:
+            return max(there, key=_version)
+    return None
+
+
+def command(profiler: str, log: str, names: Sequence[str], target: Sequence[str]) -> list[str]:
+    """Give the command line that profiles ``target`` where it says so itself, with the table in the file ``log``.
+
+    Clocks are left as they are, because they belong to everyone on the host; caches are emptied before each replay.
+    """
+    options = {
+        "--config-file": "off",  # a file in the current folder could otherwise set options
+        "--log-file": log,
+        "--page": "raw",
+        "--print-units": "base",
+        "--target-processes": "all",
+        "--profile-from-start": "off",
+        "--replay-mode": "kernel",
+        "--cache-control": "all",
+        "--clock-control": "none",
+        "--launch-count": str(MOST_LAUNCHES),
+        "--metrics": ",".join(names),
+    }
+    flat = [part for pair in options.items() for part in pair]
+    return [profiler, "--csv", *flat, *target]
+
+
+def unknown_metric(log: str) -> str | None:
+    """Give the counter that this profiler or GPU does not have, where it ended for that reason."""
+    found = re.search(r"Failed to find metric\s+(?:regex:)?\^?([A-Za-z0-9_]+)", log)
+    return found.group(1) if found else None
+
+
+def without(names: Sequence[str], unknown: str) -> list[str]:
+    """Give the counters without those of a name."""
+    return [name for name in names if name.partition(".")[0] != unknown]
+
+
+def refusal(log: str, output: str, exit_code: int | None, limit_s: float) -> str:
+    """Give in a sentence or two why there are no counters, with the cure; ``exit_code`` None where the time was over."""
+    text = f"{log}\n{output}"
+    for pattern, cure in _CURES:
+        if re.search(pattern, text, re.IGNORECASE):
+            return cure
+    if exit_code is None:
+        return f"Nsight Compute did not end within {limit_s:.0f} s; give the profile a larger budget."
+    errors = [line for line in text.splitlines() if line.startswith("==ERROR==")]
+    lines = errors or [line for line in output.strip().splitlines()[-3:] if line.strip()]
+    said = " ".join(" ".join(lines).split())[:_MOST_CHARS]
+    return f"Nsight Compute ended with exit code {exit_code} and no table" + (f": {said}" if said else ".")
+
+
+def _version(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path.parent))]

@@ -1,0 +1,98 @@
+"""Counts with Nsight Compute, workload by workload; whatever goes wrong is a sentence, never an error of the action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.contracts.problem import Workload
+from gpu_runner.contracts.profiling import KernelCounters
+from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.errors import ChildFailed, IsolationUnavailable, ProtocolError
+from gpu_runner.profiler import command, metrics, sheet
+from gpu_runner.scratch import ScratchError
+from gpu_runner.verify.opening import candidate_session, opened
+from gpu_runner.verify.proof import Proof, make_call
+
+LEAST_S = 20.0  # to start the profiler, torch and the compiler once
+MOST_S = 300.0
+_GRACE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """All launches of all workloads; with an ``error`` some or all are missing."""
+
+    kernels: tuple[KernelCounters, ...] = ()
+    error: str | None = None
+    complete: bool = True
+
+
+@dataclass
+class Counting:
+    """One profiling of a candidate. ``refused``: no further workload is worth trying."""
+
+    candidate: CandidateSource
+    context: RunContext
+    deadline: float
+    kernels: list[KernelCounters] = field(default_factory=list)
+    error: str | None = None
+    refused: bool = False
+    done: int = 0
+
+    def add(self, proof: Proof, workload: Workload, share_s: float) -> None:
+        """Profile one workload, each in a child of its own: what one breaks, the next does not meet."""
+        profiler = command.find_profiler()
+        if profiler is None:
+            self.error, self.refused = command.NOT_FOUND, True
+            return
+        limit_s = min(max(share_s, LEAST_S), MOST_S)
+        try:
+            facts = self._facts(str(profiler), proof, limit_s)
+        except (ChildFailed, ProtocolError, ScratchError, IsolationUnavailable) as failure:
+            self.error = f"Nsight Compute could not be run in the sandbox: {' '.join(str(failure).split())[:300]}"
+            self.refused = not self.kernels
+            return
+        self._take(facts, workload, limit_s)
+
+    def ended(self, error: str) -> Counted:
+        """Give what there is, with why there is no more."""
+        return Counted(tuple(self.kernels), error, complete=False)
+
+    def counted(self, wanted: int) -> Counted:
+        """Give all; the end of the budget is told too."""
+        if self.error is None and self.done < wanted:
+            self.error = f"The budget ended after {self.done} of {wanted} workloads."
+        return Counted(tuple(self.kernels), self.error, complete=self.done == wanted or self.refused)
+
+    def _facts(self, profiler: str, proof: Proof, limit_s: float) -> dict[str, Any]:
+        call = make_call(
+            proof,
+            profiler=profiler,
+            metrics=list(metrics.METRICS),
+            limit_s=limit_s,
+            module=self.candidate.module,
+            symbol=self.candidate.symbol,
+            init=list(proof.form.init),
+            import_roots=list(self.candidate.import_roots),
+        )
+        with opened(candidate_session("profiling", self.candidate, self.context), self.context) as session:
+            return session.call("count", call.meta, call.tensors, timeout_s=limit_s + _GRACE_S).meta
+
+    def _take(self, facts: dict[str, Any], workload: Workload, limit_s: float) -> None:
+        log, output = str(facts.get("log", "")), str(facts.get("output", ""))
+        launches = sheet.read(log)
+        exit_code = facts.get("exit_code")
+        if not launches:
+            self.error = command.refusal(log, output, exit_code if type(exit_code) is int else None, limit_s)
+            self.refused = not self.kernels
+            return
+        launched = facts.get("launched")
+        own = [str(name) for name in launched] if isinstance(launched, list) else []
+        for timed_pass, part in zip((Pass.forward, Pass.backward), sheet.sections(launches), strict=False):
+            self.kernels += [sheet.counters(launch, timed_pass, workload, own) for launch in part]
+        self.done += 1
+        if len(launches) >= sheet.MOST_LAUNCHES:
+            self.error = f"Only the first {sheet.MOST_LAUNCHES} launches of {workload.label()} were profiled."

@@ -1,0 +1,126 @@
+"""Carries a profile request out: the roofline of every workload and pass, then counters where there are some. Thin."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from gpu_runner import outline, peaks
+from gpu_runner.benchmark.bench import choose_cases
+from gpu_runner.benchmark.traffic import traffic_of
+from gpu_runner.context import RunContext
+from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
+from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
+from gpu_runner.contracts.profiling import GpuPeaks, ProfileRequest, ProfileResult, Roofline
+from gpu_runner.errors import ChildFailed
+from gpu_runner.host import facts as host_facts
+from gpu_runner.outline import Outline, outline_of
+from gpu_runner.profiler import rules
+from gpu_runner.profiler.analytic import roofline
+from gpu_runner.profiler.counting import Counted, Counting
+from gpu_runner.session import has_gpu
+from gpu_runner.verify.opening import opened, reference_session
+from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.truth import BadProblem, Oracle
+
+NOT_ASKED = "Counters were not asked for."
+NO_GPU = "No GPU is here: counters exist on a GPU alone. The analysis is of bytes and operations."
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    workload: Workload
+    case: Case
+    outline: Outline | None
+    rooflines: tuple[Roofline, ...]
+
+
+def profile(request: ProfileRequest, context: RunContext) -> ProfileResult:
+    """Profile.
+
+    Raises:
+        RunnerError: the problem or the GPU's name cannot be used, or the host is at fault.
+    """
+    deadline = time.monotonic() + request.budget_s
+    try:
+        problem = parse_problem(request.problem_source)
+    except ProblemError as error:
+        raise RunnerError(f"the problem cannot be used: {error.message}") from error
+    with ExitStack() as stack:
+        gpu = _gpu(request, problem, context)
+        session = stack.enter_context(opened(reference_session(outline.ROLE, problem.source, context), context))
+        try:
+            oracle = Oracle.open(problem, session, secrets.randbits(56))
+            analysed = _analyse(request, problem, oracle, gpu, context)
+            counted = _count(request, oracle, analysed, context, deadline)
+        except BadProblem as bad:
+            raise RunnerError(f"the problem cannot be profiled: {bad.message}") from bad
+    lines = tuple(line for item in analysed for line in item.rooflines)
+    findings, bounds = rules.examine(lines, counted.kernels, gpu)
+    return ProfileResult(
+        lines, gpu, counted.kernels, findings, bounds, counted.error, host_facts(), complete=counted.complete
+    )
+
+
+def _gpu(request: ProfileRequest, problem: Problem, context: RunContext) -> GpuPeaks:
+    """Give the peaks: measured where there is a GPU, else those of the one that is named.
+
+    Raises:
+        RunnerError: no GPU of that name is known, or the bandwidth could not be measured.
+    """
+    if not has_gpu():
+        named = peaks.DEFAULT if request.gpu is None else peaks.find(request.gpu)
+        if named is None:
+            raise RunnerError(f"no GPU {request.gpu!r} is known; name one of: {', '.join(peaks.GPUS)}")
+        return peaks.predicted(named, request.dtype)
+    with opened(reference_session("timing", problem.source, context), context) as session:
+        facts = session.call("bandwidth", {}).meta
+    try:
+        return peaks.measured(str(facts["gpu"]), request.dtype, float(facts["gbps"]), int(facts["l2_bytes"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunnerError("the bandwidth could not be measured") from error
+
+
+def _analyse(
+    request: ProfileRequest, problem: Problem, oracle: Oracle, gpu: GpuPeaks, context: RunContext
+) -> list[_Analysed]:
+    asked = BenchmarkRequest(problem.source, request.candidate, request.dtype, workloads=request.workloads)
+    found = []
+    for workload, case in choose_cases(asked, problem):
+        context.progress(f"profile: {workload.label()}")
+        drawn = outline_of(oracle, case)
+        traffic = traffic_of(oracle, case)
+        operations = {} if drawn is None else drawn.operations
+        has_backward = traffic.gradients > 0 if traffic else Pass.backward in operations
+        passes = [item for item in request.passes if item is Pass.forward or has_backward]
+        lines = tuple(roofline(workload, item, traffic, operations.get(item), gpu) for item in passes)
+        found.append(_Analysed(workload, case, drawn, lines))
+    return found
+
+
+def _count(
+    request: ProfileRequest, oracle: Oracle, analysed: Sequence[_Analysed], context: RunContext, deadline: float
+) -> Counted:
+    if not request.counters:
+        return Counted(error=NOT_ASKED)
+    if not has_gpu():
+        return Counted(error=NO_GPU)
+    counting = Counting(request.candidate, context, deadline)
+    for place, item in enumerate(analysed):
+        if counting.refused or time.monotonic() >= deadline:
+            break
+        try:
+            proof = outline.unproved(oracle, _seeded(item.case), item.outline)
+        except ChildFailed as failure:
+            return counting.ended(f"the inputs of {item.workload.label()} could not be made: {failure}")
+        share_s = (deadline - time.monotonic()) / (len(analysed) - place)
+        counting.add(proof, item.workload, share_s)
+    return counting.counted(len(analysed))
+
+
+def _seeded(case: Case) -> Case:
+    return replace(case, seed=secrets.randbits(56))

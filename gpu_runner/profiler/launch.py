@@ -1,0 +1,126 @@
+"""The process that Nsight Compute watches: it runs a candidate's passes once outside of the profiled range and once inside.
+
+It is started in the sandbox, by the role ``profiling``, with the folder in which that role laid the call.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpu_runner.roles import State
+from gpu_runner.roles.arguments import Arguments, settle
+
+CALL, LAUNCHED = "call.json", "launched.json"
+WARM_UP = 2
+CHUNK_ELEMENTS = 2**26  # a file stays under the limit on files that a child has
+_MARKER_CYCLES = 1000
+
+
+def write(folder: Path, meta: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+    """Lay a call into a folder, the tensors in pieces.
+
+    Raises:
+        OSError: there is no room.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces = []
+    for place, tensor in enumerate(tensors):
+        parts = tensor.flatten().split(CHUNK_ELEMENTS) if tensor.numel() else (tensor.flatten(),)
+        for number, part in enumerate(parts):
+            torch.save(part.clone(), folder / f"{place}.{number}.pt")
+        pieces.append(len(parts))
+    (folder / CALL).write_text(json.dumps({**meta, "pieces": pieces}), encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the call of a folder; what goes wrong ends the process with its traceback."""
+    folder = Path(arguments[0])
+    meta = json.loads((folder / CALL).read_text(encoding="utf-8"))
+    tensors = [_tensor(folder, place, count) for place, count in enumerate(meta["pieces"])]
+    work = Path(meta["work"])
+    state = State(scratch=folder, work=work, gpu=meta["gpu"])
+    launched = _noted_launches()
+    sys.path[:0] = meta["import_roots"]
+    candidate = _loaded(state, meta)
+    settled = settle(state, meta, tensors)
+    held = [*settled.raw.values(), *settled.raw_upstream]
+    pristine = [raw.clone() for raw in held]
+    for _ in range(WARM_UP):
+        _passes(candidate, settled, meta, profiled=False)
+        for raw, source in zip(held, pristine, strict=True):
+            raw.copy_(source)  # a candidate may overwrite what it is given
+    _passes(candidate, settled, meta, profiled=True)
+    (folder / LAUNCHED).write_text(json.dumps(sorted(launched)), encoding="utf-8")
+    return 0
+
+
+def _tensor(folder: Path, place: int, count: int) -> torch.Tensor:
+    parts = [torch.load(folder / f"{place}.{number}.pt", weights_only=True) for number in range(count)]
+    return torch.cat(parts)
+
+
+def _noted_launches() -> set[str]:
+    """Note the names of the Triton kernels that this process launches from now on."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    names: set[str] = set()
+    for kind in (JITFunction, InterpretedFunction):
+        _note_runs(kind, names)
+    return names
+
+
+def _note_runs(kind: Any, names: set[str]) -> None:
+    original = kind.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        names.add(str(getattr(self.fn, "__name__", "kernel")))
+        return original(self, *args, **kwargs)
+
+    kind.run = run
+
+
+def _loaded(state: State, meta: dict[str, Any]) -> Any:
+    found: Any = importlib.import_module(meta["module"])
+    for part in meta["symbol"].split("."):
+        found = getattr(found, part)
+    return found(*meta["init"]).to(state.device) if meta["form"] == "kernelbench" else found
+
+
+def _passes(candidate: Any, given: Arguments, meta: dict[str, Any], *, profiled: bool) -> None:
+    """Run forward, a marker, and backward; on a GPU alone there is a range to open."""
+    watched = profiled and meta["gpu"]
+    _synchronize(meta)
+    if watched:
+        torch.cuda.profiler.start()
+    value = given.call(candidate)
+    outputs = list(value) if isinstance(value, tuple | list) else [value]
+    _synchronize(meta)
+    pairs = [
+        (output, grad)
+        for output, grad in zip(outputs, given.upstream, strict=False)
+        if grad is not None and output.requires_grad
+    ]
+    leaves = list(given.leaves.values())
+    if meta["backward"] and pairs and leaves:
+        if watched:
+            torch.cuda._sleep(_MARKER_CYCLES)  # noqa: SLF001 - the one kernel of torch that does nothing and has a name of its own
+        torch.autograd.grad([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True)
+        _synchronize(meta)
+    if watched:
+        torch.cuda.profiler.stop()
+
+
+def _synchronize(meta: dict[str, Any]) -> None:
+    if meta["gpu"]:
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

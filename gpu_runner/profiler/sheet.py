@@ -1,0 +1,136 @@
+"""Reads what Nsight Compute prints with ``--csv --page raw``: one row a launch, one column a counter, a row of units. Pure.
+
+The text is a child's and may be anything; what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.contracts.problem import Workload
+from gpu_runner.contracts.profiling import KernelCounters, Stall
+from gpu_runner.profiler import metrics
+
+MARKER = "spin_kernel"  # the kernel that is launched between two passes
+MOST_LAUNCHES = 200
+MOST_STALLS = 4
+_MOST_NAME_CHARS = 200
+_LEAST_STALL_SHARE = 0.02
+# What a unit is in nanoseconds, bytes or percent; others are plain numbers.
+_UNITS = {
+    "ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9,
+    "byte": 1.0, "kbyte": 1e3, "mbyte": 1e6, "gbyte": 1e9, "tbyte": 1e12,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One profiled launch: its counters in nanoseconds, bytes, percent or plain numbers."""
+
+    kernel: str
+    values: dict[str, float]
+
+
+def read(text: str) -> list[Launch]:
+    """Give the launches in their order; none where the text holds no table."""
+    header: list[str] | None = None
+    units: list[str] = []
+    found: list[Launch] = []
+    for row in _rows(text.splitlines()):
+        if header is None:
+            if "Kernel Name" in row:
+                header = row
+        elif len(row) != len(header):
+            continue
+        elif not row[header.index("Kernel Name")]:
+            units = row
+        elif len(found) < MOST_LAUNCHES:
+            found.append(_launch(header, units or [""] * len(header), row))
+    return found
+
+
+def sections(launches: Sequence[Launch]) -> list[list[Launch]]:
+    """Split launches at the markers, which are left out."""
+    parts: list[list[Launch]] = [[]]
+    for launch in launches:
+        if MARKER in launch.kernel:
+            parts.append([])
+        else:
+            parts[-1].append(launch)
+    return parts
+
+
+def counters(launch: Launch, timed_pass: Pass, workload: Workload, own: Iterable[str]) -> KernelCounters:
+    """Give a launch in the contract's form; ``own`` are the names of the candidate's kernels."""
+    values = launch.values
+    duration_ns = values.get(metrics.DURATION)
+    spilled = [values[name] for name in metrics.SPILLED if name in values]
+    return KernelCounters(
+        launch.kernel,
+        timed_pass,
+        workload,
+        launch.kernel in set(own),
+        None if duration_ns is None else duration_ns / 1e3,
+        _share(values.get(metrics.DRAM_SHARE)),
+        _share(values.get(metrics.L2_SHARE)),
+        _share(values.get(metrics.SM_SHARE)),
+        _share(values.get(metrics.TENSOR_SHARE)),
+        _whole(values.get(metrics.DRAM_BYTES)),
+        _share(values.get(metrics.L2_HITS)),
+        _share(values.get(metrics.OCCUPANCY)),
+        _whole(values.get(metrics.REGISTERS)),
+        _whole(sum(spilled)) if spilled else None,
+        _whole(values.get(metrics.GRID)),
+        _whole(values.get(metrics.BLOCK)),
+        stalls(values),
+    )
+
+
+def stalls(values: dict[str, float]) -> tuple[Stall, ...]:
+    """Give why warps waited, the largest first; shares of all states in which a warp was seen, those that could go on too."""
+    seen = {reason: values.get(metrics.stall_metric(reason), 0.0) for reason in metrics.STALLS}
+    total = sum(seen.values())
+    if total <= 0:
+        return ()
+    waits = [Stall(reason, value / total) for reason, value in seen.items() if reason not in metrics.BUSY]
+    large = [stall for stall in waits if stall.share >= _LEAST_STALL_SHARE]
+    return tuple(sorted(large, key=lambda stall: (-stall.share, stall.reason))[:MOST_STALLS])
+
+
+def _rows(lines: Sequence[str]) -> Iterable[list[str]]:
+    # Lines of the profiler itself start with ==; the program's own output may stand between the rows.
+    table = [line for line in lines if line.startswith('"')]
+    try:
+        yield from csv.reader(table)
+    except csv.Error:
+        return
+
+
+def _launch(header: list[str], units: list[str], row: list[str]) -> Launch:
+    values: dict[str, float] = {}
+    for name, unit, text in zip(header, units, row, strict=True):
+        number = _number(text)
+        if number is not None and "__" in name:
+            values[name] = number * _UNITS.get(unit.strip().lower(), 1.0)
+    return Launch(row[header.index("Kernel Name")][:_MOST_NAME_CHARS], values)
+
+
+def _number(text: str) -> float | None:
+    plain = text.strip().replace(",", "")
+    if not re.fullmatch(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", plain):
+        return None
+    number = float(plain)
+    return number if math.isfinite(number) else None
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else min(max(percent / 100.0, 0.0), 1.0)
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else round(number)

@@ -1,0 +1,112 @@
+"""The role that has Nsight Compute watch a candidate: both run in the sandbox, below this process, which imports no candidate.
+
+The profiler talks to what it watches over sockets and shared files; outside of the sandbox it would not reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpu_runner.profiler import command, launch
+from gpu_runner.roles import Handler, State
+
+Answer = tuple[dict[str, Any], list[torch.Tensor]]
+
+MOST_TEXT_BYTES = 4 * 2**20
+MOST_ATTEMPTS = 6  # each leaves out one counter that this GPU does not have
+_OUTPUT_CHARS = 4000
+
+
+def start(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Begin; the device is opened by the process that is watched, and by no other."""
+    return {}, []
+
+
+def count(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Profile one call with the counters of ``meta`` within ``limit_s``; gives what the profiler printed, and which kernels ran."""
+    folder = Path(tempfile.mkdtemp(prefix="profile-", dir=_temporary(state)))
+    try:
+        given = {**meta, "work": str(state.work), "gpu": state.gpu}
+        given["import_roots"] = [str((state.work / root).resolve()) for root in meta["import_roots"]]
+        launch.write(folder, given, tensors)
+        return _attempts(folder, meta), []
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _attempts(folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
+    deadline = time.monotonic() + meta["limit_s"]
+    names = list(meta["metrics"])
+    facts: dict[str, Any] = {}
+    for number in range(MOST_ATTEMPTS):
+        log = folder / f"{number}.csv"
+        target = [sys.executable, "-P", "-s", "-m", "gpu_runner.profiler.launch", str(folder)]
+        line = command.command(meta["profiler"], str(log), names, target)
+        exit_code, output = _run(line, folder, deadline - time.monotonic())
+        facts = {"exit_code": exit_code, "output": output[-_OUTPUT_CHARS:], "log": _text(log)}
+        unknown = command.unknown_metric(facts["log"] + output)
+        shorter = names if unknown is None else command.without(names, unknown)
+        if len(shorter) == len(names) or exit_code is None:
+            break
+        names = shorter
+    facts["launched"] = _launched(folder)
+    return facts
+
+
+def _run(line: list[str], folder: Path, limit_s: float) -> tuple[int | None, str]:
+    """Run to the end or to the limit; then the whole group ends and the exit code is None."""
+    with (folder / "output").open("w+b") as output:
+        process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, start_new_session=True
+        )
+        try:
+            exit_code: int | None = process.wait(max(limit_s, 0.1))
+        except subprocess.TimeoutExpired:
+            exit_code = None
+        finally:
+            _end(process)
+        output.seek(0)
+        return exit_code, output.read(MOST_TEXT_BYTES).decode("utf-8", "replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # the group may be gone already
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _launched(folder: Path) -> list[str]:
+    try:
+        names = json.loads(_text(folder / launch.LAUNCHED) or "[]")
+    except ValueError:
+        return []
+    return [str(name)[:200] for name in names[:200]] if isinstance(names, list) else []
+
+
+def _temporary(state: State) -> Path:
+    folder = state.scratch / "tmp"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+HANDLERS: dict[str, Handler] = {"start": start, "count": count}

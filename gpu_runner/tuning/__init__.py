@@ -1,0 +1,20 @@
+"""The tuning: settings of a candidate's kernels, found by measuring them on the GPU for which they shall hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpu_runner.context import RunContext
+    from gpu_runner.contracts.tuning import TuneRequest, TuneResult
+
+
+def run(request: TuneRequest, context: RunContext) -> TuneResult:
+    """Tune a candidate within its budget; without a GPU nothing is tuned, and the result says so.
+
+    Raises:
+        RunnerError: the problem or the candidate cannot be used, or the host is at fault.
+    """
+    from gpu_runner.tuning.tuner import tune
+
+    return tune(request, context)

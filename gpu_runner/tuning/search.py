@@ -1,0 +1,201 @@
+"""The search for settings: line by line from the default, early stopping, diagonals, a few at random, and a last round. Pure.
+
+What it costs to try is asked of a ``Meter``; in tests that is a function, on a GPU a child.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gpu_runner.tuning.settings import DEFAULT, Settings, Space, dropped, predicted_log, refused, replaced
+
+BLOCKS = 3  # of a setting that is not given up early
+CLEARLY_WORSE = (1.10, 1.03)  # times the best, after the first and after the second block
+BETTER = 0.995  # times the best: less is noise
+AS_GOOD = 1.005  # settings up to here count as equal, and the simplest of them is taken
+PATIENCE = 1.02  # a step this much worse does not yet end a line
+MOST_ROUNDS = 3
+MOST_DIAGONALS = 6
+MOST_RANDOM = 3
+FINALISTS = 3
+LAST_BLOCKS = 5
+LAST_SHARE = 0.2  # of the time, kept for the last round
+
+
+class Meter(Protocol):
+    """Tries settings for real."""
+
+    def attempt(self, settings: Settings) -> str | None:
+        """Compile and run once; gives why it cannot be used, None where it can."""
+
+    def block(self, settings: Settings) -> list[float] | None:
+        """Give the times of a few runs in microseconds; None where it failed."""
+
+    def left_s(self) -> float:
+        """Give how much of the time is left."""
+
+
+@dataclass
+class Trial:
+    """Settings that were tried: what each block took, or why they cannot be used."""
+
+    settings: Settings
+    blocks: list[list[float]] = field(default_factory=list)
+    failure: str | None = None
+
+    @property
+    def cost(self) -> float:
+        """Give the typical time; infinite where there is none."""
+        if self.failure is not None or not self.blocks:
+            return math.inf
+        return statistics.median(statistics.median(block) for block in self.blocks)
+
+
+@dataclass
+class Search:
+    """One search. ``hints`` are settings that won elsewhere; ``trials`` holds everything that was tried."""
+
+    space: Space
+    meter: Meter
+    hints: Sequence[Settings] = ()
+    seed: int = 0
+    trials: dict[Settings, Trial] = field(default_factory=dict)
+    complete: bool = True
+    _whole_s: float = 0.0
+
+    def run(self) -> Settings:
+        """Give the best settings; the default where nothing is better, or where it does not run itself."""
+        self._whole_s = self.meter.left_s()
+        start = self._trial(DEFAULT)
+        if start.failure is not None:
+            return DEFAULT
+        best = self._best_of((self.space.canonical(hint) for hint in self.hints), DEFAULT)
+        best = self._descend(best)
+        wider = self._best_of(self._combinations(best), best)
+        best = self._descend(wider) if wider != best else best
+        return self._last_round(self._simplified(best))
+
+    @property
+    def tried(self) -> int:
+        """Give how many settings were compiled."""
+        return len(self.trials)
+
+    def _descend(self, best: Settings) -> Settings:
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for name in self.space.names:
+                best = self._line(name, best)
+            if best == before:
+                break
+        return best
+
+    def _line(self, name: str, held: Settings) -> Settings:
+        """Walk along one setting until it gets worse; then the other way, where the first gained nothing."""
+        best = held
+        for values in self.space.line(name, held):
+            unknown = not self._is_placed(name, held)
+            for value in values:
+                settings = self.space.canonical(replaced(held, name, value))
+                cost = self._trial(settings).cost
+                if not self._has_time():
+                    return self._better(settings, best)
+                worse = cost > self.trials[best].cost * PATIENCE
+                best = self._better(settings, best)
+                if worse and not unknown:
+                    break
+            if best != held and not unknown:
+                break
+        return best
+
+    def _is_placed(self, name: str, held: Settings) -> bool:
+        return name in dict(held) or name in dict(self.space.defaults)
+
+    def _combinations(self, best: Settings) -> list[Settings]:
+        """Give what is tried besides: steps in two settings at once, the most promising first, and a few at random."""
+        base = self.trials[DEFAULT].cost
+        single = {
+            trial.settings[0]: math.log(trial.cost / base)
+            for trial in self.trials.values()
+            if len(trial.settings) == 1 and math.isfinite(trial.cost)
+        }
+        steps = [self.space.canonical(item) for item in self.space.diagonals(best)]
+        fresh = [item for item in dict.fromkeys(steps) if item not in self.trials and refused(item) is None]
+        fresh.sort(key=lambda item: (predicted_log(item, single), item))
+        stream = random.Random(self.seed)  # noqa: S311 - the same again on a second run
+        drawn = []
+        for _ in range(MOST_RANDOM if len(self.space.values) > 1 else 0):
+            chosen = tuple(sorted((name, stream.choice(values)) for name, values in self.space.values))
+            drawn.append(self.space.canonical(chosen))
+        return fresh[:MOST_DIAGONALS] + [item for item in drawn if refused(item) is None]
+
+    def _best_of(self, candidates: Iterable[Settings], best: Settings) -> Settings:
+        for settings in candidates:
+            if not self._has_time():
+                break
+            self._trial(settings)
+            best = self._better(settings, best)
+        return best
+
+    def _simplified(self, best: Settings) -> Settings:
+        """Leave to the candidate what does not pay."""
+        for name, _ in best:
+            less = dropped(best, name)
+            if self._has_time() and self._trial(less).cost <= self.trials[best].cost * AS_GOOD:
+                return self._simplified(less)
+        return best
+
+    def _last_round(self, best: Settings) -> Settings:
+        """Let the best few take turns, so that a drift of the clocks decides nothing; the simplest of the equals is taken."""
+        ranked = sorted(self.trials.values(), key=lambda trial: (trial.cost, len(trial.settings), trial.settings))
+        near = [trial.settings for trial in ranked if trial.cost <= self.trials[best].cost * PATIENCE]
+        names = list(dict.fromkeys([best, *near]))[:FINALISTS]
+        if len(names) == 1:
+            return best
+        fresh = {settings: Trial(settings) for settings in names}
+        for number in range(LAST_BLOCKS):
+            for settings in names if number % 2 == 0 else reversed(names):
+                self._measure(fresh[settings])
+            if self.meter.left_s() <= 0:
+                break
+        lowest = min(trial.cost for trial in fresh.values())
+        if not math.isfinite(lowest):
+            return best
+        equals = [settings for settings in names if fresh[settings].cost <= lowest * AS_GOOD]
+        return min(equals, key=lambda settings: (len(settings), settings))
+
+    def _trial(self, settings: Settings) -> Trial:
+        known = self.trials.get(settings)
+        if known is not None:
+            return known
+        trial = self.trials[settings] = Trial(settings, failure=refused(settings))
+        if trial.failure is None:
+            trial.failure = self.meter.attempt(settings)
+        best = min((other.cost for other in self.trials.values() if other is not trial), default=math.inf)
+        for limit in (*CLEARLY_WORSE, math.inf)[:BLOCKS]:
+            if trial.failure is not None:
+                break
+            self._measure(trial)
+            if trial.cost > best * limit:
+                break
+        return trial
+
+    def _measure(self, trial: Trial) -> None:
+        samples = self.meter.block(trial.settings)
+        if not samples:
+            trial.failure = trial.failure or "it failed while it was timed"
+        else:
+            trial.blocks.append(samples)
+
+    def _better(self, settings: Settings, best: Settings) -> Settings:
+        trial = self.trials.get(settings)
+        return settings if trial is not None and trial.cost < self.trials[best].cost * BETTER else best
+
+    def _has_time(self) -> bool:
+        there = self.meter.left_s() > self._whole_s * LAST_SHARE
+        self.complete &= there
+        return there

@@ -1,0 +1,105 @@
+"""Settings that are tried together: their form, which of them are not worth a try, and their neighbours. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.contracts.tuning import Knob
+
+# Overrides of the candidate's own rule, sorted by name; empty is the default.
+Settings = tuple[tuple[str, int], ...]
+DEFAULT: Settings = ()
+
+# Source: CUDA C++ Programming Guide, table of technical specifications: at most 1024 threads, 32 warps, a block.
+MOST_WARPS = 32
+# Source: triton/language/core.py, TRITON_MAX_TENSOR_NUMEL: elements of one block.
+MOST_ELEMENTS = 2**20
+
+
+@dataclass(frozen=True)
+class Space:
+    """What may be set in one pass: names with their values, rising. ``defaults`` are the candidate's own, where they are known."""
+
+    values: tuple[tuple[str, tuple[int, ...]], ...]
+    defaults: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Give the names in their order."""
+        return tuple(name for name, _ in self.values)
+
+    def line(self, name: str, held: Settings) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the values below and above that of ``held``, the nearest first; all below none where it is not known."""
+        values = dict(self.values)[name]
+        current = dict(held).get(name, dict(self.defaults).get(name))
+        if current is None:
+            return (), values
+        place = bisect_left(values, current)
+        above = values[place + 1 :] if place < len(values) and values[place] == current else values[place:]
+        return tuple(reversed(values[:place])), above
+
+    def diagonals(self, held: Settings) -> Iterator[Settings]:
+        """Give settings that differ in two names at once, each by one step."""
+        for one, two in combinations(self.names, 2):
+            for a in self._steps(one, held):
+                for b in self._steps(two, held):
+                    yield replaced(replaced(held, one, a), two, b)
+
+    def canonical(self, settings: Settings) -> Settings:
+        """Give settings without those that say what the default says."""
+        known = dict(self.defaults)
+        return tuple((name, value) for name, value in settings if known.get(name) != value)
+
+    def _steps(self, name: str, held: Settings) -> tuple[int, ...]:
+        below, above = self.line(name, held)
+        return (*below[:1], *above[:1])
+
+
+def space_of(knobs: Sequence[Knob], tuned_pass: Pass, defaults: Mapping[str, int]) -> Space:
+    """Give the space of one pass; values that appear twice count once."""
+    values: dict[str, set[int]] = {}
+    for knob in knobs:
+        if knob.tuned_pass is tuned_pass:
+            values.setdefault(knob.setting, set()).update(knob.values)
+    known = tuple((name, defaults[name]) for name in values if name in defaults)
+    return Space(tuple((name, tuple(sorted(found))) for name, found in values.items() if found), known)
+
+
+def replaced(settings: Settings, name: str, value: int) -> Settings:
+    """Give settings with one of them set."""
+    return tuple(sorted({**dict(settings), name: value}.items()))
+
+
+def dropped(settings: Settings, name: str) -> Settings:
+    """Give settings with one of them left to the candidate."""
+    return tuple(item for item in settings if item[0] != name)
+
+
+def refused(settings: Settings) -> str | None:
+    """Say why settings are not worth compiling; None where they are."""
+    blocks = 1
+    for name, value in settings:
+        if value < 1:
+            return f"{name}={value} is no size"
+        if name == "num_warps" and (value > MOST_WARPS or value & (value - 1)):
+            return f"num_warps={value} is no power of two up to {MOST_WARPS}"
+        if name.upper().startswith("BLOCK"):
+            blocks *= value
+    if blocks > MOST_ELEMENTS:
+        return f"blocks of {blocks} elements are larger than Triton's limit of {MOST_ELEMENTS}"
+    return None
+
+
+def text(settings: Settings) -> str:
+    """Give settings in a line."""
+    return " ".join(f"{name}={value}" for name, value in settings) or "default"
+
+
+def predicted_log(settings: Settings, single: Mapping[tuple[str, int], float]) -> float:
+    """Give the sum of what each setting alone did to the time, as a log-ratio; an unknown one counts as none."""
+    return math.fsum(single.get(item, 0.0) for item in settings)
