@@ -10,13 +10,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from service.commands.command import GivenOptions
-from service.commands.grammar import LAYOUTS, architecture
-from workers.contracts import AuthorName, JobOptions
+from service.commands.grammar import LAYOUTS, REF, architecture
+from workers.contracts import AuthorName, Goal, JobOptions, Scope
 
 PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
-BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@-]{0,199}(?<![./])")
 
 
 class RepoConfigError(ValueError):
@@ -78,7 +77,7 @@ def _is_login(value: Any) -> bool:
 
 
 def _read_branch(value: Any) -> str | None:
-    return value if isinstance(value, str) and BRANCH.fullmatch(value) else None
+    return value if isinstance(value, str) and REF.fullmatch(value) else None
 
 
 def _read_gpu(value: Any) -> str | None:
@@ -163,6 +162,11 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         layout=given.layout or config.layout,
         auto=given.auto,
         gpu=given.gpu or config.gpu,
+        goal=given.goal or Goal.balanced,
+        scope=given.scope or Scope.general,
+        variants=given.variants or JobOptions().variants,
+        target=given.target,
+        against=given.against,
     )
 
 

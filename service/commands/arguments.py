@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from service.commands.command import Command, CommandError, ErrorCode, GivenOptions
+from service.commands.command import Command, CommandError, ErrorCode
 from service.commands.grammar import (
     JOB_ID,
+    MAX_KERNELS,
     OPTION_NAMES,
     SHA,
     VERBS,
@@ -14,13 +16,13 @@ from service.commands.grammar import (
     ArgumentKind,
     Option,
     Rule,
-    architecture,
     nearest,
 )
 from service.commands.names import check_name
 from service.commands.source import Source, read_source
+from service.commands.values import given_options, read_value
 from service.commands.words import OptionWord, Word, read_option
-from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+from workers.contracts import ProblemKind, ProblemText, Verb
 
 TRUE = ("", "true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
@@ -62,7 +64,7 @@ def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: s
         _take_options(reading)
         if "help" in reading.options:
             return Command(Verb.help, topic=rule.verb)
-        return _read_create(reading, below, host) if rule.verb is Verb.create else _read_simple(reading)
+        return READERS.get(rule.arguments[0].kind, _read_simple)(reading, below, host)
     except _RefusedError as refused:
         return refused.error
 
@@ -120,44 +122,54 @@ def _value(reading: _Reading, option: Option, text: str) -> str:
         return "" if text.lower() in FALSE else "true"
     if not text:
         raise reading.refuse(ErrorCode.missing_value, about=about, choices=option.choices)
-    if option.choices:
-        if text.lower() not in option.choices:
-            meant = nearest(text, option.choices)
-            raise reading.refuse(ErrorCode.unknown_value, text, about=about, nearest=meant, choices=option.choices)
-        return text.lower()
-    found = architecture(text)
-    if found is None:
+    try:
+        return read_value(option, text)
+    except ValueError as error:
+        meant = nearest(text, option.choices)
         raise reading.refuse(
-            ErrorCode.unknown_value, text, about=about, reason="An architecture is written like `sm_90`, or `h100`."
-        )
-    return found
+            ErrorCode.unknown_value, text, about=about, nearest=meant, choices=option.choices, reason=str(error)
+        ) from error
 
 
-def _read_create(reading: _Reading, below: str, host: str) -> Command:
+def _read_named(reading: _Reading, below: str, host: str) -> Command:
     if not reading.words:
         raise reading.refuse(ErrorCode.missing_argument, about="NAME")
     first, *others = reading.words
-    name = first.text.strip("`").replace("\\_", "_")
+    verb, name = reading.rule.verb, _name(reading, first)
+    source = read_source(others, host)
+    if isinstance(source, CommandError):
+        raise _RefusedError(replace(source, verb=verb))
+    options = given_options(reading.options)
+    if isinstance(source, Source):
+        return Command(verb, name, problem=source.problem, permalink=source.permalink, options=options)
+    if verb is not Verb.create:
+        # The kernel is there already, so words beside its name can only be a mistake; what stands below is talk.
+        if others:
+            raise reading.refuse(ErrorCode.unexpected_word, others[0].text)
+        return Command(verb, name, options=options)
+    text = "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
+    problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
+    return Command(verb, name, problem=problem, options=options)
+
+
+def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
+    words = [replace(word, text=part) for word in reading.words for part in word.text.split(",") if part.strip("`")]
+    names = tuple(dict.fromkeys(_name(reading, word) for word in words))
+    if len(names) > MAX_KERNELS:
+        reason = f"One command takes at most {MAX_KERNELS} kernels."
+        raise reading.refuse(ErrorCode.unexpected_word, names[MAX_KERNELS], reason=reason)
+    return Command(reading.rule.verb, names=names, options=given_options(reading.options))
+
+
+def _name(reading: _Reading, word: Word) -> str:
+    name = word.text.strip("`").replace("\\_", "_")
     fault = check_name(name)
     if fault:
         raise reading.refuse(ErrorCode.bad_name, name, about="NAME", nearest=fault.suggestion, reason=fault.reason)
-    source = read_source(others, host)
-    if isinstance(source, CommandError):
-        raise _RefusedError(replace(source, verb=reading.rule.verb))
-    options = GivenOptions(
-        author=AuthorName(reading.options["author"]) if "author" in reading.options else None,
-        layout=reading.options.get("layout"),
-        auto=bool(reading.options.get("auto")),
-        gpu=reading.options.get("gpu"),
-    )
-    if isinstance(source, Source):
-        return Command(Verb.create, name, source.problem, source.permalink, options)
-    text = "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
-    problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
-    return Command(Verb.create, name, problem, options=options)
+    return name
 
 
-def _read_simple(reading: _Reading) -> Command:
+def _read_simple(reading: _Reading, _below: str, _host: str) -> Command:
     verb = reading.rule.verb
     (argument,) = reading.rule.arguments
     words = [word.text.strip("`").strip(".,:;!?") for word in reading.words]
@@ -186,3 +198,9 @@ def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str)
         meant = nearest(word, VERBS)
         raise reading.refuse(ErrorCode.unknown_verb, word, about="VERB", nearest=meant, choices=VERBS)
     return Command(verb, topic=Verb(word.lower()))
+
+
+READERS: dict[ArgumentKind, Callable[[_Reading, str, str], Command]] = {
+    ArgumentKind.name: _read_named,
+    ArgumentKind.names: _read_names,
+}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.commands.permalink import Permalink
-from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
 
 NO_PROBLEM = ProblemText(ProblemKind.missing)
 
@@ -19,6 +19,11 @@ class GivenOptions:
     layout: str | None = None
     auto: bool = False
     gpu: str | None = None
+    goal: Goal | None = None
+    scope: Scope | None = None
+    variants: int | None = None
+    target: str | None = None  # of a form that ``workers.contracts.parse_target`` reads
+    against: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,15 @@ class Command:
     """
 
     verb: Verb
-    name: str | None = None  # create
-    problem: ProblemText = NO_PROBLEM  # create
-    permalink: Permalink | None = None  # create, with ``problem.kind`` permalink
-    options: GivenOptions = GivenOptions()  # create
+    name: str | None = None  # create, optimize
+    problem: ProblemText = NO_PROBLEM  # create, optimize
+    permalink: Permalink | None = None  # with ``problem.kind`` permalink
+    options: GivenOptions = GivenOptions()
     job: str | None = None  # status, cancel, retry
     sha: str | None = None  # approve: 7 to 40 hexadecimal digits, lower case
     text: str = ""  # revise
     topic: Verb | None = None  # help
+    names: tuple[str, ...] = ()  # bench, verify
     line: int = field(default=0, compare=False)  # of the comment, from 1
     raw: str = field(default="", compare=False)  # the line as it was typed; untrusted text
 

@@ -34,6 +34,17 @@ PROBLEMS = """
 3. the fenced Python block that follows the command in its comment, or that stands above it where it is the only command;
 4. the last fenced Python block of the issue;
 5. words, which need a model author: without one the bot answers with what to paste.
+
+`optimize` takes it from the same places, where it is needed at all: it says how the kernel is called by a `CALL` beside the
+reference, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`. For kernels whose problem the bot knows, nothing needs to
+be said.
+
+## What is compared
+
+`bench` and `verify` look at the head commit of the pull request as it is when the command is given, and compare it with the
+merge base, or with `--against`. Without names they take the kernels that the change touches, imports followed. On an issue,
+`bench --against REF` compares the default branch with that branch, tag or commit. Nothing is ever pushed for them; a fork's
+code runs only when somebody with write permission asks for it.
 """
 
 

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from workers.contracts import AuthorName, Verb
+from workers.contracts import AuthorName, Goal, Scope, Verb
 
 PREFIX = "/kernel"
 MAX_COMMANDS = 5
+MAX_KERNELS = 16  # that one bench or verify names
+MAX_VARIANTS = 32
 LAYOUTS = ("liger", "plain")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
+# A branch, tag or commit: what git takes as a name, and nothing that it would read as an expression or as another repository.
+REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@-]{0,199}(?<![./])")
 ARCHITECTURE = re.compile(r"sm_\d{2,3}[a-z]?|interpreter")
 GPU_MODELS = {
     "a100": "sm_80",
@@ -31,6 +35,7 @@ class ArgumentKind(StrEnum):
     """How a positional argument is read."""
 
     name = "name"  # a kernel's name
+    names = "names"  # several of them
     source = "source"  # from PATH[:SYMBOL] or from URL
     job = "job"
     sha = "sha"
@@ -48,15 +53,27 @@ class Argument:
     required: bool = False
 
 
+class ValueKind(StrEnum):
+    """How an option's value is read."""
+
+    choice = "choice"  # one of a few words
+    architecture = "architecture"
+    number = "number"  # a whole number from 1
+    target = "target"  # such as "forward < 0.3 ms @ H=4096"
+    ref = "ref"  # a branch, a tag or a commit
+
+
 @dataclass(frozen=True)
 class Option:
-    """An option; a flag where ``value`` is None. ``choices`` are all its values where they are few."""
+    """An option; a flag where it has neither ``value`` nor ``choices``. ``choices`` are all its values where they are few."""
 
     name: str
     summary: str
     value: str | None = None
     choices: tuple[str, ...] = ()
     default: str = ""
+    kind: ValueKind = ValueKind.choice
+    most: int = 1  # of a number
 
     @property
     def value_wanted(self) -> bool:
@@ -93,32 +110,88 @@ class Rule:
 
 
 _JOB = Argument(ArgumentKind.job, "JOB", "the job's id, as its status comment shows it; not needed where there is one")
+_PROBLEM = Argument(
+    ArgumentKind.source,
+    "from PATH[:SYMBOL]|URL",
+    "the problem: a file of the repository, or a link to one on this host",
+)
+_AUTHOR = Option(
+    "author",
+    "who writes the kernel: the compiler needs no model",
+    choices=(AuthorName.compiler.value, AuthorName.auto.value),
+    default="auto",
+)
+_LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
+_GPU = Option(
+    "gpu",
+    "the architecture to measure on, such as sm_90 or h100",
+    "ARCH",
+    default="any that is there",
+    kind=ValueKind.architecture,
+)
+_AUTO = Option("auto", "do not stop for reviews; the pull request stays open all the same")
+_AGAINST = Option(
+    "against",
+    "the branch, tag or commit to compare with",
+    "REF",
+    default="the merge base of the pull request",
+    kind=ValueKind.ref,
+)
+_KERNELS = Argument(
+    ArgumentKind.names, "NAME ...", f"the kernels, at most {MAX_KERNELS}; not needed where the change touches them"
+)
 
 GRAMMAR: tuple[Rule, ...] = (
     Rule(
         Verb.create,
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
-        (
-            Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True),
-            Argument(
-                ArgumentKind.source,
-                "from PATH[:SYMBOL]|URL",
-                "the problem: a file of the repository, or a link to one on this host",
-            ),
-        ),
-        (
-            Option(
-                "author",
-                "who writes the kernel: the compiler needs no model",
-                choices=(AuthorName.compiler.value, AuthorName.auto.value),
-                default="auto",
-            ),
-            Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking"),
-            Option("gpu", "the architecture to measure on, such as sm_90 or h100", "ARCH", default="any that is there"),
-            Option("auto", "do not stop for reviews; the pull request stays open all the same"),
-        ),
+        (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
+        (_AUTHOR, _LAYOUT, _GPU, _AUTO),
         "a fenced Python block that holds the problem",
+    ),
+    Rule(
+        Verb.optimize,
+        "Make an existing kernel faster or smaller, and prove it, on a pull request.",
+        '/kernel optimize rms_norm --goal speed --target "forward < 0.3 ms @ H=4096"',
+        (Argument(ArgumentKind.name, "NAME", "the kernel's name, as its file has it", required=True), _PROBLEM),
+        (
+            Option("goal", "what to improve", choices=tuple(goal.value for goal in Goal), default="balanced"),
+            Option("scope", "which pass to improve", choices=tuple(scope.value for scope in Scope), default="general"),
+            Option(
+                "variants",
+                f"how many variants to try at most, 1 to {MAX_VARIANTS}",
+                "N",
+                default="8",
+                kind=ValueKind.number,
+                most=MAX_VARIANTS,
+            ),
+            Option(
+                "target",
+                'when to stop: a pass, a time and sizes, in quotes, such as `"forward < 0.3 ms @ H=4096"`',
+                "TEXT",
+                kind=ValueKind.target,
+            ),
+            _GPU,
+            _AUTHOR,
+            _LAYOUT,
+            _AUTO,
+        ),
+        "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+    ),
+    Rule(
+        Verb.bench,
+        "Say with evidence whether a pull request makes kernels faster or slower than its merge base.",
+        "/kernel bench rms_norm layer_norm --against main",
+        (_KERNELS,),
+        (_AGAINST, _GPU),
+    ),
+    Rule(
+        Verb.verify,
+        "Prove the kernels of a pull request against their references.",
+        "/kernel verify rms_norm",
+        (_KERNELS,),
+        (_GPU,),
     ),
     Rule(Verb.status, "Say how far a job is.", "/kernel status", (_JOB,)),
     Rule(Verb.cancel, "Stop a job. What was pushed stays.", "/kernel cancel", (_JOB,)),

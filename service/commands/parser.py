@@ -8,12 +8,21 @@ from dataclasses import dataclass, replace
 from service.commands.arguments import read_arguments
 from service.commands.command import Command, CommandError, ErrorCode, ParsedComment
 from service.commands.grammar import MAX_COMMANDS, VERBS, nearest, rule_of
-from service.commands.markdown import PREFIX, Outline, choose_problem, find_problem_block, normalise, outline
+from service.commands.markdown import (
+    PREFIX,
+    PROBLEM_MARKS,
+    Outline,
+    choose_problem,
+    find_problem_block,
+    normalise,
+    outline,
+)
 from service.commands.words import split_words
 from workers.contracts import ProblemKind, ProblemText, Verb
 
 MAX_LINE = 2_000
 MAX_RAW = 200
+TAKES_PROBLEM = (Verb.create, Verb.optimize)
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,13 @@ def parse_comment(body: str, previous_body: str | None = None, *, host: str = "g
 
 
 def resolve_problem(command: Command, issue_body: str) -> ProblemText:
-    """Give the problem of a create: what the command says, else the block of the issue, else its words."""
+    """Give a command's problem: what it says itself, else the block of the issue, else its words.
+
+    An issue about a kernel that exists may well show how it is used; for ``optimize`` only what reads like a problem is one.
+    """
     if command.problem.kind not in (ProblemKind.missing, ProblemKind.words):
+        return command.problem
+    if command.verb is Verb.optimize and not PROBLEM_MARKS.search(find_problem_block(issue_body) or ""):
         return command.problem
     block = find_problem_block(issue_body)
     return command.problem if block is None else ProblemText(ProblemKind.block, block)
@@ -96,7 +110,7 @@ def _parse_line(found: Found, host: str) -> Command | CommandError:
     verb = Verb(word)
     rest = "".join(found.rest.split(maxsplit=1)[1:])
     outcome = read_arguments(rule_of(verb), words[1:], rest, found.below, host)
-    if isinstance(outcome, Command) and verb is Verb.create:
+    if isinstance(outcome, Command) and verb in TAKES_PROBLEM:
         outcome = _with_block(outcome, found.block)
     return _placed(outcome, found)
 
@@ -113,7 +127,9 @@ def _with_block(command: Command, block: str | None) -> Command | CommandError:
 
 def _with_block_above(outcome: Command | CommandError, body: str) -> Command | CommandError:
     # With one command in the comment, code that was pasted above it can only be meant for it.
-    if isinstance(outcome, Command) and outcome.verb is Verb.create and outcome.problem.kind is ProblemKind.missing:
+    if not isinstance(outcome, Command) or outcome.verb not in TAKES_PROBLEM:
+        return outcome
+    if outcome.problem.kind is ProblemKind.missing:
         block = find_problem_block(body)
         return outcome if block is None else replace(outcome, problem=ProblemText(ProblemKind.block, block))
     return outcome

@@ -11,7 +11,8 @@ from workers.contracts import ProblemKind
 
 def render(command: Command) -> str:
     """Give the comment that says a command."""
-    words = [PREFIX, command.verb.value, command.name, _source(command), *_options(command), command.job, command.sha]
+    words = [PREFIX, command.verb.value, command.name, *command.names, _source(command), *_options(command)]
+    words += [command.job, command.sha]
     line = " ".join(word for word in [*words, command.topic and command.topic.value] if word)
     if command.text:
         return f"{line}\n\n{command.text}"
@@ -33,5 +34,14 @@ def _source(command: Command) -> str:
 
 def _options(command: Command) -> list[str]:
     given = command.options
-    pairs = (("author", given.author and given.author.value), ("layout", given.layout), ("gpu", given.gpu))
+    pairs = (
+        ("author", given.author and given.author.value),
+        ("layout", given.layout),
+        ("gpu", given.gpu),
+        ("goal", given.goal and given.goal.value),
+        ("scope", given.scope and given.scope.value),
+        ("variants", given.variants),
+        ("target", f'"{given.target}"' if given.target else None),
+        ("against", given.against),
+    )
     return [f"--{name} {value}" for name, value in pairs if value] + (["--auto"] if given.auto else [])

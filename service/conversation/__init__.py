@@ -1,9 +1,16 @@
 """Every sentence that the bot says: pure functions from contracts to markdown, the same answer for the same facts."""
 
 from service.conversation.checkpoint import checkpoint_comment, checkpoint_sha
-from service.conversation.checks import CheckRunOutput, Conclusion, check_run_output
+from service.conversation.checks import CheckRunOutput, check_run_output
 from service.conversation.command_errors import reply_command_errors
 from service.conversation.commits import commit_message
+from service.conversation.comparing import (
+    reply_fork_needs_writer,
+    reply_no_change,
+    reply_no_comparison,
+    reply_no_pull,
+)
+from service.conversation.conclusion import Conclusion
 from service.conversation.help import help_text
 from service.conversation.links import Links
 from service.conversation.markers import NO_JOB, Kind, Marker, find_marker, marker, signed
@@ -54,12 +61,16 @@ __all__ = [
     "reply_empty_create",
     "reply_existing_kernel",
     "reply_failure",
+    "reply_fork_needs_writer",
     "reply_jobs",
     "reply_known",
     "reply_limit",
     "reply_moved",
+    "reply_no_change",
+    "reply_no_comparison",
     "reply_no_job",
     "reply_no_permission",
+    "reply_no_pull",
     "reply_nothing_waits",
     "reply_retry",
     "reply_unknown_job",

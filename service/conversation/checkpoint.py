@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpu_runner.contracts import Status
 from service.conversation.links import Links, link
-from service.conversation.markdown import bullets, folded, paragraphs, table
+from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
-from service.conversation.profile_table import profile_table
-from service.conversation.report import faults, report_sections, report_verdict
 from service.conversation.status import job_footer, pull_link
-from service.conversation.verdicts import INTERPRETED, verdict_section, verdict_words
-from service.escape import code, code_block, inline, sentence
+from service.conversation.subject import measures
+from service.conversation.telling import sections, verdict
+from service.escape import code
 from workers.contracts import (
-    AnalyzeSummary,
     CheckpointUpdate,
-    GenerateSummary,
+    FinalizeSummary,
     JobView,
+    OptimizeSummary,
+    ProfileSummary,
     StageName,
-    ValidateSummary,
+    Verb,
 )
 
 MAX_ATTEMPTS = 5
-MAX_PATHS = 40
+MERGE = "the job ends, and the pull request is yours to merge"
 AFTERWARDS: dict[StageName, str] = {
     StageName.analyze: "the kernel is written and proved",
     StageName.generate: "the library's tests and the benchmark run",
-    StageName.validate: "the job ends, and the pull request is yours to merge",
+    StageName.validate: MERGE,
+    StageName.profile: "the strategies are tried in this order, each proved and measured against v0",
+    StageName.optimize: "the winner is applied, and the library's whole test file and style check run on it",
+    StageName.finalize: MERGE,
+    StageName.measure: "the job ends",
 }
 AGAIN: dict[StageName, str] = {
     StageName.analyze: "the analysis is made again; a Python block in the review replaces the problem",
     StageName.generate: "the kernel is written and proved again, with your words and line comments as feedback",
     StageName.validate: "tests, benchmark and report are made again, with your words and line comments as feedback",
+    StageName.profile: "the profile is made again; a Python block in your words replaces the problem",
+    StageName.optimize: "`use v3` takes that variant instead; with other words the search is made again",
+    StageName.finalize: "tests, benchmark and report are made again, with your words and line comments as feedback",
+    StageName.measure: "it is measured again",
 }
 
 
@@ -50,92 +57,56 @@ def checkpoint_comment(
     """
     sha = sha or checkpoint_sha(update, job)
     body = paragraphs(
-        f"{checkpoint_verdict(update, job)}\n{_next(update, job, links, sha)}",
-        _sections(update, image_urls or {}),
-        _how(update, sha) if update.decides else "",
+        f"{verdict(update.summary, job)}\n{_next(update, job, links, sha)}",
+        sections(update.summary, job, image_urls or {}),
+        _how(update, job, sha) if update.decides else "",
         job_footer(job, links),
     )
     return signed(body, job.job_id, Kind.checkpoint, f"{update.stage.value}-{update.attempt}")
 
 
 def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
-    """Give the commit that a checkpoint's review is about."""
+    """Give the commit that a checkpoint's review is about; before an optimize has made one, the commit that it starts from."""
     view = job.checkpoint
     named = view.sha if view and (view.stage, view.attempt) == (update.stage, update.attempt) else None
-    return named or job.head_sha
+    if named or job.head_sha:
+        return named or job.head_sha
+    return job.request.base_sha if job.request.verb is Verb.optimize else None
 
 
-def checkpoint_verdict(update: CheckpointUpdate, job: JobView) -> str:
-    """Give what the stage found, in one line."""
-    kernel, summary = code(job.request.kernel), update.summary
-    if isinstance(summary, ValidateSummary):
-        return report_verdict(summary, job)
-    if isinstance(summary, AnalyzeSummary):
-        profile = summary.profile
-        return (
-            f"**{kernel} is understood:** tier {profile.tier}, {inline(profile.tier_description, 80)}, "
-            f"nearest to {code(profile.closest_existing_kernel)}."
-        )
-    words = verdict_words(summary.verdict)
-    if summary.verdict.status is not Status.passed:
-        return f"**{kernel} is not proved:** {words}."
-    where = " in Triton's interpreter" if summary.verdict.interpreted else ""
-    return f"**{kernel} is written and proved{where}:** {words}."
-
-
-def checkpoint_holds(update: CheckpointUpdate) -> bool:
-    """Tell whether nothing stands against going on."""
-    if isinstance(update.summary, ValidateSummary):
-        return not faults(update.summary)
-    return not isinstance(update.summary, GenerateSummary) or update.summary.verdict.status is Status.passed
+def afterwards(update: CheckpointUpdate) -> str:
+    """Give what follows an approval."""
+    summary = update.summary
+    if isinstance(summary, ProfileSummary) and summary.nothing_to_gain:
+        return "the job ends, and nothing is changed"
+    if isinstance(summary, OptimizeSummary):
+        if summary.winner is None:
+            return "the job ends with its report, and nothing is changed"
+        return AFTERWARDS[update.stage].replace("the winner", code(summary.winner, 20))
+    if isinstance(summary, FinalizeSummary) and not summary.applied:
+        return "the job ends, and nothing is changed"
+    return AFTERWARDS[update.stage]
 
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not update.decides:
-        return f"**Next:** nothing to do. With `--auto` nobody is asked; {AFTERWARDS[update.stage]}."
+        return f"**Next:** nothing to do. With `--auto` nobody is asked; {afterwards(update)}."
+    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+        # There is no commit to review yet; the one that is named says which source was looked at.
+        approve = code(f"/kernel approve {sha[:12]}")
+        return f"**Next:** look at it, and say {approve} here, or `/kernel revise` and what should change."
     commit = link(code(sha[:12]), links.commit(sha)) if sha else "its commit"
     return f"**Next:** review {commit} on {pull_link(job, links)}, and approve it or request changes."
 
 
-def _how(update: CheckpointUpdate, sha: str | None) -> str:
+def _how(update: CheckpointUpdate, job: JobView, sha: str | None) -> str:
     left = MAX_ATTEMPTS - update.attempt
     bound = f"This was attempt {update.attempt} of {MAX_ATTEMPTS}." if left > 0 else "This was the last attempt."
-    points = [f"**Approve**: {AFTERWARDS[update.stage]}.", f"**Request changes**: {AGAIN[update.stage]}. {bound}"]
-    if sha:
+    after, again = f"{afterwards(update)}.", f"{AGAIN[update.stage]}. {bound}"
+    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+        return bullets([f"{code(f'/kernel approve {sha[:12]}')}: {after}", f"`/kernel revise`: {again}"])
+    points = [f"**Approve**: {after}", f"**Request changes**: {again}"]
+    if sha and not measures(job):
         approve = code(f"/kernel approve {sha[:12]}")
         points.append(f"Where GitHub does not let you review: {approve}, or `/kernel revise` and what should change.")
     return bullets(points)
-
-
-def _sections(update: CheckpointUpdate, image_urls: Mapping[str, str]) -> str:
-    if isinstance(update.summary, AnalyzeSummary):
-        return _analyze(update.summary)
-    if isinstance(update.summary, GenerateSummary):
-        return _generate(update.summary)
-    return report_sections(update.summary, image_urls)
-
-
-def _analyze(summary: AnalyzeSummary) -> str:
-    return paragraphs(
-        f"Look at the inputs, the gradients and the names; the kernel is written from these by the {code(summary.author)} author.",
-        profile_table(summary.profile),
-        bullets([sentence(note) for note in summary.notes]),
-        folded("Reference", code_block(summary.problem_source, "python")),
-    )
-
-
-def _generate(summary: GenerateSummary) -> str:
-    formulas = [("forward", summary.forward_formula), *summary.gradient_formulas]
-    rows = [(inline(name, 60), code(formula, 400)) for name, formula in formulas]
-    paths = [code(path, 200) for path in summary.changed[:MAX_PATHS]]
-    if len(summary.changed) > MAX_PATHS:
-        paths.append(f"and {len(summary.changed) - MAX_PATHS} more")
-    answered = [sentence(answer) for answer in summary.answered]
-    return paragraphs(
-        f"{INTERPRETED} Speed is not looked at yet." if summary.verdict.interpreted else "",
-        f"To your last review:\n\n{bullets(answered)}" if answered else "",
-        table(("value", "computed as"), rows),
-        f"Files, by the {code(summary.author)} author:\n\n{bullets(paths)}" if paths else "",
-        bullets([sentence(note) for note in summary.notes]),
-        folded("Proof", verdict_section(summary.verdict)),
-    )

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from service.conversation.checkpoint import checkpoint_holds, checkpoint_verdict
+from service.conversation.conclusion import Conclusion
 from service.conversation.failures import details, next_line, stopped_line
 from service.conversation.markdown import fit, paragraphs
-from service.conversation.report import report_sections, report_verdict
-from service.conversation.verdicts import verdict_section
+from service.conversation.telling import conclusion, sections, verdict
 from service.escape import clip, plain
-from workers.contracts import AnalyzeSummary, CheckpointUpdate, GenerateSummary, JobView, ReportUpdate
+from workers.contracts import AnalyzeSummary, CheckpointUpdate, JobView, MeasureSummary, ProfileSummary, ReportUpdate
 
 NAME = "Kernelsmith"
 TITLE_LIMIT = 120
+TITLES = {Conclusion.success: "passed", Conclusion.failure: "failed", Conclusion.neutral: "done"}
 SUMMARY_LIMIT = 65_000  # Source: https://docs.github.com/en/rest/checks/runs, 65535 characters
-
-
-class Conclusion(StrEnum):
-    """How a check run ends, in GitHub's words."""
-
-    success = "success"
-    failure = "failure"
-    neutral = "neutral"
-    cancelled = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -48,15 +38,11 @@ def check_run_output(update: CheckpointUpdate | ReportUpdate, job: JobView) -> C
 
 def _checkpoint(update: CheckpointUpdate, job: JobView) -> tuple[str, str, Conclusion]:
     # A check run is never edited, so its title says nothing that a review changes, such as what waits.
-    verdict, stage = checkpoint_verdict(update, job), update.stage.value
+    told, stage, ends = verdict(update.summary, job), update.stage.value, conclusion(update.summary, job)
     if isinstance(update.summary, AnalyzeSummary):
-        return f"{stage}: the problem is understood", verdict, Conclusion.neutral
-    found = verdict_section(update.summary.verdict) if isinstance(update.summary, GenerateSummary) else ""
-    if not isinstance(update.summary, GenerateSummary):
-        found = report_sections(update.summary, {})
-    if checkpoint_holds(update):
-        return f"{stage}: passed", paragraphs(verdict, found), Conclusion.success
-    return f"{stage}: failed", paragraphs(verdict, found), Conclusion.failure
+        return f"{stage}: the problem is understood", told, ends
+    title = TITLES[ends] if not isinstance(update.summary, ProfileSummary) else "the kernel is measured"
+    return f"{stage}: {title}", paragraphs(told, sections(update.summary, job, {})), ends
 
 
 def _report(update: ReportUpdate, job: JobView) -> tuple[str, str, Conclusion]:
@@ -67,5 +53,9 @@ def _report(update: ReportUpdate, job: JobView) -> tuple[str, str, Conclusion]:
         return f"Stopped: {plain(update.failure.message, 100)}", told, Conclusion.failure
     if update.summary is None:
         return "Done", "Every checkpoint was approved.", Conclusion.success
-    told = paragraphs(report_verdict(update.summary, job), report_sections(update.summary, {}))
-    return "Done", told, Conclusion.success
+    told = paragraphs(verdict(update.summary, job), sections(update.summary, job, {}))
+    if not isinstance(update.summary, MeasureSummary):
+        # What stands against a merge was told at the checkpoint, and a person approved it all the same.
+        return "Done", told, Conclusion.success
+    ends = conclusion(update.summary, job)
+    return f"{job.request.verb.value}: {TITLES[ends]}", told, ends

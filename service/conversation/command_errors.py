@@ -9,6 +9,13 @@ from service.commands.grammar import MAX_COMMANDS, rule_of
 from service.conversation.markdown import bullets, paragraphs
 from service.escape import code, inline, sentence
 
+SAMPLES = {
+    "--gpu": "--gpu sm_90",
+    "--variants": "--variants 4",
+    "--target": '--target "forward < 0.3 ms @ H=4096"',
+    "--against": "--against main",
+}
+
 
 def reply_command_errors(errors: tuple[CommandError, ...]) -> str:
     """Give one answer to all that was wrong in a comment."""
@@ -53,7 +60,8 @@ def _repeated_option(error: CommandError) -> str:
 def _missing_value(error: CommandError) -> str:
     if error.about == "from":
         return "`from` needs a path or a link after it, such as `from src/model.py:MLP`."
-    return f"`{error.about}` needs a value{_choices(error) or ', such as `--gpu sm_90`'}."
+    example = SAMPLES.get(error.about, "")
+    return f"`{error.about}` needs a value{_choices(error) or (example and f', such as {code(example)}')}."
 
 
 def _unknown_value(error: CommandError) -> str:
@@ -70,8 +78,9 @@ def _missing_argument(error: CommandError) -> str:
 
 
 def _unexpected_word(error: CommandError) -> str:
-    form = f" The form is `{rule_of(error.verb).usage}`." if error.verb else ""
-    return f"{code(error.word)} does not belong there.{_meant(error)}{'' if error.nearest else form}"
+    reason = f" {sentence(error.reason)}" if error.reason else ""
+    form = f" The form is `{rule_of(error.verb).usage}`." if error.verb and not reason else ""
+    return f"{code(error.word)} does not belong there.{_meant(error)}{reason}{'' if error.nearest else form}"
 
 
 def _bad_name(error: CommandError) -> str:

@@ -11,12 +11,18 @@ SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "Add the reference of {kernel} and its tests",
     CommitPurpose.kernel: "Add the {kernel} kernel",
     CommitPurpose.revision: "Revise the {kernel} kernel",
+    CommitPurpose.optimization: "Optimize the {kernel} kernel",
+    CommitPurpose.restoration: "Restore the {kernel} kernel",
     CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
 }
 REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
     CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
     CommitPurpose.revision: "It was proved against the reference again before this commit.",
+    CommitPurpose.optimization: (
+        "Its values and gradients were proved against the reference, and it was compared with what stood before."
+    ),
+    CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
     CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
 }
 

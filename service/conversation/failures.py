@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from service.conversation.markdown import bullets, folded, paragraphs
+from service.conversation.subject import again, subject
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import Failure, FailureCode, JobView, StageState
 
 RETRY: dict[FailureCode, str] = {
     FailureCode.problem: (
         "`/kernel retry` reads the same problem again, which helps only if the file it came from has changed. "
-        "Otherwise give a new `/kernel create` with the corrected problem."
+        "Otherwise give a new {command} with the corrected problem."
     ),
-    FailureCode.exists: "`/kernel retry` would be refused again. Give a new `/kernel create` with another name.",
-    FailureCode.name: "`/kernel retry` would be refused again. Give a new `/kernel create` with another name.",
+    FailureCode.exists: "`/kernel retry` would be refused again. Give a new {command} with another name.",
+    FailureCode.name: "`/kernel retry` would be refused again. Give a new {command} with another name.",
     FailureCode.layout: "Once the repository can be read that way, `/kernel retry` looks at it again.",
     FailureCode.refused: (
         "`/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. "
-        "A problem in other operators needs a new `/kernel create`."
+        "A problem in other operators needs a new {command}."
     ),
     FailureCode.verdict: "`/kernel retry` has the kernel written and proved again.",
     FailureCode.style: "`/kernel retry` runs {stage} again.",
@@ -24,6 +25,7 @@ RETRY: dict[FailureCode, str] = {
     FailureCode.environment: "This says nothing about the kernel. `/kernel retry` runs {stage} again.",
     FailureCode.moved: "`/kernel retry` starts over from {base} as it is now, on a branch of its own.",
     FailureCode.attempts: "`/kernel retry` runs {stage} again.",
+    FailureCode.missing: "Once it is there, `/kernel retry` starts over from {base} as it is then.",
     FailureCode.forbidden: "Once the permission is there, `/kernel retry` goes on from {stage}.",
     FailureCode.internal: (
         "This is a fault of the bot, and its log has it under the job's id. `/kernel retry` runs {stage} again."
@@ -33,7 +35,7 @@ RETRY: dict[FailureCode, str] = {
 
 def stopped_line(failure: Failure, job: JobView) -> str:
     """Give the verdict on a failed job in one line."""
-    return f"**{code(job.request.kernel)} stopped in {failed_stage(job)}:** {reason(failure)}"
+    return f"**{subject(job)} stopped in {failed_stage(job)}:** {reason(failure)}"
 
 
 def reason(failure: Failure) -> str:
@@ -45,10 +47,12 @@ def reason(failure: Failure) -> str:
 
 def next_line(failure: Failure, job: JobView) -> str:
     """Give what a maintainer can do, and what a retry will do, in one line."""
-    again = RETRY[failure.code].format(stage=failed_stage(job), base=code(job.request.base_ref))
+    told_again = RETRY[failure.code].format(
+        stage=failed_stage(job), base=code(job.request.base_ref), command=again(job)
+    )
     cure = sentence(failure.cure) if failure.cure else ""
     # Where the cure speaks of it already, a second sentence would only say the same in other words.
-    told = [part for part in (cure, "" if "/kernel retry" in cure else again) if part]
+    told = [part for part in (cure, "" if "/kernel retry" in cure else told_again) if part]
     return f"**Next:** {' '.join(told)}"
 
 

@@ -3,36 +3,74 @@
 from __future__ import annotations
 
 from gpu_runner.contracts import Status
+from service.conversation.benchmark_table import benchmark_table, memory_table
+from service.conversation.comparisons import mean_speedup
+from service.conversation.finalized import TITLES, finalized_verdict
 from service.conversation.links import Links
 from service.conversation.markdown import folded, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.profile_table import profile_table
+from service.conversation.quantities import ratio
 from service.conversation.status import job_footer
+from service.conversation.validated import provenance_line
+from service.conversation.variants import variants_table
 from service.conversation.verdicts import verdict_section, verdict_words
-from service.escape import clip, code, code_block, plain
-from workers.contracts import JobView, PullRequestUpdate
+from service.escape import clip, code, code_block, inline, plain, sentence
+from workers.contracts import FinalizeSummary, JobView, KernelProfile, PullRequestUpdate
 
 TITLE_LIMIT = 120
 
 
 def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
     """Give the title."""
-    return clip(f"Add {plain(job.request.kernel, 64)}: {plain(update.profile.module_class_name, 64)}", TITLE_LIMIT)
+    kernel = plain(job.request.kernel, 64)
+    if update.profile is None:
+        return clip(f"Optimize {kernel}{_gain(update.optimization)}", TITLE_LIMIT)
+    return clip(f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", TITLE_LIMIT)
 
 
 def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> str:
-    """Give the body, with the profile and, once there is one, the verdict."""
-    profile = update.profile
+    """Give the body: the profile of a new kernel or what an optimization changed, and the proof once there is one."""
     body = paragraphs(
-        f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
-        f"{code(profile.forward_computation, 400)}. It was asked for {_origin(job, links)}.",
-        _proof(update),
-        f"### Kernel profile\n\n{profile_table(profile)}",
+        *(_new(update, update.profile, job, links) if update.profile is not None else _optimized(update, job, links)),
         folded("Reference", code_block(update.problem_source, "python")),
         "The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.",
         job_footer(job, links),
     )
     return signed(body, job.job_id, Kind.pull)
+
+
+def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links: Links) -> tuple[str, ...]:
+    return (
+        f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
+        f"{code(profile.forward_computation, 400)}. It was asked for {_origin(job, links)}.",
+        _proof(update),
+        f"### Kernel profile\n\n{profile_table(profile)}",
+    )
+
+
+def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
+    kernel, found = code(job.request.kernel), update.optimization
+    asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
+    if found is None:
+        return f"This makes {kernel} faster or smaller. {asked}", _proof(update)
+    winner = found.winner
+    change = f"{sentence(winner.notes.change)}" if winner is not None else ""
+    return (
+        f"{finalized_verdict(found, job)}\n{asked}",
+        f"**What was changed** ({inline(winner.title, 100)}): {change}" if winner is not None else "",
+        benchmark_table(found.benchmark, TITLES) if found.benchmark is not None else "",
+        folded("Peak memory", memory_table(found.benchmark, TITLES) if found.benchmark is not None else ""),
+        folded("All variants", variants_table(found.variants, winner.name if winner is not None else None)),
+        folded("Proof", verdict_section(found.verdict) if found.verdict is not None else ""),
+        provenance_line(found.provenance),
+    )
+
+
+def _gain(found: FinalizeSummary | None) -> str:
+    benchmark = found.benchmark if found is not None and found.applied else None
+    mean = mean_speedup(benchmark.rows) if benchmark is not None and not benchmark.predicted else None
+    return f": {ratio(mean)} as fast" if mean is not None else ""
 
 
 def _origin(job: JobView, links: Links) -> str:

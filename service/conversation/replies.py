@@ -10,6 +10,7 @@ from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.pasting import paste_this
 from service.conversation.quantities import counted
 from service.conversation.status import current_stage, job_line, pull_link
+from service.conversation.subject import again
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import Decision, DecisionOutcome, DecisionResult, Failure, JobState, JobView, Verb
 
@@ -32,7 +33,7 @@ def reply_existing_kernel(name: str, path: str, url: str = "") -> str:
     """Answer a create whose name is taken."""
     return (
         f"There is a kernel {code(name)} already, in {link(code(path, 200), url)}. Nothing was done. `create` makes new kernels "
-        "only; to change that one, or to make it faster, open an issue that says so, or take another name here."
+        f"only; to make that one faster, use {code(f'/kernel optimize {name}')}, or take another name here."
     )
 
 
@@ -87,7 +88,7 @@ def reply_decision(
     if result.outcome is DecisionOutcome.attempts_used:
         return (
             f"{stage} was done as often as it may be, so it is not done again. Approve what is there, "
-            "cancel with `/kernel cancel`, or give a new `/kernel create`."
+            f"cancel with `/kernel cancel`, or give a new {again(job) if job is not None else 'command'}."
         )
     return reply_nothing_waits(job)
 
@@ -138,12 +139,12 @@ def reply_retry(job: JobView, *, done: bool, fresh: bool = False) -> str:
         how = base if fresh else f"goes on from {current_stage(job)}"
         return f"Job {code(job.job_id)} {how}."
     if job.state is JobState.cancelled:
-        return f"Job {code(job.job_id)} was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."
+        return f"Job {code(job.job_id)} was cancelled and cannot go on. Give a new {again(job)}."
     return f"Only a job that stopped can be retried, and job {code(job.job_id)} did not: {_is_now(job)}."
 
 
 def reply_known(job: JobView, links: Links) -> str:
-    """Answer a create that is carried out already."""
+    """Answer a command that is carried out already."""
     return f"This is job {link(code(job.job_id), links.job_page)} already: {_is_now(job)}."
 
 
@@ -162,8 +163,9 @@ def reply_configuration(line: int | None, message: str, cure: str) -> str:
 
 def reply_moved(given_sha: str, head_sha: str) -> str:
     """Answer a command on a pull request that got commits while it was carried out."""
+    old = f" from {code(given_sha[:12])}" if given_sha else ""
     return (
-        f"The pull request moved from {code(given_sha[:12])} to {code(head_sha[:12])} after this command, so nothing was done. "
+        f"The pull request moved{old} to {code(head_sha[:12])} after this command, so nothing was done. "
         "Give it again if it is meant for the new commit."
     )
 

@@ -7,8 +7,9 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.quantities import counted, wait
+from service.conversation.subject import DEEDS, again, measures, subject
 from service.escape import code, inline, sentence
-from workers.contracts import JobState, JobView, StageName, StageState, StageView
+from workers.contracts import JobState, JobView, StageName, StageState, StageView, Verb
 
 ICONS: dict[StageState, str] = {
     StageState.pending: "⬜",
@@ -23,6 +24,10 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.analyze: "find and trace the problem, write the kernel profile",
     StageName.generate: "write the kernel and prove it against the reference",
     StageName.validate: "the library's own checks and tests, the benchmark, the report",
+    StageName.profile: "measure what stands today, read its source, list what can be tried",
+    StageName.optimize: "try variants, each proved and measured against what stands",
+    StageName.finalize: "apply the winner, run the library's own checks and tests, the report",
+    StageName.measure: "build both commits, prove and measure each kernel on both",
 }
 
 
@@ -75,13 +80,17 @@ _STATE_WORDS: dict[JobState, str] = {
 
 
 def _headline(job: JobView, links: Links) -> str:
-    kernel = code(job.request.kernel)
+    kernel = subject(job)
     if job.state is JobState.failed and job.failure is not None:
         return stopped_line(job.failure, job)
     if job.state is JobState.waiting:
-        return f"**{kernel}: {current_stage(job)} is done and waits for your review** on {pull_link(job, links)}."
+        where = f"review** on {pull_link(job, links)}" if job.pull_number is not None else "decision** here"
+        return f"**{kernel}: {current_stage(job)} is done and waits for your {where}."
     if job.state is JobState.done:
-        return f"**{kernel} is done**: see {pull_link(job, links)}."
+        if measures(job):
+            return f"**{kernel} was {DEEDS[job.request.verb]}**: the report stands below."
+        told = f"see {pull_link(job, links)}" if job.pull_number is not None else "nothing was changed"
+        return f"**{kernel} is done**: {told}."
     words = {JobState.queued: "is queued", JobState.cancelled: "was cancelled"}
     return f"**{kernel} {words.get(job.state, f'is in {current_stage(job)}')}.**"
 
@@ -91,11 +100,17 @@ def _next(job: JobView, links: Links) -> str:
         return next_line(job.failure, job)
     if job.state is JobState.waiting:
         sha = job.checkpoint.sha if job.checkpoint else None
+        if job.pull_number is None and job.request.verb is Verb.optimize:
+            approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
+            return f"**Next:** {approve} or `/kernel revise`; the checkpoint's comment says what each does."
         return f"**Next:** approve or request changes on commit {short(sha)}; the checkpoint's comment says what each does."
+    if job.state is JobState.done and (measures(job) or job.pull_number is None):
+        return "**Next:** nothing; the report says what it means."
     if job.state is JobState.done:
         return "**Next:** merge it when you are content. The bot never merges."
     if job.state is JobState.cancelled:
-        return "**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh."
+        stays = "" if measures(job) else " what was pushed stays."
+        return f"**Next:** nothing;{stays} `/kernel retry` goes on from where it was, a new {again(job)} starts afresh."
     return f"**Now:** {_now(job)}"
 
 

@@ -8,11 +8,12 @@ import structlog
 
 from service.commands import Command, ParsedComment, parse_comment
 from service.conversation import reply_command_errors, reply_no_permission
-from service.dispatch.create import create
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import Hearing, hear, is_person
+from service.dispatch.measuring import measure
 from service.dispatch.payloads import Text
 from service.dispatch.replies import reply_once
+from service.dispatch.starting import create, optimize
 from service.dispatch.verbs import approve, cancel, help_, retry, revise, status
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from service.permissions import DECIDING, Refused
@@ -22,6 +23,9 @@ log = structlog.get_logger(__name__)
 
 VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
+    Verb.optimize: optimize,
+    Verb.bench: measure,
+    Verb.verify: measure,
     Verb.status: status,
     Verb.cancel: cancel,
     Verb.retry: retry,

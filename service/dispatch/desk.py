@@ -36,6 +36,12 @@ class Inbox(Protocol):
         """Give why a create command cannot be carried out in its repository, None where it may."""
         ...
 
+    def look_over_optimize(
+        self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None
+    ) -> Failure | None:
+        """Give everything that an optimize command lacks in its repository, None where it lacks nothing."""
+        ...
+
     def decide(
         self,
         job_id: str,
@@ -55,7 +61,7 @@ class Inbox(Protocol):
         ...
 
     def retry(self, job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
-        """Have a failed job go on, or start over."""
+        """Have a failed or cancelled job go on, or start over."""
         ...
 
     def get_job(self, job_id: str) -> JobView | None:

@@ -50,6 +50,7 @@ class Text:
     given_at: str  # when it was written or edited last, ISO 8601; empty where the payload does not say
     issue_body: str = ""  # of the issue or pull request that it belongs to
     can_react: bool = True  # GitHub has no reactions to the body of a review
+    commit_sha: str = ""  # of a review, or of a pull request that was opened: the head commit that its writer saw
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def opening_text(payload: Payload) -> Text:
         _text(item, "html_url"),
         _text(item, "updated_at"),
         _text(item, "body"),
+        commit_sha=_text(_object(item, "head"), "sha") if is_pull else "",
     )
 
 
@@ -123,8 +125,9 @@ def review_of(payload: Payload) -> Review:
         _text(review, "submitted_at"),
         _text(pull, "body"),
         can_react=False,
+        commit_sha=_text(review, "commit_id"),
     )
-    return Review(text, review_id, _text(review, "state").lower(), _text(review, "commit_id"))
+    return Review(text, review_id, _text(review, "state").lower(), text.commit_sha)
 
 
 def rerequest_of(payload: Payload) -> Rerequest:

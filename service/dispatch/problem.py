@@ -1,4 +1,4 @@
-"""Where a create command's problem comes from; what cannot be used is answered at once, and leaves nothing behind."""
+"""Where a command's problem comes from; what cannot be used is answered at once, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.conversation import (
 )
 from service.dispatch.hearing import Hearing
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
-from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText
+from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, Verb
 
 READING = frozenset({"read", "triage", "write", "maintain", "admin"})
 
@@ -26,7 +26,7 @@ class AnswerError(Exception):
 
 
 def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemText:
-    """Give the problem, read and checked as far as that is possible without running it.
+    """Give the problem, read and checked as far as that is possible without running it; an optimize may have none.
 
     Raises:
         AnswerError: there is none, or it cannot be used.
@@ -34,6 +34,8 @@ def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemTe
     name = command.name or ""
     problem = resolve_problem(command, hearing.text.issue_body)
     if problem.kind is ProblemKind.missing:
+        if command.verb is Verb.optimize:
+            return problem
         raise AnswerError(reply_empty_create(name))
     if problem.kind is ProblemKind.words:
         raise AnswerError(reply_words_without_model(name))

@@ -6,10 +6,9 @@ from service.dispatch.desk import Desk
 from service.dispatch.hearing import hear, is_person
 from service.dispatch.payloads import Place, Rerequest, Text
 from service.dispatch.problem import AnswerError
-from service.dispatch.verbs import fresh_start, retry_job
+from service.dispatch.verbs import STOPPED, fresh_start, retry_job
 from service.permissions import Refused
 from service.publisher.check_run import job_id_of
-from workers.contracts import JobState
 
 
 def carry_out_rerequest(desk: Desk, rerequest: Rerequest) -> str:
@@ -18,7 +17,7 @@ def carry_out_rerequest(desk: Desk, rerequest: Rerequest) -> str:
     job = desk.inbox.get_job(job_id) if job_id is not None else None
     if job is None or job.request.origin.repository.lower() != rerequest.repository.lower():
         return "no job of ours"
-    if job.state is not JobState.failed:
+    if job.state not in STOPPED:
         return "the job did not stop"
     place = Place(rerequest.repository, job.request.origin.number, False, rerequest.installation_id)
     text = Text(place, rerequest.actor, f"check-{job_id}", "", None, None, "", "")

@@ -17,13 +17,14 @@ from service.conversation import (
     reply_unknown_job,
     reply_which_job,
 )
-from service.dispatch.create import base
 from service.dispatch.decisions import Given, decide
 from service.dispatch.hearing import Hearing
 from service.dispatch.problem import AnswerError
+from service.dispatch.starting import WRITING, base
 from workers.contracts import Decision, FailureCode, JobState, JobView
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
+STOPPED = (JobState.failed, JobState.cancelled)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def _cancelled_since(job: JobView, given_at: str) -> bool:
 
 
 def retry(hearing: Hearing, command: Command) -> str:
-    """Have a job go on that stopped."""
-    job = _one(hearing, command, (JobState.failed,))
+    """Have a job go on that stopped, or that was cancelled where none stopped."""
+    job = _one(hearing, command, (JobState.failed,), (JobState.cancelled,))
     if isinstance(job, str):
         return job
     try:
@@ -90,7 +91,8 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     Raises:
         AnswerError: the branch to start from is gone.
     """
-    if job.state is not JobState.failed:
+    # What bench and verify compare was settled when the command was given.
+    if job.state not in STOPPED or job.request.verb not in WRITING:
         return None
     moved = job.failure is not None and job.failure.code is FailureCode.moved
     if not moved and job.head_sha is not None:
@@ -149,12 +151,13 @@ def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
     return tuple(sorted(found.values(), key=lambda job: job.created_at, reverse=True))
 
 
-def _one(hearing: Hearing, command: Command, states: tuple[JobState, ...]) -> JobView | str:
-    """Give the job that a command means, or the answer where that is not clear."""
+def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
+    """Give the job that a command means, or the answer where that is not clear; the first states that any job has count."""
     jobs = _jobs(hearing, command.job)
     if command.job is not None:
         return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))
-    fitting = [job for job in jobs if job.state in states]
+    found = [[job for job in jobs if job.state in wanted] for wanted in states]
+    fitting = next((some for some in found if some), [])
     if len(fitting) > 1:
         return reply_which_job(command.verb, fitting)
     if fitting or jobs:

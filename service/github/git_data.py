@@ -8,7 +8,7 @@ from github import InputGitTreeElement
 from github.GithubObject import NotSet
 
 from service.github.errors import MissingError
-from service.github.records import CommitInfo, TreeEntry
+from service.github.records import CommitInfo, CompareInfo, TreeEntry
 from service.github.session import RepositoryCalls
 
 FILE_MODE = "100644"
@@ -33,6 +33,21 @@ class GitData(RepositoryCalls):
             return CommitInfo(found.sha, found.tree.sha, found.message, tuple(parent.sha for parent in found.parents))
 
         return self._call(read)
+
+    def compare(self, base: str, head: str) -> CompareInfo | None:
+        """Give where two commits parted, each by branch, tag or id; None where one is not there or nothing joins them.
+
+        Source: https://docs.github.com/en/rest/commits/commits#compare-two-commits
+        """
+
+        def read() -> CompareInfo:
+            found = self._repository.compare(base, head)
+            return CompareInfo(found.base_commit.sha, found.merge_base_commit.sha)
+
+        try:
+            return self._call(read)
+        except MissingError:
+            return None
 
     def blob(self, content: bytes) -> str:
         """Store a file's content; give its id. The same content stored twice is one blob."""

@@ -68,6 +68,7 @@ def _line_comment(comment: PullRequestComment) -> LineComment:
 
 
 def _info(found: PullRequest) -> PullInfo:
+    pushed_at = found.head.repo.pushed_at if found.head.repo is not None else None
     return PullInfo(
         number=found.number,
         title=found.title,
@@ -80,4 +81,5 @@ def _info(found: PullRequest) -> PullInfo:
         head_repository=found.head.repo.full_name if found.head.repo is not None else None,
         base_branch=found.base.ref,
         html_url=found.html_url,
+        head_pushed_at=pushed_at.isoformat() if pushed_at is not None else None,
     )

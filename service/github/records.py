@@ -39,6 +39,15 @@ class PullInfo:
     head_repository: str | None
     base_branch: str
     html_url: str
+    head_pushed_at: str | None = None  # when anything was last pushed to the head's repository, ISO 8601
+
+
+@dataclass(frozen=True)
+class CompareInfo:
+    """Two commits and where their histories parted."""
+
+    base_sha: str
+    merge_base_sha: str
 
 
 @dataclass(frozen=True)

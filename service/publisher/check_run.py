@@ -27,15 +27,22 @@ def job_id_of(external: str) -> str | None:
 def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpdate) -> int | None:
     """Make the check run, or find it; None where there is no commit yet, or where the credentials may not make one."""
     job, checks = publication.job, publication.github.checks
-    if job.head_sha is None:
+    head_sha = job.head_sha or _measured(publication)
+    if head_sha is None:
         return None
     output = check_run_output(update, job)
     text = CheckText(output.title, output.summary, output.conclusion.value, publication.addresses.job(job.job_id))
     key = external_id(job.job_id, publication.update_id)
     try:
-        found = checks.find(job.head_sha, key)
-        return found.check_run_id if found is not None else checks.create(output.name, job.head_sha, key, text)
+        found = checks.find(head_sha, key)
+        return found.check_run_id if found is not None else checks.create(output.name, head_sha, key, text)
     except (ForbiddenError, ConflictError) as error:
         # Only a GitHub App can make check runs; with a plain token the comments have to do.
         log.warning("check_run_not_made", error=str(error))
         return None
+
+
+def _measured(publication: Publication) -> str | None:
+    """Give the head of the pull request that was only measured, which is nobody's work but its author's."""
+    request = publication.job.request
+    return request.head_sha if request.origin.is_pull else None

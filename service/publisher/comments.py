@@ -32,7 +32,8 @@ def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     """Say in a new comment how the job ended, and conclude its check."""
     job = publication.job
     images = update.summary.images if update.summary is not None else ()
-    text = report_comment(update, job, publication.links(), publication.image_urls(images))
+    urls = publication.image_urls(images)
+    text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))
     # A job that was retried ends more than once; each of its ends is a comment of its own.
     body = signed(text.rpartition("\n")[0], job.job_id, Kind.report, publication.update_id)
     comment_id = write_once(publication, Marker(job.job_id, Kind.report, publication.update_id), body)
@@ -65,3 +66,17 @@ def fold_superseded(publication: Publication, comment_id: int) -> None:
     except GitHubError as error:
         # Not to be able to fold a comment is no reason to stop a job.
         log.warning("comment_not_folded", comment_id=earlier[-1], error=str(error))
+
+
+def _head_now(publication: Publication) -> str | None:
+    """Give the head of the pull request that was measured, as it is now; None where there is none, or where it cannot be read."""
+    request = publication.job.request
+    if request.head_sha is None or not request.origin.is_pull:
+        return None
+    try:
+        return publication.github.pulls.get(request.origin.number).head_sha
+    except TransientError:
+        raise
+    except GitHubError as error:
+        log.info("head_not_read", error=str(error))
+        return None

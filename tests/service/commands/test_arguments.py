@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.commands import Command, CommandError, ErrorCode, GivenOptions, parse_comment
-from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+from service.commands import Command, CommandError, ErrorCode, GivenOptions, parse_comment, resolve_problem
+from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
 
 PROBLEM = "def reference(a):\n    return a\n"
 
@@ -61,7 +61,7 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
     ("typed", "code", "nearest"),
     [
         ("crate x", ErrorCode.unknown_verb, "create"),
-        ("optimise x", ErrorCode.unknown_verb, None),
+        ("optimise x", ErrorCode.unknown_verb, "optimize"),
         ("help crate", ErrorCode.unknown_verb, "create"),
         ("create x --autor compiler", ErrorCode.unknown_option, "--author"),
         ("create x --variants=8", ErrorCode.unknown_option, None),
@@ -87,6 +87,27 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
         ("create x from https://github.com/a/b", ErrorCode.bad_link, None),
         ("create ReGLU", ErrorCode.bad_name, "reglu"),
         ("create a/b", ErrorCode.bad_name, "b"),
+        ("optimize", ErrorCode.missing_argument, None),
+        ("optimize x make it faster", ErrorCode.unexpected_word, None),
+        ("optimize x --goal sped", ErrorCode.unknown_value, "speed"),
+        ("optimize x --scope forwards", ErrorCode.unknown_value, "forward"),
+        ("optimize x --variants 0", ErrorCode.unknown_value, None),
+        ("optimize x --variants 33", ErrorCode.unknown_value, None),
+        ("optimize x --variants -1", ErrorCode.unknown_value, None),
+        ("optimize x --variants 1e9", ErrorCode.unknown_value, None),
+        ("optimize x --variants ٣", ErrorCode.unknown_value, None),
+        ("optimize x --target fast", ErrorCode.unknown_value, None),
+        ("optimize x --target forward < 0.3 ms", ErrorCode.unknown_value, None),
+        ("optimize x --against main", ErrorCode.unknown_option, None),
+        ("bench x --goal speed", ErrorCode.unknown_option, None),
+        ("bench x Y", ErrorCode.bad_name, "y"),
+        ("bench x --against", ErrorCode.missing_value, None),
+        ("bench --against a..b", ErrorCode.unknown_value, None),
+        ("bench --against --upload-pack=x", ErrorCode.missing_value, None),
+        ("bench --against other:main", ErrorCode.unknown_value, None),
+        ("bench --against main^{/x}", ErrorCode.unknown_value, None),
+        ("bench " + " ".join(f"k{n}" for n in range(17)), ErrorCode.unexpected_word, None),
+        ("verify --against main", ErrorCode.unknown_option, None),
         ("status #12", ErrorCode.unknown_value, None),
         ("status a b", ErrorCode.unexpected_word, None),
         ("status --auto", ErrorCode.unknown_option, None),
@@ -170,3 +191,39 @@ def test_a_path_and_its_symbol_are_read() -> None:
 
 def test_a_path_and_a_block_together_are_refused() -> None:
     assert error(f"/kernel create a from x.py\n```python\n{PROBLEM}```").code is ErrorCode.two_problems
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '--goal speed --scope forward --variants 4 --target "forward < 0.3 ms @ H=4096"',
+        "--goal=speed --scope=forward --variants=4 --target='forward < 0.3 ms @ H=4096'",
+        "goal=speed scope=forward variants=4 target=“forward < 0.3 ms @ H=4096”",
+        "—goal Speed –scope FORWARD -variants 04 -target „forward  <  0.3 ms @ H=4096“",
+    ],
+)
+def test_what_an_optimize_is_to_reach_is_understood_in_every_form(line: str) -> None:
+    found = command(f"/kernel optimize rms_norm {line}")
+    wanted = GivenOptions(goal=Goal.speed, scope=Scope.forward, variants=4, target="forward < 0.3 ms @ H=4096")
+    assert (found.verb, found.name, found.options) == (Verb.optimize, "rms_norm", wanted)
+    assert found.problem.kind is ProblemKind.missing
+
+
+def test_an_optimize_takes_a_problem_like_a_create_but_no_words() -> None:
+    found = command(f"/kernel optimize a\nIt is slow since March.\n```python\n{PROBLEM}```")
+    assert found.problem == ProblemText(ProblemKind.block, PROBLEM)
+    assert command("/kernel optimize a\nIt is slow since March.").problem.kind is ProblemKind.missing
+    assert command("/kernel optimize a from b.py").problem == ProblemText(ProblemKind.path, path="b.py")
+
+
+def test_an_issue_that_shows_how_a_kernel_is_used_holds_no_problem_of_an_optimize() -> None:
+    usage = "```python\nrms_norm(x, w)\n```"
+    assert resolve_problem(Command(Verb.optimize, "a"), usage).kind is ProblemKind.missing
+    assert resolve_problem(Command(Verb.optimize, "a"), f"```python\n{PROBLEM}```").text == PROBLEM
+
+
+def test_bench_and_verify_take_several_names_and_none() -> None:
+    assert command("/kernel bench").names == ()
+    found = command("/kernel bench `rms_norm`, layer_norm,geglu rms_norm --against release/v1.2")
+    assert (found.names, found.options.against) == (("rms_norm", "layer_norm", "geglu"), "release/v1.2")
+    assert command("/kernel verify geglu --gpu h100").options.gpu == "sm_90"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.commands import Command, GivenOptions, parse_comment, parse_permalink, render
 from service.commands.grammar import LAYOUTS
 from service.commands.permalink import Permalink
-from workers.contracts import AuthorName, ProblemKind, ProblemText, Verb
+from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,9}(_[a-z0-9]{1,5}){0,3}", fullmatch=True).filter(
     lambda name: not keyword.iskeyword(name)
@@ -31,6 +31,15 @@ OPTIONS = st.builds(
     auto=st.booleans(),
     gpu=st.one_of(st.none(), st.sampled_from(["sm_80", "sm_90", "sm_100a", "interpreter"])),
 )
+GOALS = st.builds(
+    GivenOptions,
+    goal=st.one_of(st.none(), st.sampled_from(Goal)),
+    scope=st.one_of(st.none(), st.sampled_from(Scope)),
+    variants=st.one_of(st.none(), st.integers(1, 32)),
+    target=st.one_of(st.none(), st.sampled_from(["forward < 0.3 ms @ H=4096", "full under 20 us", "backward<=1ms"])),
+    auto=st.booleans(),
+)
+AGAINST = st.builds(GivenOptions, against=st.one_of(st.none(), st.sampled_from(["main", "v1.2.0", "topic/a-b"])))
 
 
 def linked(path: str, options: GivenOptions, name: str) -> Command:
@@ -52,6 +61,18 @@ COMMANDS = st.one_of(
         lambda name, problem, options: Command(Verb.create, name, problem, options=options), NAMES, PROBLEMS, OPTIONS
     ),
     st.builds(linked, PATHS, OPTIONS, NAMES),
+    st.builds(
+        lambda name, problem, options: Command(Verb.optimize, name, problem, options=options),
+        NAMES,
+        PROBLEMS.filter(lambda problem: problem.kind is not ProblemKind.words),
+        GOALS,
+    ),
+    st.builds(
+        lambda names, options: Command(Verb.bench, names=tuple(names), options=options),
+        st.lists(NAMES, max_size=4, unique=True),
+        AGAINST,
+    ),
+    st.builds(lambda names: Command(Verb.verify, names=tuple(names)), st.lists(NAMES, max_size=4, unique=True)),
     st.builds(lambda verb, job: Command(verb, job=job), st.sampled_from([Verb.status, Verb.cancel, Verb.retry]), JOBS),
     st.builds(lambda sha: Command(Verb.approve, sha=sha), st.from_regex(r"[0-9a-f]{7,40}", fullmatch=True)),
     st.builds(lambda text: Command(Verb.revise, text=text), TEXTS),

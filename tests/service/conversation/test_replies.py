@@ -41,6 +41,9 @@ def test_help() -> None:
 | command | what it does |
 | --- | --- |
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|auto] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|auto] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
+| `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
@@ -120,7 +123,7 @@ def test_what_cannot_become_a_job() -> None:
     assert reply_existing_kernel(
         "geglu", "src/ops/geglu.py", "https://github.com/o/l/blob/main/src/ops/geglu.py"
     ) == snapshot(
-        "There is a kernel `geglu` already, in [`src/ops/geglu.py`](https://github.com/o/l/blob/main/src/ops/geglu.py). Nothing was done. `create` makes new kernels only; to change that one, or to make it faster, open an issue that says so, or take another name here."
+        "There is a kernel `geglu` already, in [`src/ops/geglu.py`](https://github.com/o/l/blob/main/src/ops/geglu.py). Nothing was done. `create` makes new kernels only; to make that one faster, use `/kernel optimize geglu`, or take another name here."
     )
     assert reply_limit("jobs a day for one person", 20, 20, "after 2026-05-05 10:00 UTC") == snapshot(
         "The limit is reached: 20 of 20 jobs a day for one person. Nothing was done. The command may be given again after 2026-05-05 10:00 UTC; the limits stand in `.github/kernelsmith.toml` on the default branch."
@@ -213,5 +216,5 @@ def test_cancel_and_retry() -> None:
         "Only a job that stopped can be retried, and job `j7k2` did not: analyze waits for a review."
     )
     assert reply_retry(job(JobState.cancelled), done=False) == snapshot(
-        "Job `j7k2` was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."
+        "Job `j7k2` was cancelled and cannot go on. Give a new `/kernel create`."
     )

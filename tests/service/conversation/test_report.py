@@ -196,7 +196,7 @@ E   AssertionError: 0.5 != 0.25
 def test_a_cancelled_job() -> None:
     assert report_comment(ReportUpdate(cancelled_by="octocat"), DONE, LINKS) == snapshot("""\
 **`reglu` was cancelled** by `octocat`; what was pushed stays.
-**Next:** nothing. A new `/kernel create` starts afresh.
+**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/issues/12#issuecomment-34) for by `octocat` · [pull request 13](https://github.com/octo-org/library/pull/13)</sub>
 

@@ -121,7 +121,7 @@ def test_a_cancelled_job_says_that_what_was_pushed_stays() -> None:
     assert status_comment(cancelled, LINKS) == snapshot("""\
 **`reglu` was cancelled.**
 
-**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh.
+**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.
 
 - ⏹️ **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference

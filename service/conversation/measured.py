@@ -1,0 +1,212 @@
+"""The report of a bench: whether a change makes kernels faster or slower, and how sure that is. Pure.
+
+The form is that of rustc-perf's comment: the overall verdict and the next action first, one table to trust, the rest folded.
+Source: https://github.com/rust-lang/rustc-perf/blob/master/site/src/github/comparison_summary.rs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpu_runner.contracts import Status, Word
+from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
+from service.conversation.comparisons import (
+    CANDIDATE,
+    ORIGINAL,
+    PassResult,
+    by_pass,
+    change,
+    memory_ratio,
+    with_interval,
+    word_of,
+)
+from service.conversation.conclusion import Conclusion
+from service.conversation.conditions import noise_sentence
+from service.conversation.failures import reason
+from service.conversation.links import Links
+from service.conversation.markdown import bullets, folded, paragraphs, table
+from service.conversation.quantities import counted, ratio
+from service.conversation.validated import pictures, provenance_line, repetition
+from service.conversation.verdicts import verdict_section, verdict_words
+from service.escape import code, inline, sentence
+from workers.contracts import JobView, MeasuredKernel, MeasureSummary
+
+TITLES = {**CONTENDERS, CANDIDATE: "head", ORIGINAL: "base"}
+MAX_NAMED = 5
+MAX_ROWS = 48
+HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "so it is")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The kernels of a comparison, sorted by what became of them."""
+
+    wrong: tuple[MeasuredKernel, ...]  # head does not compute what it should
+    slower: tuple[MeasuredKernel, ...]
+    faster: tuple[MeasuredKernel, ...]
+    undecided: tuple[MeasuredKernel, ...]
+    timed: tuple[MeasuredKernel, ...]
+    predicted: tuple[MeasuredKernel, ...]  # no GPU was there
+    skipped: tuple[MeasuredKernel, ...]
+
+
+def sort_out(summary: MeasureSummary) -> Found:
+    """Give what became of each kernel; one may be faster in one pass and slower in another."""
+    kernels = summary.kernels
+    timed = tuple(k for k in kernels if k.benchmark is not None and not k.benchmark.predicted and k.benchmark.rows)
+    return Found(
+        wrong=tuple(k for k in kernels if is_wrong(k)),
+        slower=tuple(k for k in timed if _count(k, Word.slower)),
+        faster=tuple(k for k in timed if _count(k, Word.faster)),
+        undecided=tuple(k for k in timed if _count(k, Word.undecided)),
+        timed=timed,
+        predicted=tuple(k for k in kernels if k.benchmark is not None and k.benchmark.predicted),
+        skipped=tuple(k for k in kernels if k.skipped is not None),
+    )
+
+
+def is_wrong(kernel: MeasuredKernel) -> bool:
+    """Tell whether the head was judged and did not pass; a host's fault says nothing of it."""
+    verdict = kernel.verdict
+    return verdict is not None and verdict.status not in (Status.passed, Status.environment_error)
+
+
+def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
+    """Give the overall verdict in one line."""
+    found, against = sort_out(summary), inline(summary.against, 120)
+    if not summary.kernels:
+        return f"**This change touches no kernel:** nothing was compared with {against}."
+    parts = [f"{code(k.kernel)} is wrong, {verdict_words(k.verdict)}" for k in found.wrong[:MAX_NAMED] if k.verdict]
+    if found.slower:
+        parts.append(f"{_among(found.slower, found, 'slower')}: {_names(found.slower, Word.slower)}")
+    if found.faster:
+        parts.append(f"{_among(found.faster, found, 'faster')}: {_names(found.faster, Word.faster)}")
+    if parts:
+        tail = "" if found.slower or not found.faster else "; nothing is slower"
+        return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(found)}"
+    if not found.timed and found.predicted:
+        return f"**Nothing was timed:** no GPU was there, so nothing is known of the speed against {against}."
+    if not found.timed:
+        return f"**Nothing could be measured** against {against}: {_first_reason(found)}"
+    measurements = sum(len(k.benchmark.rows) for k in found.timed if k.benchmark)
+    told = f"{counted(len(found.timed), 'kernel')}, {counted(measurements, 'measurement')}"
+    if found.undecided:
+        names = ", ".join(code(k.kernel) for k in found.undecided[:MAX_NAMED])
+        undecided = f"({told}), but not all is decided: {names}"
+        return f"**Nothing is known to be faster or slower** than {against} {undecided}.{_left(found)}"
+    return f"**Nothing became faster or slower** than {against}: {told}.{_left(found)}"
+
+
+def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
+    """Give what a maintainer does next."""
+    found = sort_out(summary)
+    if not summary.kernels:
+        return "nothing, or name the kernels that should be compared: `/kernel bench NAME`."
+    if found.wrong:
+        return f"mend {_codes(found.wrong)} first; how fast a wrong answer comes says nothing."
+    if found.slower:
+        return f"look at {_codes(found.slower)}, or say in the pull request what it is worth; the rows are below."
+    if not found.timed and found.predicted:
+        return "give the command on an installation with a GPU; what was proved is below."
+    if not found.timed:
+        return "see why below, then use `/kernel bench` again."
+    if found.undecided:
+        return "`/kernel bench` again, when the GPU is quieter, if the undecided rows matter."
+    return (
+        "nothing stands in the way as far as speed goes." if not found.skipped else "see what was not measured, below."
+    )
+
+
+def measured_conclusion(summary: MeasureSummary) -> Conclusion:
+    """Give how the check ends: a slower kernel is for people to weigh, a wrong one is not."""
+    found = sort_out(summary)
+    if found.wrong:
+        return Conclusion.failure
+    return Conclusion.neutral if found.slower or not found.timed else Conclusion.success
+
+
+def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
+    """Give the report below its verdict: the one table, its noise, and the rest folded."""
+    found = sort_out(summary)
+    rows = [
+        _row(kernel, result) for kernel in found.timed if kernel.benchmark for result in by_pass(kernel.benchmark.rows)
+    ]
+    noise = noise_sentence(tuple(row for k in found.timed if k.benchmark for row in k.benchmark.rows))
+    return paragraphs(
+        table(HEADER, rows[:MAX_ROWS], numeric=(2, 3, 4)),
+        folded("More kernels", table(HEADER, rows[MAX_ROWS:], numeric=(2, 3, 4))),
+        f"<sub>{noise}</sub>" if noise and rows else "",
+        skipped_list(summary),
+        bullets([sentence(note) for note in summary.notes]),
+        pictures(summary.images, image_urls),
+        *(kernel_details(kernel) for kernel in summary.kernels),
+        compared_line(summary, job),
+        provenance_line(summary.provenance),
+        repetition(summary.reproduce),
+    )
+
+
+def skipped_list(summary: MeasureSummary) -> str:
+    """Give the kernels that were not looked at, each with the reason and the cure."""
+    told = [
+        f"{code(k.kernel)}: {reason(k.skipped)} {sentence(k.skipped.cure) if k.skipped.cure else ''}".rstrip()
+        for k in summary.kernels
+        if k.skipped is not None
+    ]
+    return f"Not measured:\n\n{bullets(told)}" if told else ""
+
+
+def kernel_details(kernel: MeasuredKernel) -> str:
+    """Give all that is known of one kernel, folded."""
+    touched = ", ".join(code(path, 160) for path in kernel.touched[:12])
+    more = f" and {len(kernel.touched) - 12} more" if len(kernel.touched) > 12 else ""
+    body = paragraphs(
+        benchmark_table(kernel.benchmark, TITLES) if kernel.benchmark else "",
+        folded("Peak memory", memory_table(kernel.benchmark, TITLES) if kernel.benchmark else ""),
+        folded("Proof", verdict_section(kernel.verdict) if kernel.verdict else ""),
+    )
+    told = f"{code(kernel.path, 160)}, touched by {touched}{more}." if touched else f"{code(kernel.path, 160)}."
+    return folded(f"{inline(kernel.kernel, 64)}: every size", paragraphs(told, body)) if body else ""
+
+
+def compared_line(summary: MeasureSummary, _job: JobView) -> str:
+    """Give which commits were compared."""
+    return f"<sub>Head {code(summary.head_sha[:12])} against base {code(summary.base_sha[:12])}.</sub>"
+
+
+def _row(kernel: MeasuredKernel, result: PassResult) -> tuple[str, ...]:
+    mean = with_interval(result.speedup, result.low, result.high)
+    memory = change(memory_ratio(result.rows))
+    return code(kernel.kernel), result.timed_pass.value, str(len(result.rows)), mean, memory, word_of(result)
+
+
+def _count(kernel: MeasuredKernel, word: Word) -> int:
+    return sum(result.count(word) for result in by_pass(kernel.benchmark.rows)) if kernel.benchmark else 0
+
+
+def _among(kernels: tuple[MeasuredKernel, ...], found: Found, word: str) -> str:
+    return f"{len(kernels)} of {counted(len(found.timed), 'kernel')} {'is' if len(kernels) == 1 else 'are'} {word}"
+
+
+def _names(kernels: tuple[MeasuredKernel, ...], word: Word) -> str:
+    more = f" and {len(kernels) - MAX_NAMED} more" if len(kernels) > MAX_NAMED else ""
+    return ", ".join(f"{code(k.kernel)} ({_passes(k, word)})" for k in kernels[:MAX_NAMED]) + more
+
+
+def _passes(kernel: MeasuredKernel, word: Word) -> str:
+    results = by_pass(kernel.benchmark.rows) if kernel.benchmark else ()
+    return ", ".join(f"{r.timed_pass.value} {ratio(r.speedup)}" for r in results if r.count(word))
+
+
+def _codes(kernels: tuple[MeasuredKernel, ...]) -> str:
+    return ", ".join(code(k.kernel) for k in kernels[:MAX_NAMED]) + (" and others" if len(kernels) > MAX_NAMED else "")
+
+
+def _left(found: Found) -> str:
+    return f" {counted(len(found.skipped), 'kernel')} could not be measured." if found.skipped else ""
+
+
+def _first_reason(found: Found) -> str:
+    skipped = found.skipped[0].skipped if found.skipped else None
+    return reason(skipped) if skipped is not None else "the runner gave no measurement."

@@ -1,0 +1,32 @@
+"""What a job is about, as its messages name it. Pure."""
+
+from __future__ import annotations
+
+from service.escape import code
+from workers.contracts import JobView, Verb
+
+MAX_NAMED = 6
+MEASURING = (Verb.bench, Verb.verify)
+DEEDS = {Verb.bench: "measured", Verb.verify: "proved"}
+
+
+def measures(job: JobView) -> bool:
+    """Tell whether a job only compares, and pushes nothing."""
+    return job.request.verb in MEASURING
+
+
+def subject(job: JobView) -> str:
+    """Give the kernel of a job, or what is compared."""
+    request = job.request
+    if not measures(job):
+        return code(request.kernel)
+    if request.kernels:
+        more = len(request.kernels) - MAX_NAMED
+        names = ", ".join(code(name) for name in request.kernels[:MAX_NAMED])
+        return f"{names} and {more} more" if more > 0 else names
+    return f"What {'this pull request' if request.origin.is_pull else 'the default branch'} changes"
+
+
+def again(job: JobView) -> str:
+    """Give the command that starts such a job afresh."""
+    return f"`/kernel {job.request.verb.value}`"

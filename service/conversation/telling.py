@@ -1,0 +1,111 @@
+"""How each kind of result is told: one table from a summary to its verdict, its sections, what is next and how its check ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner.contracts import Status
+from service.conversation.analyzed import analyzed_sections, analyzed_verdict, generated_sections, generated_verdict
+from service.conversation.conclusion import Conclusion
+from service.conversation.finalized import finalized_after, finalized_faults, finalized_sections, finalized_verdict
+from service.conversation.links import Links
+from service.conversation.measured import (
+    measured_after,
+    measured_conclusion,
+    measured_sections,
+    measured_verdict,
+)
+from service.conversation.profiled import profiled_holds, profiled_sections, profiled_verdict
+from service.conversation.proved import proved_after, proved_conclusion, proved_sections, proved_verdict
+from service.conversation.status import pull_link
+from service.conversation.validated import faults, validated_sections, validated_verdict
+from service.conversation.variants import optimized_sections, optimized_verdict
+from workers.contracts import (
+    AnalyzeSummary,
+    FinalizeSummary,
+    GenerateSummary,
+    JobView,
+    MeasureSummary,
+    OptimizeSummary,
+    ProfileSummary,
+    Summary,
+    ValidateSummary,
+    Verb,
+)
+
+
+def _merge(_summary: object, job: JobView, links: Links) -> str:
+    return f"merge {pull_link(job, links)} when you are content. The bot never merges."
+
+
+def _passed(holds: bool) -> Conclusion:
+    return Conclusion.success if holds else Conclusion.failure
+
+
+@dataclass(frozen=True)
+class Telling:
+    """The sentences of one kind of summary."""
+
+    verdict: Callable[[Any, JobView], str]
+    sections: Callable[[Any, JobView, Mapping[str, str]], str]
+    conclusion: Callable[[Any], Conclusion]
+    after: Callable[[Any, JobView, Links], str] = _merge
+
+
+TELLINGS: dict[type, Telling] = {
+    AnalyzeSummary: Telling(
+        analyzed_verdict, lambda s, _job, _urls: analyzed_sections(s), lambda _: Conclusion.neutral
+    ),
+    GenerateSummary: Telling(
+        generated_verdict,
+        lambda s, _job, _urls: generated_sections(s),
+        lambda s: _passed(s.verdict.status is Status.passed),
+    ),
+    ValidateSummary: Telling(
+        validated_verdict, lambda s, _job, urls: validated_sections(s, urls), lambda s: _passed(not faults(s))
+    ),
+    ProfileSummary: Telling(
+        profiled_verdict,
+        lambda s, _job, urls: profiled_sections(s, urls),
+        lambda s: Conclusion.neutral if profiled_holds(s) else Conclusion.failure,
+    ),
+    OptimizeSummary: Telling(
+        optimized_verdict, lambda s, _job, urls: optimized_sections(s, urls), lambda _: Conclusion.neutral
+    ),
+    FinalizeSummary: Telling(
+        finalized_verdict,
+        lambda s, _job, urls: finalized_sections(s, urls),
+        lambda s: _passed(not finalized_faults(s)) if s.applied else Conclusion.neutral,
+        finalized_after,
+    ),
+}
+MEASURED = Telling(measured_verdict, measured_sections, measured_conclusion, measured_after)
+PROVED = Telling(proved_verdict, proved_sections, proved_conclusion, proved_after)
+
+
+def verdict(summary: Summary, job: JobView) -> str:
+    """Give what was found, in one line."""
+    return _telling(summary, job).verdict(summary, job)
+
+
+def sections(summary: Summary, job: JobView, image_urls: Mapping[str, str]) -> str:
+    """Give everything below the first two lines."""
+    return _telling(summary, job).sections(summary, job, image_urls)
+
+
+def after(summary: Summary, job: JobView, links: Links) -> str:
+    """Give what a maintainer does next, once the job has ended."""
+    return _telling(summary, job).after(summary, job, links)
+
+
+def conclusion(summary: Summary, job: JobView) -> Conclusion:
+    """Give how a check run with this result ends."""
+    return _telling(summary, job).conclusion(summary)
+
+
+def _telling(summary: Summary, job: JobView) -> Telling:
+    if isinstance(summary, MeasureSummary):
+        return PROVED if job.request.verb is Verb.verify else MEASURED
+    return TELLINGS[type(summary)]
