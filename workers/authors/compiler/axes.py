@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Arg, Dim, Graph, Node, NodeRef
 from workers.authors.compiler.operators import POINTWISE, REDUCTIONS
-from workers.authors.compiler.parts import Parting, is_whole_slice
+from workers.authors.compiler.parts import Parting, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
@@ -22,6 +22,7 @@ class Unifier:
     parents: list[int] = field(default_factory=list)
     size: list[Dim] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
+    elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
     def fresh(self, size: Dim) -> int:
         """Make an axis of its own."""
@@ -119,6 +120,11 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return _gathered(operands, node, unifier)
     if is_whole_slice(node, inference.nodes):
         return operands[0]
+    if takes_elements(node, inference.nodes):
+        unifier.elements += [axis for shape in operands for dim in shape for axis in dim]
+        result = inference.fresh(node.meta.shape[0], False)
+        unifier.elements += result
+        return (result,)
     if node.op in {"slice", "cat"} and inference.parting is not None:
         return _parted(operands, node, inference.parting.count, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)

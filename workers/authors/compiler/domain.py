@@ -43,10 +43,12 @@ class Domain:
         default_factory=dict
     )  # what a kernel loads of a row that holds parts, by a name of its own
     parting: Parting | None = None
+    element_axes: frozenset[int] = frozenset()
 
     def axes_of(self, name: str) -> tuple[int, ...]:
-        """Give the axes of a node, outermost first; the numbering of its parts is none of them."""
-        return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in self.part_axes)
+        """Give the axes of a node, outermost first; the numbering of its parts or elements is none of them."""
+        numbering = self.part_axes | self.element_axes
+        return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in numbering)
 
     def is_parted(self, name: str) -> bool:
         """Tell whether the rows of a tensor hold parts."""
@@ -76,7 +78,13 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     shapes, unifier = infer_axes(graph, parting.sizes if parting else Sizes.of(dimensions), parting)
     numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
     stored = _stored(graph)
-    flat = {name: tuple(a for dim in shapes[name] for a in dim if a not in numbering) for name in shapes}
+    elements = frozenset(unifier.find(axis) for axis in unifier.elements)
+    without = numbering | elements
+    flat = {name: tuple(a for dim in shapes[name] for a in dim if a not in without) for name in shapes}
+    for node in graph.nodes:
+        if len(shapes[node.name]) > 1 and any(axis in elements for dim in shapes[node.name] for axis in dim):
+            sentence = "`slice` takes elements out of a vector that other tensors have as a dimension"
+            raise CannotCompileError(sentence, "slice")
     order = max((flat[name] for name in stored), key=len, default=())
     known = {axis for name in stored for axis in flat[name]}
     order = _merged_order(order, [flat[name] for name in stored], known)
@@ -85,11 +93,11 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
             raise CannotCompileError(f"`{name}` has its dimensions in another order than the other tensors", "permute")
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     for split in range(len(order) - 1, -1, -1):
-        domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting)
+        domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting, element_axes=elements)
         if all(_fits(domain, node) for node in graph.nodes):
             return _with_parts(domain, graph)
     if not order:
-        return Domain((), (), sizes, shapes)
+        return Domain((), (), sizes, shapes, element_axes=elements)
     worst = next(n for n in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes, numbering), n))
     sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
     raise CannotCompileError(sentence, worst.op)
@@ -99,7 +107,14 @@ def _with_parts(domain: Domain, graph: Graph) -> Domain:
     """Give each part of a tensor that kernels may load a name and a shape."""
     shapes, parts = dict(domain.shapes), dict[str, Part]()
     for node in graph.nodes:
-        if node.op in {"input", "upstream"} and domain.parting is not None and domain.is_parted(node.name):
+        held = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
+        if node.op in {"input", "upstream"} and held:
+            count = domain.sizes[held[0]]
+            for index in range(count if isinstance(count, int) else 0):
+                name = f"{node.name} element {index}"
+                parts[name] = Part(node.name, index, int(str(count)), single=True)
+                shapes[name] = ()
+        elif node.op in {"input", "upstream"} and domain.parting is not None and domain.is_parted(node.name):
             for index in range(domain.parting.count):
                 name = f"{node.name} part {index}"
                 parts[name] = Part(node.name, index, domain.parting.count)
@@ -135,7 +150,7 @@ def _fits(domain: Domain, node: Node) -> bool:
             axis
             for dim in reduced_dimensions(node, len(operand))
             for axis in operand[dim]
-            if axis not in domain.part_axes
+            if axis not in domain.part_axes | domain.element_axes
         ]
         if operand
         else []

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from workers.authors.compiler.axes import Shape
-from workers.authors.compiler.expressions import AND, ATOM, COMPARE, OR, Dialect, Text, compose, number
+from workers.authors.compiler.expressions import ATOM, COMPARE, FORMULA, UNARY, Text, compose
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program, Result
+from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import names_in, renamed
 from workers.authors.compiler.values import Value
 
-_SAME_NAME = (
-    "abs exp exp2 log log2 log1p expm1 sqrt rsqrt sigmoid tanh erf sin cos sign floor ceil round trunc fmod pow".split()
-)
-TORCH = Dialect(
-    {
-        **{op: f"torch.{op}({{0}})" for op in _SAME_NAME if op not in {"fmod", "pow"}},
-        "fmod": "torch.fmod({0}, {1})",
-        "pow": "torch.pow({0}, {1})",
-        "maximum": "torch.maximum({0}, {1})",
-        "minimum": "torch.minimum({0}, {1})",
-        "where": "torch.where({0}, {1}, {2})",
-        "float": "{0}.float()",
-    },
-    {"logical_and": ("&", AND), "logical_or": ("|", OR)},
-    True,
-)
+# A launcher adds up and divides; anything more is work for a kernel.
+_OPERATORS = frozenset(["add", "sub", "mul", "div", "neg", "reciprocal"])
+_POWERS = {"sqrt": "0.5", "rsqrt": "-0.5"}
 
 
 def host_line(program: Program, names: Names, hand: Hand, name: str, result: Result, dtype: str) -> str:
@@ -53,19 +41,14 @@ class _Host:
             return Text(f"{name}.view({'-1' if value.space.cols else '()'}).float()")
         if value.op == "scalar":
             return Text(self._on_host(str(value.datum)), COMPARE)
-        if value.op in {"maximum", "minimum"} and (found := self._clamped(value)) is not None:
-            return found
-        return compose(value, TORCH, self.written)
+        if value.op in _POWERS:
+            base = self.written(value.args[0]).within(ATOM)
+            return Text(f"{base}**{_POWERS[value.op]}" if base.isidentifier() else f"{base} ** {_POWERS[value.op]}", UNARY)
+        if value.args and value.op not in _OPERATORS:
+            raise CannotCompileError(f"`{value.op}` is taken of a sum over all rows, which takes another kernel", value.op)
+        return compose(value, FORMULA, self.written)
 
     def _on_host(self, text: str) -> str:
         scalars = self._names.scalars
         sizes = {name: self._hand.dimension(name) for name in names_in(text) if name not in scalars}
         return renamed(text, {**scalars, **sizes})
-
-    def _clamped(self, value: Value) -> Text | None:
-        """One of the two may be a number, which torch wants as a bound."""
-        bound = "min" if value.op == "maximum" else "max"
-        for one, other in (value.args, value.args[::-1]):
-            if other.number is not None:
-                return Text(f"{self.written(one).within(ATOM)}.clamp({bound}={number(other.number)})")
-        return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from workers.authors.compiler.documentation import docstring
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
-from workers.authors.compiler.form import Form
+from workers.authors.compiler.form import PLAIN, Form
 from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.parts import Part
@@ -33,7 +33,7 @@ class Store:
         if self.value.op != "cat":
             return (self,)
         count = len(self.value.args)
-        parts = (Part(self.name, index, count) for index in range(count))
+        parts = (Part(self.name, index, count, single=not self.space.cols) for index in range(count))
         values = zip(self.value.args, parts, strict=True)
         names = self.piece_names or tuple(f"{self.name}_{index}" for index in range(count))
         return tuple(Store(names[part.index], value, self.space, part) for value, part in values)
@@ -70,7 +70,7 @@ class KernelTask:
     name: str
     stores: tuple[Store, ...]
     docstring: tuple[str, ...]
-    form: Form = Form()
+    form: Form = PLAIN
 
     @property
     def pieces(self) -> tuple[Store, ...]:
@@ -146,14 +146,11 @@ class KernelWriter:
         """Give what a load tells the cache, as a further argument."""
         return ", eviction_policy=STREAMED" if self.is_streamed(load) else ""
 
-    @property
-    def streams(self) -> bool:
-        """Tell whether the kernel has a setting for what it tells the cache."""
-        return self.task.form.tunable and any(self.is_streamed(load) for load in self.loads)
-
-    def hint_lines(self) -> list[str]:
-        """Say what loads tell the cache."""
-        return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if self.streams else []
+    @staticmethod
+    def hint_lines(lines: list[str]) -> list[str]:
+        """Say what loads among the lines tell the cache."""
+        hinted = any("STREAMED" in line for line in lines)
+        return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
 
     def partial_rows(self, load: Value) -> bool:
         """Tell whether a tensor varies over some of the row axes only."""

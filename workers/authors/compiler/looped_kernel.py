@@ -45,17 +45,19 @@ class LoopedKernel(KernelWriter):
             self._pass(body, depth)
         self._store_rows(body)
         start = ["    program = tl.program_id(0)"] if persistent else ["    row = tl.program_id(0)"]
-        lines = [*start, *self.hint_lines(), *self.scalar_lines(), *head.lines]
+        hints = self.hint_lines(body.lines)
+        lines = [*start, *hints, *self.scalar_lines(), *head.lines]
         if persistent:
             lines += [*self._accumulators(), "    for row in range(program, n_rows, tl.num_programs(0)):"]
         lines += body.lines
         for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
-                lines.append(f"    tl.store({store.buffer}_ptr + program, tl.sum({store.name}, axis=0))")
+                place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}, axis=0))")
         read = (*self.loads, *self.picks)
         extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
-        return self.finish(lines, sizes, ("BLOCK_SIZE", *(["EVICT_FIRST"] if self.streams else [])))
+        return self.finish(lines, sizes, ("BLOCK_SIZE", *(["EVICT_FIRST"] if hints else [])))
 
     @staticmethod
     def _by_column(store: Store) -> bool:
@@ -140,7 +142,8 @@ class LoopedKernel(KernelWriter):
         scope.env[load] = name
         mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
-        address = f"{base}_ptr + {place}" if place else f"{base}_ptr"
+        part = self.part(load)
+        address = f"{base}_ptr + {place}" if place else f"{base}_ptr{part.shift if part else ''}"
         scope.line(f"{name} = {self.converted(f'tl.load({address}{mask})', load)}")
 
     def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:

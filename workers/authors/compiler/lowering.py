@@ -11,7 +11,7 @@ from workers.authors.compiler.axes import reduced_dimensions, references
 from workers.authors.compiler.domain import Domain
 from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
-from workers.authors.compiler.parts import is_whole_slice
+from workers.authors.compiler.parts import elements_taken, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import evaluate
 from workers.authors.compiler.values import Pool, Value
@@ -35,6 +35,8 @@ class Lowering:
             return self._loaded(node)
         if node.op == "full":
             return self._atom(node.args[0], node)
+        if takes_elements(node, self._nodes):
+            return self._elements(node)
         if node.op in {"reshape", "expand", "permute", "slice"}:
             value = self._operand(node.args[0], node)
             taken = node.op == "slice" and value.op == "cat" and not is_whole_slice(node, self._nodes)
@@ -75,6 +77,15 @@ class Lowering:
         parts = [name for name, part in domain.parts.items() if part.node == node.name]
         loads = [self.pool.load(name, domain.space_of(name), boolean, integer) for name in parts or [node.name]]
         return self.pool.pointwise("cat", *loads) if parts else loads[0]
+
+    def _elements(self, node: Node) -> Value:
+        """Take some elements of a short vector, or put together what there is of one."""
+        held: list[Value] = []
+        for reference in references(node.args):
+            value, length = self.values[reference.name], self._nodes[reference.name].meta.shape[0]
+            held += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
+        taken = held[elements_taken(node)] if node.op == "slice" else held
+        return taken[0] if len(taken) == 1 else self.pool.pointwise("cat", *taken)
 
     def _index(self, node: Node) -> int:
         assert self._domain.parting is not None
@@ -128,7 +139,7 @@ class Lowering:
         value = self.values[operand]
         if value.op != "cat":
             return self._reduced_over(gone, value, node.op)
-        inner = [axis for axis in gone if axis not in domain.part_axes]
+        inner = [axis for axis in gone if axis not in domain.part_axes | domain.element_axes]
         parts = [self._reduced_over(inner, part, node.op) for part in value.args]
         if len(inner) == len(gone):
             return self.pool.pointwise("cat", *parts)

@@ -10,6 +10,10 @@ from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
 
+# A vector of written-out length with at most this many elements may be taken apart: each is a number of its own then.
+MOST_ELEMENTS = 16
+
+
 @dataclass(frozen=True)
 class Part:
     """One part of a tensor: ``index`` of ``count``, in order."""
@@ -17,15 +21,18 @@ class Part:
     node: str
     index: int
     count: int
+    single: bool = False  # a part is one number: an element of a short vector
 
     @property
     def width(self) -> str:
         """Give the columns of a whole row of the tensor, in a kernel."""
-        return f"({self.count} * n_cols)"
+        return str(self.count) if self.single else f"({self.count} * n_cols)"
 
     @property
     def shift(self) -> str:
         """Give what comes before the part in a row, as a term that is added."""
+        if self.single:
+            return f" + {self.index}" if self.index else ""
         return "" if self.index == 0 else " + n_cols" if self.index == 1 else f" + {self.index} * n_cols"
 
 
@@ -62,7 +69,7 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
     nodes = {node.name: node for node in graph.nodes}
     odd, lengths, counts = Sizes.of(dimensions), dict[Dim, Dim](), set[int]()
     for node in graph.nodes:
-        if node.op not in {"slice", "cat"} or is_whole_slice(node, nodes):
+        if node.op not in {"slice", "cat"} or is_whole_slice(node, nodes) or takes_elements(node, nodes):
             continue
         whole, length = _cut(node, nodes)
         count = odd.value(whole) // odd.value(length)
@@ -98,6 +105,22 @@ def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
     if part == 1:
         raise CannotCompileError(f"`{node.op}` takes single elements of a vector apart", node.op)
     return whole, part
+
+
+def takes_elements(node: Node, nodes: Mapping[str, Node]) -> bool:
+    """Tell whether a node takes elements out of a short vector, or puts them together to one."""
+    if node.op not in {"slice", "cat"} or len(node.meta.shape) != 1:
+        return False
+    pieces = node.args[0] if isinstance(node.args[0], tuple) else (node.args[0],)
+    shapes = [nodes[piece.name].meta.shape for piece in pieces if isinstance(piece, NodeRef)]
+    lengths = [dim for shape in (*shapes, node.meta.shape) for dim in shape]
+    return all(isinstance(dim, int) and 1 <= dim <= MOST_ELEMENTS for dim in lengths)
+
+
+def elements_taken(node: Node) -> slice:
+    """Give which elements a slice of a short vector takes."""
+    bounds = [arg if isinstance(arg, int) else None for arg in (*node.args[2:5], None, None, None)[:3]]
+    return slice(*bounds)
 
 
 def is_whole_slice(node: Node, nodes: Mapping[str, Node]) -> bool:

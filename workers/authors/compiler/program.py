@@ -10,7 +10,9 @@ from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW, Domain, Space, find_domain
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.malformed import require_well_formed
+from workers.authors.compiler.rebuilding import replaced_in
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.sharing import with_shared_sums
 from workers.authors.compiler.values import Pool, Value, ordered
 
 SUM_USED_AGAIN = (
@@ -112,7 +114,10 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     ends = [(name, node) for name, node in graph.gradients if node is not None]
     needed = sums.within([lowering.values[node] for _, node in ends])
     outputs = tuple(_output(lowering, domain, node, sums, needed) for node in graph.outputs)
-    gradients = tuple((name, _result(lowering, domain, node, sums.loaded)) for name, node in ends)
+    prepared = with_shared_sums(lowering.pool, [sums.loaded(lowering.values[node]) for _, node in ends])
+    gradients = tuple(
+        (name, _result(lowering, domain, node, value)) for (name, node), value in zip(ends, prepared, strict=True)
+    )
     kept = tuple((sums.keys[total], total) for total in needed)
     others = [total for total in sums.within([lowering.values[node] for node in graph.outputs]) if total not in needed]
     read = {v.datum for v in ordered([r.value for r in outputs]) if v.op == "load"}
@@ -146,10 +151,10 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
     value, space = lowering.values[node], domain.space_of(node)
     own = sums.within([value])
     if value.space.rows or not own:
-        return _result(lowering, domain, node)
+        return _result(lowering, domain, node, value)
     if not any(total in needed for total in own):
         try:
-            return _result(lowering, domain, node)
+            return _result(lowering, domain, node, value)
         except CannotCompileError:
             pass
     if any(inner in own for total in own for inner in ordered(total.args)):
@@ -157,28 +162,32 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
     return Result(node, sums.loaded(value), space)
 
 
-def _result(
-    lowering: Lowering, domain: Domain, node: str, prepared: Callable[[Value], Value] = lambda value: value
-) -> Result:
+def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Result:
     space = domain.space_of(node)
     if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
         raise CannotCompileError(
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
             "sum",
         )
-    value = prepared(lowering.values[node])
     if domain.parting is not None and domain.is_parted(node) and value.op != "cat":
         value = lowering.pool.pointwise("cat", *[value] * domain.parting.count)  # the same number along the whole row
     if _sums_rows(value):
         value = _linear(lowering.pool, value).args[0]
-        if not space.cols and value.op == "over_cols" and value.datum == "sum":
-            value = value.args[0]  # summing a tile once at the end is cheaper than every row on its way
+        if not space.cols:
+            value = _unreduced(lowering.pool, value)
     elif not space.rows:
         raise CannotCompileError(f"`{node}` is computed from vectors alone, while other tensors have rows")
     for inner in ordered([value]):
         if inner.op == "over_rows":
             raise CannotCompileError(SUM_USED_AGAIN, "sum")
     return Result(node, value, space)
+
+
+def _unreduced(pool: Pool, value: Value) -> Value:
+    """Summing a tile once at the end is cheaper than every row on its way."""
+    if value.op == "cat":
+        return pool.pointwise("cat", *(_unreduced(pool, arg) for arg in value.args))
+    return value.args[0] if value.op == "over_cols" and value.datum == "sum" else value
 
 
 def _sums_rows(value: Value) -> bool:
@@ -246,31 +255,3 @@ def _replaced(pool: Pool, gradients: Gradients, replacement: Callable[[Value], V
     """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
     values = replaced_in(pool, [r.value for _, r in gradients], replacement)
     return tuple((name, Result(r.node, value, r.space)) for (name, r), value in zip(gradients, values, strict=True))
-
-
-def replaced_in(pool: Pool, roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
-    """Rebuild values with values in them replaced."""
-    done: dict[Value, Value] = {}
-    for value in _descending(roots, replacement):
-        new = replacement(value)
-        if new is None and value.args:
-            new = pool.value(
-                value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean, value.integer
-            )
-        done[value] = new or value
-    return [done[root] for root in roots]
-
-
-def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
-    """Give the values to rebuild, operands first, without what is below a replaced one."""
-    done: dict[Value, None] = {}
-    waiting = [(root, False) for root in reversed(roots)]
-    while waiting:
-        value, expanded = waiting.pop()
-        if expanded or value in done:
-            done.setdefault(value)
-            continue
-        waiting.append((value, True))
-        if replacement(value) is None:
-            waiting.extend((arg, False) for arg in reversed(value.args))
-    return list(done)

@@ -33,17 +33,18 @@ class TileKernel(KernelWriter):
             self._pick(body, value)
         body.line("")
         self._results(body)
-        lines = self.hint_lines() + self.scalar_lines() + head.lines
+        hints = self.hint_lines(head.lines + body.lines)
+        lines = hints + self.scalar_lines() + head.lines
         if self._loops:
             lines += self._accumulators() + self._loop() + body.lines + self._partials()
         else:
             lines += body.lines
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
-        return self.finish(lines, sizes, tuple(self._constants()))
+        return self.finish(lines, sizes, (*self._constants(), *(["EVICT_FIRST"] if hints else [])))
 
     def _constants(self) -> list[str]:
         constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._loops else [])]
-        return constants + (["EVEN"] if self.task.form.tunable else []) + (["EVICT_FIRST"] if self.streams else [])
+        return constants + (["EVEN"] if self.task.form.tunable else [])
 
     @property
     def _loops(self) -> bool:
@@ -102,7 +103,7 @@ class TileKernel(KernelWriter):
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
         scope.env[load] = name
         if load.space == SCALAR:
-            text = f"tl.load({name}_ptr)"
+            text = f"tl.load({base}_ptr{part.shift if part else ''})"
         else:
             place, mask = self._place(load.space, part), _PLACES[load.space][1]
             if self.partial_rows(load):
@@ -118,9 +119,7 @@ class TileKernel(KernelWriter):
 
     def _pick(self, body: Statements, value: Value) -> None:
         rows = row_index(self.program, self.names, value)[0]
-        tensor, place = self.pick_place(
-            body, value, f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols"
-        )
+        tensor, place = self.pick_place(body, value, f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols")
         name = self.names.of(value)
         body.line(f"{name}_offsets = {place}")
         text = f"tl.load({tensor}_ptr + {name}_offsets, mask=row_mask, other={self.fill(value)})"
@@ -193,5 +192,7 @@ class TileKernel(KernelWriter):
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}, mask=col_mask)")
             elif store.summed:
                 place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
+                if store.part:
+                    place = f"{f'({place})' if self._blocks else place} * {store.part.width}{store.part.shift}"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         return lines
