@@ -35,13 +35,24 @@ def loaded(name: str, source: str) -> ModuleType:
     return module
 
 
-def complaints(name: str, sizes: dict[str, int], dtype_name: str, leading: tuple[int, ...] = ()) -> list[str]:
-    """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it."""
+def complaints(
+    name: str,
+    sizes: dict[str, int],
+    dtype_name: str,
+    leading: tuple[int, ...] = (),
+    candidate: Callable[..., Any] | None = None,
+    in_place: bool = False,
+) -> list[str]:
+    """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
+
+    One that works ``in_place`` has no second backward.
+    """
     problem, graph = captured(name)
     dtype = getattr(torch, dtype_name)
     space: dict[str, Any] = {}
     exec(problem.source, space)  # the problem is a test's own file
-    reference, candidate = space["reference"], loaded(name, proposal(name).source).candidate
+    reference = space["reference"]
+    candidate = candidate or loaded(name, proposal(name).source).candidate
     scalars = dict(problem.workloads[0].scalars)
     torch.manual_seed(sum(sizes.values()))
     inputs = []
@@ -61,6 +72,8 @@ def complaints(name: str, sizes: dict[str, int], dtype_name: str, leading: tuple
         upstream = [torch.randn(o.shape).to(dtype).to(o.dtype) for o in outputs]
         wanted = [x for x in own if x.requires_grad]
         first = torch.autograd.grad(outputs, wanted, upstream, retain_graph=True)
+        if in_place and function is candidate:
+            return [*outputs, *first]
         again = torch.autograd.grad(outputs, wanted, upstream)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)), (
             "a second backward gives other gradients"

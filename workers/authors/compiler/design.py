@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.flat_kernel import FlatKernel
@@ -61,7 +62,7 @@ def build_design(
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
-    form = Form(tunable, "forward", _read(program, kept) - read_again if tunable else frozenset())
+    form = Form(tunable, TimedPass.forward, _read(program, kept) - read_again if tunable else frozenset())
     forward = _pass(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
     backward: Pass | None = None
     saved_nodes: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ def build_design(
         at_hand = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
         at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
-            form = Form(tunable, "backward", read_again if tunable else frozenset())
+            form = Form(tunable, TimedPass.backward, read_again if tunable else frozenset())
             backward = _pass(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
             allowed = allowed_nodes(program, may_overwrite)
             taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)

@@ -27,17 +27,18 @@ class FlatKernel(KernelWriter):
             stored.append((store.buffer, text))
         for buffer, text in stored:
             scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
+        hints = self.hint_lines(scope.lines)
         head = [
             "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
             f"    mask = {'(offsets < n_elements) | EVEN' if self.task.form.tunable else 'offsets < n_elements'}",
             *self.scalar_lines(),
-            *self.hint_lines(),
+            *hints,
             "",
         ]
         sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
         constants = [
             "BLOCK_SIZE",
             *(["EVEN"] if self.task.form.tunable else []),
-            *(["EVICT_FIRST"] if self.streams else []),
+            *(["EVICT_FIRST"] if hints else []),
         ]
         return self.finish(head + scope.lines, sizes, tuple(constants))

@@ -12,6 +12,7 @@ from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.host_sums import host_line
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
 from workers.authors.compiler.statements import INDENT
+from workers.authors.compiler.wrapping import split_arguments
 from workers.authors.protocol import SourceStyle
 
 
@@ -263,27 +264,3 @@ def _fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
         result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
         result.append(f"{indent})")
     return result
-
-
-def rewrapped(source: str, style: SourceStyle) -> str:
-    """Wrap the lines that grew too long."""
-    lines = []
-    for line in source.splitlines():
-        wrapped = _fitted(style, [line.removesuffix(":")], 0)
-        lines += [*wrapped[:-1], wrapped[-1] + ":"] if line.endswith("):") and len(line) > style.line_length else (
-            _fitted(style, [line], 0)
-        )
-    return "\n".join(lines) + "\n"
-
-
-def split_arguments(text: str) -> list[str]:
-    """Split at the commas that are in no parentheses."""
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += character
-    return [*parts, current.strip()] if current.strip() else parts

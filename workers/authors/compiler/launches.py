@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR
+from workers.authors.compiler.form import Form
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.partial_rows import size_axes
@@ -13,6 +14,8 @@ from workers.authors.compiler.statements import INDENT
 
 LOOP_BLOCK, LOOP_WARPS = 8192, 16
 FLAT_BLOCK = 4096
+WIDEST_TILE = 65536
+MOST_STAGES = 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,12 @@ class Pass:
     wide: KernelSource | None
     widest: int
     hand: Hand
+    overwrites: tuple[tuple[str, str], ...] = ()  # stores, and the tensors into whose memory they go
+
+    @property
+    def form(self) -> Form:
+        """Give the form of its kernels."""
+        return self.task.form
 
     @property
     def is_flat(self) -> bool:
@@ -73,31 +82,88 @@ def _partial_size_lines(stage: Pass) -> list[str]:
 
 def setting_lines(stage: Pass) -> list[str]:
     """Choose the settings of a pass."""
+    if stage.form.tunable:
+        return _tuned_lines(stage)
     if stage.is_flat:
         return [f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))"]
     if not stage.task.reduces_cols:
         lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
     else:
         chosen = f"_tile_settings(min(n_cols, {stage.widest}), {1 << max(0, stage.full_loads - 1).bit_length()})"
-        if stage.task.sums_rows:
+        if stage.task.is_persistent:
             chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]
     if stage.task.sums_rows:
         lines.append(
-            f"tile_bytes = {max(1, stage.full_loads)} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()"
+            "NUM_STAGES = 1"
+            if not stage.task.is_persistent
+            else f"tile_bytes = {max(1, stage.full_loads)} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()"
         )
-        lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
-        lines.append(f"n_programs = _num_programs({stage.source}.device, triton.cdiv(n_rows, BLOCK_ROWS))")
+        if stage.task.is_persistent:
+            lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
+        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+        few = f"_num_programs({stage.source}.device, {tiles})"
+        lines.append(f"n_programs = {few if stage.task.is_persistent else tiles}")
         if not stage.task.reduces_cols:
             lines.append("n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)")
     return lines
 
 
+def _tuned_lines(stage: Pass) -> list[str]:
+    """The rule's settings, and what was found by measuring in their place."""
+    defaults = tuned_defaults(stage)
+    size = "n_elements" if stage.is_flat else "n_cols"
+    given = ", ".join(f"{name}={value}" for name, value in defaults.items())
+    look_up = f'tuned = _tuned({stage.source}.device, "{stage.form.tuned_pass.value}", {size}, {given})'
+    chosen = [name for name in defaults if name in {"BLOCK_ROWS", "BLOCK_SIZE", "num_warps"}]
+    taken = f"{', '.join(chosen)} = {', '.join(f'tuned[{name!r}]' for name in chosen)}".replace("'", '"')
+    if stage.is_flat:
+        return [f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))", look_up, taken]
+    rule = "_block_settings(n_cols)"
+    if stage.task.reduces_cols:
+        width = f"min(n_cols, {WIDEST_TILE})"
+        powers = 1 << max(0, stage.full_loads - 1).bit_length()
+        rule = f"_persistent_settings({width})" if stage.task.is_persistent else f"_tile_settings({width}, {powers})"
+    lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {rule}", look_up, taken]
+    tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
+    lines += [
+        "n_tiles = triton.cdiv(n_rows, BLOCK_ROWS)",
+        f"tile_bytes = {tensors}BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()",
+        "n_programs, NUM_STAGES = _programs_and_stages("
+        f'{stage.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
+    ]
+    return lines if stage.task.reduces_cols else [*lines, "n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"]
+
+
+def tuned_defaults(stage: Pass) -> dict[str, str]:
+    """Give the settings of a tunable pass, and what the rule says of each.
+
+    ``PROGRAMS`` are those of a multiprocessor that take tiles in turn, none for a program a tile; rows up to ``WIDEST`` columns
+    are held in registers.
+    """
+    block = {"BLOCK_SIZE": "BLOCK_SIZE"}
+    found = {} if stage.is_flat else {"BLOCK_ROWS": "BLOCK_ROWS"}
+    found |= {} if stage.task.reduces_cols else block
+    found["num_warps"] = "num_warps"
+    if not stage.is_flat:
+        found |= {"PROGRAMS": str(int(stage.task.is_persistent)), "NUM_STAGES": str(MOST_STAGES)}
+    if stage.wide is not None:
+        found |= {"WIDEST": str(stage.widest), "LOOP_BLOCK": str(LOOP_BLOCK), "LOOP_WARPS": str(LOOP_WARPS)}
+    if any("EVICT_FIRST" in kernel.constants for kernel in stage.kernels):
+        found["EVICT_FIRST"] = "0"
+    return found
+
+
 def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -> str:
     """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
     device = f"device={stage.source}.device"
+    if store.name in dict(stage.overwrites):
+        taken = dict(stage.overwrites)[store.name]
+        return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
     if store.summed and store.space == SCALAR:
         count = "n_programs" if stage.task.reduces_cols else "n_programs * n_blocks"
+        if store.value.op == "cat":
+            count = f"({count}, {len(store.value.args)})"
         return f"{store.buffer} = torch.empty({count}, dtype=torch.float32, {device})"
     if store.summed:
         width = f"{len(store.value.args)} * n_cols" if store.value.op == "cat" else "n_cols"
@@ -119,11 +185,16 @@ def launch_lines(stage: Pass) -> list[str]:
         return _launch(stage, stage.kernel)
     narrow = [INDENT + line for line in _launch(stage, stage.kernel)]
     wide = [INDENT + line for line in _launch(stage, stage.wide)]
-    return [f"if n_cols <= {stage.widest}:", *narrow, "else:", *wide]
+    widest = 'tuned["WIDEST"]' if stage.form.tunable else stage.widest
+    return [f"if n_cols <= {widest}:", *narrow, "else:", *wide]
 
 
 def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
+    if stage.form.tunable:
+        settings = _tuned_settings(stage, kernel)
+        lines = [f"{kernel.name}[{_grid(stage, kernel)}]("]
+        return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
     settings = ["BLOCK_SIZE=BLOCK_SIZE", "num_warps=num_warps"]
     if kernel is stage.wide:
         settings = [f"BLOCK_SIZE={LOOP_BLOCK}", f"num_warps={LOOP_WARPS}"]
@@ -135,10 +206,24 @@ def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
 
 
+def _tuned_settings(stage: Pass, kernel: KernelSource) -> list[str]:
+    wide = kernel is stage.wide
+    even = "n_rows % BLOCK_ROWS == 0 and n_cols % BLOCK_SIZE == 0"
+    texts = {
+        "BLOCK_ROWS": "BLOCK_ROWS",
+        "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]' if wide else "BLOCK_SIZE",
+        "NUM_STAGES": "NUM_STAGES",
+        "EVEN": "n_elements % BLOCK_SIZE == 0" if stage.is_flat else even,
+        "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+    }
+    warps = 'tuned["LOOP_WARPS"]' if wide else "num_warps"
+    return [*(f"{constant}={texts[constant]}" for constant in kernel.constants), f"num_warps={warps}"]
+
+
 def _grid(stage: Pass, kernel: KernelSource) -> str:
     if stage.is_flat:
         return "(triton.cdiv(n_elements, BLOCK_SIZE),)"
-    if stage.task.sums_rows:
+    if stage.task.sums_rows or (stage.form.tunable and kernel is not stage.wide):
         return "(n_programs,)" if stage.task.reduces_cols else "(n_programs, n_blocks)"
     if "BLOCK_ROWS" not in kernel.constants:
         return "(n_rows,)"
@@ -149,8 +234,10 @@ def _grid(stage: Pass, kernel: KernelSource) -> str:
 def gathered(stage: Pass, store: Store, node: str, dtype: str) -> str:
     """Add up what the programs left."""
     text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
+    if stage.form.tunable and store.space == COL:
+        text = f"{store.name} = _sum_partials({store.buffer}, {dtype})"
     shape = stage.program.domain.shapes[node]
-    expected = 1 if store.space == COL else 0
+    expected = 1 if store.space == COL or store.value.op == "cat" else 0
     plain = len(shape) == expected and (store.value.op == "cat" or all(len(dim) == 1 for dim in shape))
     return text if plain else f"{text}.view{_view(stage, node)}"
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from workers.authors.compiler.design import Design
 from workers.authors.compiler.device_functions import device_functions
-from workers.authors.compiler.functions import autograd_function, backward_launcher, entry_point, forward_launcher
+from workers.authors.compiler.functions import (
+    autograd_function,
+    backward_launcher,
+    entry_point,
+    forward_launcher,
+)
+from workers.authors.compiler.section import prefixed
 from workers.authors.compiler.settings_text import (
     BLOCK_SETTINGS,
     HELPERS,
@@ -15,15 +21,20 @@ from workers.authors.compiler.settings_text import (
     PERSISTENT_SETTINGS,
     TILE_SETTINGS,
 )
+from workers.authors.compiler.tuned_text import PROGRAMS_AND_STAGES, SUM_PARTIALS, TUNED
 from workers.authors.compiler.values import ordered
+from workers.authors.compiler.wrapping import wrapped
 from workers.authors.protocol import SourceStyle
 
 _SETTINGS = {
+    "_tuned(": TUNED,
     "_tile_settings(": TILE_SETTINGS,
     "_persistent_settings(": PERSISTENT_SETTINGS,
     "_block_settings(": BLOCK_SETTINGS,
     "_num_programs(": NUM_PROGRAMS,
     "_num_stages(": NUM_STAGES,
+    "_programs_and_stages(": PROGRAMS_AND_STAGES,
+    "_sum_partials(": SUM_PARTIALS,
 }
 
 
@@ -35,22 +46,33 @@ class Imports:
     helpers: tuple[str, ...]
 
 
-def render(design: Design, style: SourceStyle) -> str:
-    """Give the module's source."""
+@dataclass(frozen=True)
+class Rendered:
+    """A source, and the imports that it needs where it is a section of another file."""
+
+    source: str
+    imports: tuple[str, ...] = ()
+
+
+def render(design: Design, style: SourceStyle) -> Rendered:
+    """Give the module's source, or the section's."""
     stages = [stage for stage in (design.forward, design.backward) if stage is not None]
     values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
     kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     launchers = [forward_launcher(design, style)]
-    if design.backward is not None:
+    if design.backward is not None or (style.section and design.program.gradients):
         launchers.append(backward_launcher(design, style))
-    functions = [*launchers, autograd_function(design, style)]
-    if style.entry is not None:
+    functions = launchers if style.section else [*launchers, autograd_function(design, style)]
+    if style.entry is not None and not style.section:
         functions.append(entry_point(design, style))
     text = "\n".join(functions)
     settings = [source for call, source in _SETTINGS.items() if call in text]
     imports = _imports(style, "\n".join([text, *settings]))
     blocks = [*imports.helpers, *device_functions(values), *settings, *kernels, *functions]
-    return "\n".join(imports.lines) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
+    source = "\n\n\n".join(blocks) + "\n"
+    if style.section:
+        return Rendered(wrapped(prefixed(source, style), style.line_length), tuple(filter(None, imports.lines)))
+    return Rendered("\n".join(imports.lines) + "\n\n\n" + wrapped(source, style.line_length))
 
 
 def _imports(style: SourceStyle, text: str) -> Imports:
