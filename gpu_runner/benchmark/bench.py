@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from gpu_runner.benchmark import gpus
-from gpu_runner.benchmark.measure import Bench
-from gpu_runner.benchmark.roofline import Traffic, floor_us, moved_bytes
+from gpu_runner import outline, peaks
+from gpu_runner.benchmark.lineup import CONTROL, entries
+from gpu_runner.benchmark.material import work_of
+from gpu_runner.benchmark.measure import measure
+from gpu_runner.benchmark.roofline import Rates, Traffic, floor
 from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, WorkloadTiming
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
+from gpu_runner.contracts.profiling import GpuPeaks
 from gpu_runner.host import facts
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
-CONTENDERS = ("candidate", "eager", "torch_compile")
 PREDICTED_NOTE = "No GPU is here: the values are proved in Triton's interpreter, and no time was taken."
 
 
@@ -35,7 +37,7 @@ def benchmark(request: BenchmarkRequest, context: RunContext) -> BenchmarkResult
     cases = choose_cases(request, problem)
     try:
         if has_gpu():
-            return Bench(request, problem, context).run(cases)
+            return measure(request, problem, cases, context)
         return _predict(request, problem, cases, context)
     except BadProblem as bad:
         raise RunnerError(f"the problem cannot be measured: {bad.message}") from bad
@@ -58,26 +60,45 @@ def choose_cases(request: BenchmarkRequest, problem: Problem) -> list[tuple[Work
 def _predict(
     request: BenchmarkRequest, problem: Problem, cases: Sequence[tuple[Workload, Case]], context: RunContext
 ) -> BenchmarkResult:
-    with opened(reference_session("reference", problem.source, context), context) as session:
+    gpu = peaks.predicted(peaks.DEFAULT, request.dtype)
+    names = tuple(entry.name for entry in entries(request) if entry.name != CONTROL)
+    rows: list[WorkloadTiming] = []
+    with opened(reference_session(outline.ROLE, problem.source, context), context) as session:
         oracle = Oracle.open(problem, session, 0)
-        rows = [
-            row
-            for workload, case in cases
-            for row in _predicted_rows(workload, traffic_of(oracle, case), request.passes)
-        ]
-    gpu = gpus.DEFAULT
-    notes = (PREDICTED_NOTE, f"The bandwidth of the {gpu.name} is from: {gpu.source}.")
-    return BenchmarkResult(tuple(rows), True, gpu.name, gpu.copy_gbps, host=facts(), notes=notes)
+        for workload, case in cases:
+            traffic, found = traffic_of(oracle, case), outline.outline_of(oracle, case)
+            operations = {} if found is None else found.operations
+            rows += _predicted_rows(workload, names, request.passes, traffic, operations, gpu)
+    notes = (PREDICTED_NOTE, f"The peaks of the {gpu.name} are from: {gpu.source}.")
+    return BenchmarkResult(
+        tuple(rows),
+        True,
+        gpu.name,
+        gpu.bandwidth_gbps,
+        host=facts(),
+        notes=notes,
+        matrix_tflops=gpu.matrix_tflops,
+        vector_tflops=gpu.vector_tflops,
+    )
 
 
-def _predicted_rows(workload: Workload, traffic: Traffic | None, passes: Sequence[Pass]) -> list[WorkloadTiming]:
-    gpu = gpus.DEFAULT
+def _predicted_rows(
+    workload: Workload,
+    names: Sequence[str],
+    passes: Sequence[Pass],
+    traffic: Traffic | None,
+    operations: Mapping[Pass, outline.Operations],
+    gpu: GpuPeaks,
+) -> list[WorkloadTiming]:
+    rates = Rates(gpu.bandwidth_gbps, gpu.matrix_tflops, gpu.vector_tflops)
     rows = []
     for timed_pass in passes:
         if traffic is not None and traffic.gradients == 0 and timed_pass is not Pass.forward:
             continue
-        moved = None if traffic is None else moved_bytes(traffic, timed_pass, gpu.l2_bytes)
-        timings = tuple(Timing(contender, None) for contender in CONTENDERS)
-        floor = floor_us(moved, gpu.copy_gbps)
-        rows.append(WorkloadTiming(workload, timed_pass, timings, moved, None, floor))
+        work = work_of(traffic, operations.get(timed_pass), timed_pass, gpu.l2_bytes)
+        least = floor(work, rates)
+        timings = tuple(Timing(name, None) for name in names)
+        rows.append(
+            WorkloadTiming(workload, timed_pass, timings, work.moved_bytes, work.flops, least.us, bound=least.bound)
+        )
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -13,66 +13,119 @@ from gpu_runner.session import Session
 from gpu_runner.verify.proof import Call, Form
 
 FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError)
+FATAL = (ChildDied, ChildTimeout, ProtocolError)  # after these the child is gone
+MOST_SAMPLES, LEAST_SAMPLES = 6, 3
+TURN_US = 24_000.0  # how long one turn should take; slow contenders give fewer samples
+HOST_SAMPLES = 12
+HOST_MOST_S = 1.0
+LEAST_WAIT_S = 20.0  # for an answer, before a contender counts as hanging
 
 
 @dataclass
 class Contender:
-    """``error`` says why it cannot run; then it takes no more turns."""
+    """``error`` says why it cannot run; then it takes no more turns. One whose child is gone never comes back."""
 
     name: str
     session: Session
     error: str | None = None
-    blocks: dict[Pass, list[list[float]]] = field(default_factory=dict)
+    gone: str | None = None
+    host_us: dict[Pass, float] = field(default_factory=dict)
+    wall_us: dict[Pass, float] = field(default_factory=dict)
     peaks: dict[Pass, int | None] = field(default_factory=dict)
+    wrong: dict[Pass, str] = field(default_factory=dict)
+    overwrites: tuple[str, ...] = ()
 
-    def load(self, module: str, symbol: str, form: Form, compiled: bool) -> None:
+    def load(self, module: str, symbol: str, form: Form, *, compiled: bool) -> None:
         """Import it."""
         facts = {"module": module, "symbol": symbol, "form": form.name, "init": list(form.init), "compiled": compiled}
         self._call("load", facts)
+        # One that cannot be imported cannot run on any workload.
+        self.gone = self.error
 
-    def prepare(self, call: Call) -> None:
+    def prepare(self, call: Call, passes: list[Pass], places: int) -> None:
         """Lay out a workload; what was measured of the last one is dropped, and an error of the last one with it."""
-        self.blocks, self.peaks = {}, {}
-        self._call("prepare", call.meta, call)
+        self.host_us, self.wall_us, self.peaks, self.wrong = {}, {}, {}, {}
+        self.error = self.gone
+        given = self._call("prepare", call.meta | {"passes": [item.value for item in passes], "places": places}, call)
+        found = given.get("overwritten", [])
+        self.overwrites = tuple(str(item)[:80] for item in found[:64]) if isinstance(found, list) else ()
 
-    def take_turn(self, timed_pass: Pass, samples: int, warm_up: int) -> bool:
-        """Time one block; says whether it could."""
-        meta = self._call("block", {"pass": timed_pass.value, "samples": samples, "warm_up": warm_up})
-        times = meta.get("device_us", []) if self.error is None else []
-        if len(times) != samples or not all(isinstance(item, float) and item > 0 for item in times):
+    def warm(self, timed_pass: Pass) -> None:
+        """Measure the host's share of a pass, which is also what the device has to wait for it."""
+        facts = {"pass": timed_pass.value, "samples": HOST_SAMPLES, "most_s": HOST_MOST_S}
+        given = self._call("host", facts, wait_s=self.patience_s(timed_pass))
+        host, wall = given.get("host_us"), given.get("wall_us")
+        if _is_time(host) and _is_time(wall):
+            self.host_us[timed_pass], self.wall_us[timed_pass] = host, wall
+        else:
             self.error = self.error or "it gave no times"
-            return False
-        self.blocks.setdefault(timed_pass, []).append(times)
-        return True
+
+    def take_turn(self, timed_pass: Pass) -> list[float] | None:
+        """Time one block; None where it could not. Units: microseconds."""
+        wall = self.wall_us.get(timed_pass, TURN_US)
+        samples = min(MOST_SAMPLES, max(LEAST_SAMPLES, int(TURN_US / wall)))
+        facts = {"pass": timed_pass.value, "samples": samples, "warm_up": 2 if wall < TURN_US / MOST_SAMPLES else 1}
+        times = self._call("block", facts, wait_s=self.patience_s(timed_pass)).get("device_us", [])
+        if not isinstance(times, list) or len(times) != samples or not all(_is_time(item) for item in times):
+            self.error = self.error or "it gave no times"
+            return None
+        return times
 
     def weigh(self, timed_pass: Pass) -> None:
         """Measure the peak memory of a pass."""
-        peak = self._call("memory", {"pass": timed_pass.value}).get("peak_bytes")
-        self.peaks[timed_pass] = peak if type(peak) is int else None
+        peak = self._call("memory", {"pass": timed_pass.value}, wait_s=self.patience_s(timed_pass)).get("peak_bytes")
+        self.peaks[timed_pass] = peak if type(peak) is int and peak >= 0 else None
 
-    def computed(self, place: int) -> tuple[int, list[bool], list[torch.Tensor]] | None:
-        """Give what it computed last for one set of inputs: the number of outputs, which gradients there are, and all of them."""
+    def computed(self, timed_pass: Pass, place: int) -> Computed | None:
+        """Give what it computed last for one set of inputs; None where it cannot."""
         if self.error is not None:
             return None
+        # What a backward pass is timed on, the forward's outputs, was checked in the pass that times it.
+        meta = {"place": place, "outputs": timed_pass is not Pass.backward}
         try:
-            reply = self.session.call("check", {"place": place})
-            outputs, there = int(reply.meta["outputs"]), [bool(item) for item in reply.meta["gradients"]]
+            reply = self.session.call("check", meta)
+            there = [bool(item) for item in reply.meta["gradients"]]
+            unforeseen = tuple(str(item)[:80] for item in reply.meta["unforeseen"])
+            return Computed(int(reply.meta["outputs"]), there, [b.to_torch() for b in reply.tensors], unforeseen)
         except FAILURES as error:
-            self.error = _short(error)
-            return None
+            self._failed(error)
         except (KeyError, TypeError, ValueError):
             self.error = "its answer is not of the form that the runner's own code gives"
-            return None
-        return outputs, there, [buffer.to_torch() for buffer in reply.tensors]
+        return None
 
-    def _call(self, method: str, meta: dict[str, Any], call: Call | None = None) -> dict[str, Any]:
+    def patience_s(self, timed_pass: Pass) -> float:
+        """Give how long to wait for an answer: a contender that hangs must not take the others' time."""
+        return LEAST_WAIT_S + 100 * self.wall_us.get(timed_pass, 0.0) * 1e-6
+
+    def _call(
+        self, method: str, meta: dict[str, Any], call: Call | None = None, wait_s: float | None = None
+    ) -> dict[str, Any]:
         if self.error is not None:
             return {}
         try:
-            return self.session.call(method, meta, call.tensors if call else ()).meta
+            return self.session.call(method, meta, call.tensors if call else (), wait_s).meta
         except FAILURES as error:
-            self.error = _short(error)
+            self._failed(error)
             return {}
+
+    def _failed(self, error: ChildFailed | ProtocolError) -> None:
+        self.error = _short(error)
+        if isinstance(error, FATAL):
+            self.gone = self.error
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The number of outputs, which gradients there are, all of them in order, and inputs overwritten for the first time."""
+
+    outputs: int
+    gradients: list[bool]
+    tensors: list[torch.Tensor]
+    unforeseen: tuple[str, ...] = ()
+
+
+def _is_time(value: Any) -> TypeGuard[float]:
+    return isinstance(value, float) and 0 < value < 1e12
 
 
 def _short(error: ChildFailed | ProtocolError) -> str:

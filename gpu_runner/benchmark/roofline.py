@@ -1,4 +1,4 @@
-"""The fewest bytes that a problem must move, and the least time that takes. Pure."""
+"""The fewest bytes that a problem must move, the operations it must do, and the least time that takes. Pure."""
 
 from __future__ import annotations
 
@@ -38,6 +38,77 @@ def moved_bytes(traffic: Traffic, timed_pass: Pass, l2_bytes: int) -> int | None
     if traffic.is_loss:
         return traffic.inputs + traffic.gradients
     return forward + backward - min(again, l2_bytes)
+
+
+def surely_moved(traffic: Traffic, timed_pass: Pass, l2_bytes: int) -> int | None:
+    """Give the bytes that no kernel can spare: what it wrote last may still lie in the L2 cache when its time ends."""
+    moved = moved_bytes(traffic, timed_pass, l2_bytes)
+    if moved is None:
+        return None
+    written = {
+        Pass.forward: traffic.outputs,
+        Pass.backward: traffic.gradients,
+        Pass.full: traffic.outputs + traffic.gradients,
+    }[timed_pass]
+    return max(0, moved - min(written, l2_bytes))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a GPU reaches. None: not known, and then nothing is concluded from it."""
+
+    bandwidth_gbps: float | None
+    matrix_tflops: float | None = None
+    vector_tflops: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one pass has to do at least: bytes and operations. ``sure_bytes`` counts nothing that a cache could spare."""
+
+    moved_bytes: int | None = None
+    sure_bytes: int | None = None
+    matrix_flops: int | None = None
+    vector_flops: int | None = None  # one for each element and step of the reference, without those that only move
+
+    @property
+    def flops(self) -> int | None:
+        """Give all operations; None where they were not counted."""
+        if self.matrix_flops is None or self.vector_flops is None:
+            return None
+        return self.matrix_flops + self.vector_flops
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least time for the work, and which part of it is the longer. ``sure_us``: a shorter time cannot be true."""
+
+    us: float | None
+    bound: str | None
+    sure_us: float | None
+
+
+def floor(work: Work, rates: Rates) -> Floor:
+    """Give the floor: bytes over the bandwidth, or operations over their rate, whichever is longer.
+
+    Operations outside of matrix products are those of the reference as it is written, which a kernel may share between steps, so
+    that no time is called a fault because of them.
+    Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
+    """
+    memory = floor_us(work.moved_bytes, rates.bandwidth_gbps)
+    matrix = _compute_us(work.matrix_flops, rates.matrix_tflops)
+    computing = [time for time in (matrix, _compute_us(work.vector_flops, rates.vector_tflops)) if time is not None]
+    compute = max(computing, default=None)
+    sure = [time for time in (floor_us(work.sure_bytes, rates.bandwidth_gbps), matrix) if time is not None]
+    known = [time for time in (memory, compute) if time is not None]
+    if not known:
+        return Floor(None, None, None)
+    bound = "memory" if compute is None or (memory is not None and memory >= compute) else "compute"
+    return Floor(max(known), bound, max(sure, default=None))
+
+
+def _compute_us(flops: int | None, tflops: float | None) -> float | None:
+    return None if flops is None or not tflops else flops / tflops / 1e6
 
 
 def floor_us(moved: int | None, bandwidth_gbps: float | None) -> float | None:

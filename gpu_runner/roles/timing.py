@@ -5,7 +5,10 @@ The parent hands out the turns, so that one contender at a time is on the GPU. W
 
 from __future__ import annotations
 
+import gc
 import importlib
+import random
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +17,10 @@ from typing import Any
 import torch
 
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.arguments import settle
+from gpu_runner.roles.cold import Cold
 from gpu_runner.roles.device import start
+from gpu_runner.roles.ring import Ring
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -26,29 +31,32 @@ _Event = torch.cuda.Event
 _record, _elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
 _sleep = getattr(torch.cuda, "_sleep", None)
 _clock = time.perf_counter
-_zero = torch.Tensor.zero_
 
-RING = 3  # sets of inputs that take turns
-COLD_LEAST_BYTES = 2**27
-BANDWIDTH_BYTES = 2**31
 SLEEP_CYCLES_PER_S = 1.5e9  # a little under the clock of current GPUs; the exact rate does not matter
-SLEEP_LEAST_S = 1e-3
+SLEEP_LEAST_S = 2e-4
+SLEEP_MOST_S = 0.05
+HOST_AHEAD = 2.5  # times what the host usually needs to queue a pass
 
 
 @dataclass
 class _Timed:
-    """One workload, ready to be run in a pass."""
+    """One workload, ready to be run in a pass. What was computed last is kept by the place of its inputs in the ring."""
 
-    ring: list[Arguments]
+    ring: Ring
     backward: bool
     turn: int = 0
     outputs: dict[int, list[Any]] = field(default_factory=dict)
     gradients: dict[int, list[Any]] = field(default_factory=dict)
-    ahead_s: float = SLEEP_LEAST_S
+    ahead_s: dict[str, float] = field(default_factory=dict)  # by pass
+
+    def forget(self) -> None:
+        """Drop what was computed."""
+        self.outputs.clear()
+        self.gradients.clear()
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import a contender: the candidate, or the problem's reference as it is or by ``torch.compile``."""
+    """Import a contender: a candidate, or the problem's reference as it is or by ``torch.compile``."""
     module = importlib.import_module(meta["module"])
     found: Any = module
     for part in meta["symbol"].split("."):
@@ -61,52 +69,79 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
 
 
 def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Lay out a workload and its ring of inputs, and run each pass once, so that everything is compiled."""
+    """Lay out a workload and its ring of inputs, run each pass so that everything is compiled, and see what is overwritten."""
     state.values.pop("timed", None)
     torch.cuda.empty_cache()
     state.values["callable"] = _callable(state)
-    first = settle(state, meta, tensors, reuse=False)
-    ring = [first.rolled(place) for place in range(RING)]
-    timed = _Timed(ring, meta["backward"])
-    state.values["timed"] = timed
-    for _ in ring:
-        step, ready = _steps(state, timed, "full" if timed.backward else "forward")
-        step(ready())
-    _synchronize()
-    start = _clock()
-    step(ready())
-    timed.ahead_s = max(SLEEP_LEAST_S, 2.0 * (_clock() - start))
-    _synchronize()
-    return {}, []
+    ring = Ring(settle(state, meta, tensors, reuse=False), meta["places"])
+    timed = state.values["timed"] = _Timed(ring, meta["backward"])
+    ring.lay(_stream(state))
+    for name in meta["passes"]:
+        step, ready = _steps(state, timed, name)
+        for _ in range(ring.places):
+            step(ready())
+            _synchronize()
+            ring.look(timed.turn)
+    timed.forget()
+    return {"overwritten": list(ring.overwritten)}, []
+
+
+def host(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Time the host as it queues a pass, with the device idle before; ``wall_us`` is until the device is done as well."""
+    timed: _Timed = state.values["timed"]
+    step, ready = _steps(state, timed, meta["pass"])
+    queued, whole = [], []
+    begin = _clock()
+    for number in range(meta["samples"]):
+        given = ready()
+        _synchronize()
+        before = _clock()
+        step(given)
+        after = _clock()
+        _synchronize()
+        queued.append(after - before)
+        whole.append(_clock() - before)
+        if number >= 2 and _clock() - begin > meta["most_s"]:
+            break
+    typical = statistics.median(queued[1:] or queued)
+    timed.ahead_s[meta["pass"]] = min(SLEEP_MOST_S, max(SLEEP_LEAST_S, HOST_AHEAD * typical))
+    return {"host_us": typical * 1e6, "wall_us": statistics.median(whole[1:] or whole) * 1e6}, []
 
 
 def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Time ``meta["samples"]`` runs of one pass after ``meta["warm_up"]`` that do not count."""
     timed: _Timed = state.values["timed"]
+    timed.forget()
+    timed.ring.lay(_stream(state))
     step, ready = _steps(state, timed, meta["pass"])
     cold = _cold(state)
+    asleep = int(timed.ahead_s.get(meta["pass"], SLEEP_MOST_S) * SLEEP_CYCLES_PER_S)
     pairs = []
-    for _ in range(meta["warm_up"] + meta["samples"]):
-        given = ready()
-        _zero(cold)
-        # The device sleeps while the host queues the whole step: what is timed is the device's work, not the launches.
-        if _sleep is not None:
-            _sleep(int(timed.ahead_s * SLEEP_CYCLES_PER_S))
-        start, end = _Event(enable_timing=True), _Event(enable_timing=True)
-        _record(start)
-        step(given)
-        _record(end)
-        pairs.append((start, end))
-    _synchronize()
-    times = [_elapsed(start, end) * 1e3 for start, end in pairs]
+    gc.disable()
+    try:
+        for _ in range(meta["warm_up"] + meta["samples"]):
+            given = ready()
+            cold.chill()
+            # The device sleeps while the host queues the whole step: what is timed is the device's work, not the launches.
+            if _sleep is not None:
+                _sleep(asleep)
+            begin, end = _Event(enable_timing=True), _Event(enable_timing=True)
+            _record(begin)
+            step(given)
+            _record(end)
+            pairs.append((begin, end))
+            given = None
+        _synchronize()
+    finally:
+        gc.enable()
+    times = [_elapsed(begin, end) * 1e3 for begin, end in pairs]
     return {"device_us": times[meta["warm_up"] :]}, []
 
 
 def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the peak bytes that one run of a pass takes beyond what was there."""
+    """Give the peak bytes that one run of a pass takes beyond what was there when it began."""
     timed: _Timed = state.values["timed"]
-    timed.outputs.clear()
-    timed.gradients.clear()
+    timed.forget()
     step, ready = _steps(state, timed, meta["pass"])
     given = ready()
     _synchronize()
@@ -118,41 +153,30 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
 
 
 def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give what was computed last, in a timed run, for one set of inputs of the ring."""
+    """Give what was computed last, in a timed run, for one set of inputs of the ring; and what was overwritten unforeseen."""
     timed: _Timed = state.values["timed"]
     place = meta["place"]
-    outputs, gradients = timed.outputs.get(place, []), timed.gradients.get(place, [])
+    outputs = timed.outputs.get(place, []) if meta["outputs"] else []
+    gradients = timed.gradients.get(place, [])
     values = [value for value in [*outputs, *gradients] if isinstance(value, torch.Tensor)]
-    facts = {"outputs": len(outputs), "gradients": [grad is not None for grad in gradients]}
+    facts = {
+        "outputs": len(outputs),
+        "gradients": [grad is not None for grad in gradients],
+        "unforeseen": list(timed.ring.look(place)),
+    }
     return facts, [value.detach().contiguous() for value in values]
 
 
-def bandwidth(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Measure what a copy in device memory reaches, read and write counted."""
-    free, _ = torch.cuda.mem_get_info()
-    size = min(BANDWIDTH_BYTES, free // 8)
-    source = torch.zeros(size, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    times = []
-    for _ in range(12):
-        start, end = _Event(enable_timing=True), _Event(enable_timing=True)
-        _record(start)
-        target.copy_(source)
-        _record(end)
-        _synchronize()
-        times.append(_elapsed(start, end))
-    best = sorted(times[2:])[len(times[2:]) // 2]
-    properties = torch.cuda.get_device_properties(0)
-    facts = {
-        "gbps": 2 * size / (best * 1e-3) / 1e9,
-        "gpu": properties.name,
-        "l2_bytes": int(getattr(properties, "L2_cache_size", 0)),
-        "torch": torch.__version__,
-        "cuda": str(torch.version.cuda),
-    }
-    del source, target
-    torch.cuda.empty_cache()
-    return facts, []
+def _stream(state: State) -> random.Random:
+    stream: random.Random = state.values.setdefault("stream", random.Random())  # noqa: S311 - addresses, not a secret
+    return stream
+
+
+def _cold(state: State) -> Cold:
+    if "cold" not in state.values:
+        state.values["cold"] = Cold()
+    cold: Cold = state.values["cold"]
+    return cold
 
 
 def _callable(state: State) -> Callable[..., Any]:
@@ -167,36 +191,30 @@ def _callable(state: State) -> Callable[..., Any]:
     return compiled
 
 
-def _cold(state: State) -> torch.Tensor:
-    if "cold" not in state.values:
-        l2_bytes = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
-        size = max(2 * l2_bytes, COLD_LEAST_BYTES)
-        state.values["cold"] = torch.empty(size, dtype=torch.int8, device="cuda")
-    cold: torch.Tensor = state.values["cold"]
-    return cold
-
-
 def _steps(state: State, timed: _Timed, name: str) -> tuple[Callable[[Any], None], Callable[[], Any]]:
-    """Give what is timed, and what makes ready for it outside of the time."""
+    """Give what is timed, and what makes ready for it outside of the time: inputs as they were laid, and the forward's outputs."""
     function = state.values["callable"]
 
     def forward(place: int) -> list[Any]:
-        value = timed.ring[place].call(function)
+        value = timed.ring.sets[place].call(function)
         outputs = list(value) if isinstance(value, tuple | list) else [value]
         timed.outputs[place] = outputs
         return outputs
 
     def backward(place: int, outputs: list[Any]) -> None:
-        given = timed.ring[place]
+        given = timed.ring.sets[place]
         pairs = [(o, g) for o, g in zip(outputs, given.upstream, strict=False) if g is not None and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of the outputs is connected to the inputs by autograd")
         leaves = list(given.leaves.values())
         grads = _grad([o for o, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
         timed.gradients[place] = list(grads)
 
     def ready() -> Any:
-        place = timed.turn = (timed.turn + 1) % len(timed.ring)
+        place = timed.turn = (timed.turn + 1) % timed.ring.places
         timed.outputs.pop(place, None)  # the memory of the last turn is used again, as in training
         timed.gradients.pop(place, None)
+        timed.ring.restore(place)
         return (place, forward(place)) if name == "backward" else (place, None)
 
     def step(given: Any) -> None:
@@ -214,8 +232,8 @@ HANDLERS: dict[str, Handler] = {
     "start": start,
     "load": load,
     "prepare": prepare,
+    "host": host,
     "block": block,
     "memory": memory,
     "check": check,
-    "bandwidth": bandwidth,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.benchmark.gpus import DEFAULT, GPUS
 from gpu_runner.benchmark.roofline import Traffic, fault, floor_us, moved_bytes
 from gpu_runner.contracts import Pass
 
@@ -44,8 +43,3 @@ def test_a_time_under_the_floor_is_a_fault_and_no_record() -> None:
     found = fault(50.0, 100.0)
     assert found is not None
     assert "under 90%" in found
-
-
-def test_every_gpu_names_where_its_numbers_come_from() -> None:
-    assert DEFAULT.name == "NVIDIA H200"
-    assert all(gpu.source and gpu.copy_gbps < gpu.bandwidth_gbps for gpu in GPUS.values())

@@ -1,0 +1,52 @@
+"""What a result says beside its numbers: where it ended early and how sure it is then, what was wrong, what was dropped. Pure."""
+
+from __future__ import annotations
+
+from gpu_runner.benchmark.race import Race
+from gpu_runner.contracts.benchmark import Comparison, Pass, Word
+from gpu_runner.contracts.problem import Workload
+
+
+def place_of(workload: Workload, timed_pass: Pass) -> str:
+    """Give a workload and pass in words."""
+    return f"{workload.label()}, {timed_pass.value}"
+
+
+def early(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
+    """Say how sure a race is that the time ended before all its words were settled; None where nothing was left open."""
+    left_open = [found for found in race.comparisons() if found.word is Word.undecided]
+    if race.finished or not left_open:
+        return None
+    sure = "; ".join(f"against {found.baseline} {between(found)}" for found in left_open)
+    done = f"{2 * len(race.units)} of at most {2 * race.looks[-1]} rounds"
+    return f"{place_of(workload, timed_pass)}: the time ended after {done}. With 95% certainty the kernel is {sure}."
+
+
+def between(found: Comparison) -> str:
+    """Give an interval in words, such as ``between 1.2% slower and 0.4% faster``."""
+    ends = [_percent(found.speedup_low), _percent(found.speedup_high)]
+    return f"between {ends[0]} and {ends[1]}"
+
+
+def dropped(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
+    """Say that rounds were left out because the GPU was disturbed; None where none were."""
+    count = len(race.units) - len(race.kept())
+    if not count:
+        return None
+    if count == len(race.units):
+        return (
+            f"{place_of(workload, timed_pass)}: the GPU was throttled or its clock low in every round, "
+            "so the times stand as they are and nothing is compared."
+        )
+    said = f"{2 * count} of {2 * len(race.units)} rounds were left out"
+    return f"{place_of(workload, timed_pass)}: {said}: the GPU was throttled or its clock low."
+
+
+def wrong(workload: Workload, timed_pass: Pass, contender: str, objection: str) -> str:
+    """Say that a contender which keeps its time gave wrong results."""
+    return f"{place_of(workload, timed_pass)}: {contender} keeps its time although {objection}."
+
+
+def _percent(speedup: float) -> str:
+    share = abs(speedup - 1)
+    return f"{share:.1%} {'faster' if speedup >= 1 else 'slower'}"

@@ -1,0 +1,57 @@
+"""What the GPU of this run can do, asked of a child in which nothing untrusted runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner.benchmark.roofline import Rates
+from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.errors import ChildFailed
+from gpu_runner.host import facts as host_facts
+from gpu_runner.session import Session
+
+
+@dataclass(frozen=True)
+class Gauged:
+    """Measured in the same run, beside the facts of the host; ``notes`` say what could not be measured, and why."""
+
+    gpu: str
+    l2_bytes: int
+    rates: Rates
+    host: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_NAMES = {
+    "gbps": "bandwidth of a copy",
+    "matrix_tflops": "rate of matrix products",
+    "vector_tflops": "float32 rate",
+}
+
+
+def measure_rates(session: Session, dtype: str) -> Gauged:
+    """Measure the GPU.
+
+    Raises:
+        RunnerError: nothing at all could be measured.
+    """
+    try:
+        facts: dict[str, Any] = session.call("rates", {"dtype": dtype}).meta
+        failed = dict(facts["failed"])
+        # Versions and driver as this host knows them; what CUDA the child saw stands beside.
+        named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))
+        rates = Rates(_rate(facts["gbps"]), _rate(facts["matrix_tflops"]), _rate(facts["vector_tflops"]))
+        return Gauged(
+            str(facts["gpu"]),
+            int(facts["l2_bytes"]),
+            rates,
+            named,
+            tuple(f"The {_NAMES.get(name, name)} could not be measured: {reason}" for name, reason in failed.items()),
+        )
+    except (ChildFailed, KeyError, TypeError, ValueError) as error:
+        raise RunnerError(f"the GPU's bandwidth and rates could not be measured: {error}") from error
+
+
+def _rate(value: Any) -> float | None:
+    return float(value) if isinstance(value, float) and value > 0 else None

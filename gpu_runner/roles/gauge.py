@@ -1,0 +1,125 @@
+"""The role that measures what the GPU can do: bandwidth of a copy, rate of matrix products, rate outside of the matrix units.
+
+No untrusted code runs in its child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from gpu_runner.roles import Handler, State
+from gpu_runner.roles.cold import l2_bytes
+from gpu_runner.roles.device import start
+
+Answer = tuple[dict[str, Any], list[torch.Tensor]]
+
+COPY_BYTES = 2**31
+REPEATS = 12
+WARM_UP = 2
+MATRIX_SIZE = 8192
+# A float32 product can be put together from three products of TF32 halves, so that is a rate that a kernel may reach as well.
+# Source: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores (2022).
+TF32_PRODUCTS = 3
+FMA_BLOCK = 2048
+FMA_WARPS = 4
+FMA_ROUNDS = 512
+FMA_STEPS = 8  # of one round, written out
+FMA_PROGRAMS = 32  # for each multiprocessor
+
+
+@triton.jit  # type: ignore[untyped-decorator]  # triton is untyped to the checker
+def _multiply_add(x_ptr: Any, rounds: Any, steps: tl.constexpr, block: tl.constexpr) -> None:
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    x = tl.load(x_ptr + at)
+    total = x
+    for _ in range(rounds):
+        for _ in tl.static_range(steps):
+            total = total * x + x
+    tl.store(x_ptr + at, total)
+
+
+def rates(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Measure this GPU; a rate that could not be measured is None, with the reason under ``failed``."""
+    properties = torch.cuda.get_device_properties(0)
+    failed: dict[str, str] = {}
+    measured: dict[str, float | None] = {}
+    parts: dict[str, Callable[[], float]] = {
+        "gbps": _copy_gbps,
+        "matrix_tflops": lambda: _matrix_tflops(meta["dtype"]),
+        "vector_tflops": lambda: _vector_tflops(properties.multi_processor_count),
+    }
+    for name, measure in parts.items():
+        try:
+            measured[name] = measure()
+        except Exception as error:  # noqa: BLE001 - one rate that this GPU or this torch cannot give must not cost the others
+            measured[name] = None
+            failed[name] = f"{type(error).__name__}: {error}"[:200]
+        torch.cuda.empty_cache()
+    facts = {
+        "gpu": properties.name,
+        "l2_bytes": l2_bytes(),
+        "cuda": str(torch.version.cuda),
+        "failed": failed,
+    }
+    return measured | facts, []
+
+
+def _times_s(run: Callable[[], object]) -> list[float]:
+    times = []
+    for _ in range(REPEATS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e-3)
+    return sorted(times[WARM_UP:])
+
+
+def _copy_gbps() -> float:
+    """Read and write counted."""
+    size = min(COPY_BYTES, torch.cuda.mem_get_info()[0] // 8)
+    source = torch.zeros(size, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    times = _times_s(lambda: target.copy_(source))
+    return float(2 * size / times[len(times) // 2] / 1e9)
+
+
+def _matrix_tflops(dtype: str) -> float:
+    kind: torch.dtype = getattr(torch, dtype)
+    size = MATRIX_SIZE
+    while size > 1024 and 3 * size * size * kind.itemsize > torch.cuda.mem_get_info()[0] // 4:
+        size //= 2
+    left, right = (torch.randn(size, size, device="cuda", dtype=kind) for _ in range(2))
+    found = torch.empty_like(left)
+
+    def tflops() -> float:
+        return float(2 * size**3 / _times_s(lambda: torch.mm(left, right, out=found))[0] / 1e12)
+
+    exact = tflops()
+    if dtype != "float32":
+        return exact
+    torch.set_float32_matmul_precision("high")
+    try:
+        return float(max(exact, tflops() / TF32_PRODUCTS))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def _vector_tflops(multiprocessors: int) -> float:
+    programs = FMA_PROGRAMS * multiprocessors
+    values = torch.zeros(programs * FMA_BLOCK, dtype=torch.float32, device="cuda")
+
+    def run() -> None:
+        _multiply_add[(programs,)](values, FMA_ROUNDS, steps=FMA_STEPS, block=FMA_BLOCK, num_warps=FMA_WARPS)
+
+    operations = 2 * values.numel() * FMA_ROUNDS * FMA_STEPS
+    return float(operations / _times_s(run)[0] / 1e12)
+
+
+HANDLERS: dict[str, Handler] = {"start": start, "rates": rates}
