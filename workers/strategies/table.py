@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from workers.strategies.compiled_fast_path import CompiledFastPath
 from workers.strategies.parameter_sweep import ParameterSweep
 from workers.strategies.protocol import Strategy
 
-STRATEGIES: tuple[Strategy, ...] = (ParameterSweep(),)
+STRATEGIES: tuple[Strategy, ...] = (ParameterSweep(), CompiledFastPath())
 FIRST = ParameterSweep.id
 
 

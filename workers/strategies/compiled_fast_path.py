@@ -1,0 +1,111 @@
+"""The author's kernels behind the same public Function: the fast path for what they cover, its own code for the rest. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from gpu_runner.contracts import TABLE
+from workers.authors.protocol import Brief, Proposal, Refusal
+from workers.contracts import Notes, PlannedStrategy
+from workers.layouts.imports import Import, read_imports, with_import
+from workers.strategies.calling import UncallableError, bound_call
+from workers.strategies.evidence import bound_of, floor_share, share_sentence
+from workers.strategies.guardrails import GOAL_PASSES
+from workers.strategies.protocol import DoesNotApply, Proposed, Situation
+from workers.strategies.splicing import Splice
+from workers.strategies.syntax import parsed
+from workers.tuned_table import settled
+
+# Shares of the floor that compiled kernels were seen to reach on an H200, docs/measurements.
+REACHED_LOW, REACHED_HIGH = 0.75, 0.95
+LEAST_WORTH = 1.03
+UNKNOWN_GAIN = (1.0, 2.0)
+
+
+class CompiledFastPath:
+    """Fuses, streams and tunes what the problem computes, and nothing that it does not."""
+
+    id = "compiled_fast_path"
+    title = "Compiled kernels as a fast path"
+    document = "compiled_fast_path.md"
+
+    def plan(self, situation: Situation) -> PlannedStrategy | None:
+        """It is worth a try where the passes are farther from their floor than compiled kernels were seen to be."""
+        if situation.graph is None or situation.problem.call is None:
+            return None
+        share = floor_share(situation.benchmark, GOAL_PASSES[situation.scope])
+        low, high = UNKNOWN_GAIN if share is None else (max(1.0, REACHED_LOW / share), REACHED_HIGH / share)
+        if high < LEAST_WORTH:
+            return None
+        told = share_sentence(situation) or "how far it is from its floor was not measured"
+        trigger = f"The problem's graph can be compiled, and {told}."
+        return PlannedStrategy(self.id, self.title, trigger, low, high, bound_of(situation))
+
+    def propose(self, situation: Situation) -> Proposed | DoesNotApply:
+        """Give the file with the fast path in it."""
+        if situation.graph is None:
+            return DoesNotApply("The problem could not be traced, so that there is nothing to compile.")
+        try:
+            # A table that a sweep has put there would be looked up by two kinds of kernels.
+            tabled = re.search(rf"^{TABLE}\b", situation.source, re.MULTILINE) is not None
+            file = parsed(situation.original if tabled else situation.source)
+            called = bound_call(file, situation.problem)
+            style = replace(situation.style, section=True, tunable=True, function_class=called.owner.name)
+            names = (situation.standing.name, situation.problem, situation.graph, style)
+            answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
+            if isinstance(answer, Refusal):
+                return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
+            if answer.signature is None:
+                return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
+            free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
+            section = _with_free_table(answer.source, style.prefix) if free else answer.source
+            parts = (situation.problem, situation.graph, style, section, answer.signature, situation.overwrites)
+            text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
+        except UncallableError as error:
+            return DoesNotApply(str(error))
+        except ValueError as error:
+            return DoesNotApply(f"The source was not understood: {error}.")
+        return Proposed(text, _notes(answer), answer.knobs if free else (), settled if free else None)
+
+
+def _with_free_table(section: str, prefix: str) -> str:
+    """The runner tunes what a module calls TUNED, so that the section's table takes that name where it is free."""
+    return re.sub(rf"(?<!\w){re.escape(prefix)}{TABLE}\b", TABLE, section)
+
+
+def _with_imports(source: str, lines: tuple[str, ...]) -> str:
+    bound = {statement.imported.bound for statement in read_imports(source)}
+    for wanted in (statement.imported for line in lines for statement in read_imports(line)):
+        if wanted.bound in bound:
+            continue
+        try:
+            source = with_import(source, wanted)
+        except ValueError:
+            source = _with_first_import(source, wanted)
+    return source
+
+
+def _with_first_import(source: str, wanted: Import) -> str:
+    """An import of a package that the file has nothing of: among the plain ones of its kind, or before all."""
+    statements = read_imports(source)
+    lines = source.splitlines(keepends=True)
+    plain = [s for s in statements if s.imported.name is None and s.imported.module < wanted.module]
+    standard = [s for s in plain if s.imported.module.split(".")[0] not in ("torch", "triton")]
+    if standard and wanted.name is None:
+        lines.insert(standard[-1].last, wanted.line() + "\n")
+    else:
+        at = statements[0].first - 1 if statements else 0
+        lines.insert(at, wanted.line() + "\n\n")
+    return "".join(lines)
+
+
+def _notes(answer: Proposal) -> Notes:
+    kernels = ", ".join(f"`{kernel.name}` ({kernel.grid})" for kernel in answer.plan.kernels)
+    return Notes(
+        "One pass over memory for what the problem computes, with launch settings found by measuring, comes nearer to the floor.",
+        f"A guard at the start of forward and backward sends the calls that are covered to compiled kernels: {kernels}. "
+        "Every other call runs the code that stands there, unchanged.",
+        "Near the floor on every size where the kernels stream; the same results within the verdict's tolerances.",
+    )

@@ -1,0 +1,159 @@
+"""Which calls the fast kernels are written for, as a function that the kernel's file gets. Pure text."""
+
+from __future__ import annotations
+
+import ast
+
+from gpu_runner.contracts import Expr, Graph, InputSpec, NodeRef, Problem
+from workers.strategies.calling import Called
+from workers.strategies.patches import rendered_call
+
+NEEDS = "needs_grad"
+PLAIN = "(torch.Tensor, torch.nn.Parameter)"
+
+
+class Coverage:
+    """Writes the conditions of one problem, called in one way."""
+
+    def __init__(self, problem: Problem, graph: Graph, called: Called, *, contiguous: bool) -> None:
+        self.problem, self.graph, self.called, self.contiguous = problem, graph, called, contiguous
+        self.anchor = max(problem.inputs, key=lambda spec: (spec.dtype is None, len(spec.dims)))
+        self.loose = self._leading_dimensions_are_free()
+
+    def function(self, name: str, wants: list[str], synchronised: bool) -> str:
+        """Give the function; ``wants`` are conditions on the gradients that are needed.
+
+        ``synchronised``: the file's own code brings the range of the indices to the host too, so that it may be looked at.
+        """
+        conditions = [*self._tensors(), *self._shapes(), *self._scalars(), *self._constants(), *wants]
+        conditions += self._ranges() if synchronised else []
+        lines = [f"        {'and ' if number else ''}{text}" for number, text in enumerate(conditions)]
+        head = rendered_call(f"def {name}", [*self.called.parameters, NEEDS], "", ":")
+        doc = '    """Tell whether a call is one that the fast kernels are written and proved for."""'
+        return "\n".join([head, doc, "    return (", *lines, "    )"])
+
+    def _place(self, spec: InputSpec) -> str:
+        return self.called.places[spec.name]
+
+    def _tensors(self) -> list[str]:
+        anchor = self._place(self.anchor)
+        places = [self._place(spec) for spec in self.problem.inputs]
+        listed = f"({places[0]},)" if len(places) == 1 else f"({', '.join(places)})"
+        found = [f"all(type(tensor) in {PLAIN} for tensor in {listed})"]
+        found.append(f'{anchor}.device.type in ("cuda", "cpu")')
+        found.append("torch.version.hip is None")
+        found += [f"{place}.device == {anchor}.device" for place in places if place != anchor]
+        dtypes = ", ".join(f"torch.{dtype}" for dtype in self.problem.dtypes)
+        found.append(f"{anchor}.dtype in ({dtypes}{',' if len(self.problem.dtypes) == 1 else ''})")
+        for spec in self.problem.inputs:
+            if spec is not self.anchor:
+                wanted = f"torch.{spec.dtype}" if spec.dtype else f"{anchor}.dtype"
+                found.append(f"{self._place(spec)}.dtype == {wanted}")
+        if not self.contiguous:
+            found.append(f"all(tensor.is_contiguous() for tensor in {listed})")
+        return found
+
+    def _leading_dimensions_are_free(self) -> bool:
+        """More dimensions may come before the last ones where every row is computed for itself and results keep the rows."""
+        dims = self.anchor.dims
+        if len(dims) != 2 or dims[0].isdigit() or dims[0] == dims[1]:
+            return False
+        lead, rows = dims[0], self.anchor.name
+        others = [spec for spec in self.problem.inputs if lead in spec.dims and spec.dims != dims]
+        metas = {node.name: node.meta.shape for node in self.graph.nodes}
+        kept = all(metas[output] == metas[rows] for output in self.graph.outputs)
+        counted = any(_mentions(argument, lead) for node in self.graph.nodes for argument in node.args)
+        return not others and kept and not counted
+
+    def _shapes(self) -> list[str]:
+        anchor, dims = self._place(self.anchor), self.anchor.dims
+        found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() > 0"]
+        sizes: dict[str, str] = {}
+        for number, dim in enumerate(dims):
+            text = f"{anchor}.shape[{number - len(dims)}]"
+            if dim.isdigit() or dim in sizes:
+                found.append(f"{text} == {sizes.get(dim, dim)}")
+            sizes.setdefault(dim, text)
+        for spec in self.problem.inputs:
+            if spec is not self.anchor:
+                found += self._shape(spec, sizes)
+        return found
+
+    def _shape(self, spec: InputSpec, sizes: dict[str, str]) -> list[str]:
+        anchor, place, dims = self._place(self.anchor), self._place(spec), self.anchor.dims
+        if spec.dims == dims:
+            return [f"{place}.shape == {anchor}.shape"]
+        if spec.dims and dims[-len(spec.dims) :] == spec.dims:
+            return [f"{place}.shape == {anchor}.shape[-{len(spec.dims)}:]"]
+        found = [f"{place}.ndim == {len(spec.dims)}"]
+        for number, dim in enumerate(spec.dims):
+            text = f"{place}.shape[{number}]"
+            known = dim if dim.isdigit() else sizes.get(dim)
+            if known is None:
+                sizes[dim] = text
+            else:
+                found.append(f"{text} == {known}")
+        return found
+
+    def _scalars(self) -> list[str]:
+        found: list[str] = []
+        for spec in self.problem.scalars:
+            place = self.called.places[spec.name]
+            if spec.name in self.graph.specialised:
+                found.append(_equals(place, ast.Constant(spec.default)))
+            elif isinstance(spec.default, bool | str) or spec.default is None:
+                found.append(
+                    f"isinstance({place}, {type(spec.default).__name__ if spec.default is not None else 'int'})"
+                )
+            else:
+                found.append(f"isinstance({place}, {'int' if isinstance(spec.default, int) else '(int, float)'})")
+        return found
+
+    def _constants(self) -> list[str]:
+        return [_equals(name, node) for name, node in self.called.fixed]
+
+    def _ranges(self) -> list[str]:
+        found: list[str] = []
+        for spec in self.problem.inputs:
+            if spec.high is None:
+                continue
+            place, high = self._place(spec), self._high(spec)
+            inside = f"({place} >= {spec.low or 0}) & ({place} < {high})"
+            for value in self._singled_out(spec):
+                inside = f"({place} == {value}) | ({inside})"
+            found.append(f"bool(({inside}).all())")
+            if self._singled_out(spec):
+                found.append(f"bool(({place} >= {spec.low or 0}).any())")
+        return found
+
+    def _high(self, spec: InputSpec) -> str:
+        dims = self.anchor.dims
+        if isinstance(spec.high, str) and spec.high in dims:
+            return f"{self._place(self.anchor)}.shape[{dims.index(spec.high) - len(dims)}]"
+        return str(spec.high) if isinstance(spec.high, int) else "0"
+
+    def _singled_out(self, spec: InputSpec) -> list[int]:
+        """Values outside of the range that the problem itself compares with, such as the class that a loss leaves out."""
+        found: list[int] = []
+        for node in self.graph.nodes:
+            if node.op in ("eq", "ne") and any(isinstance(a, NodeRef) and a.name == spec.name for a in node.args):
+                values = [a for a in node.args if type(a) is int and a < (spec.low or 0)]
+                found += [value for value in values if value not in found]
+        return found
+
+
+def _mentions(argument: object, dim: str) -> bool:
+    if isinstance(argument, tuple):
+        return any(_mentions(part, dim) for part in argument)
+    if isinstance(argument, Expr):
+        return any(isinstance(n, ast.Name) and n.id == dim for n in ast.walk(ast.parse(argument.text, mode="eval")))
+    return False
+
+
+def _equals(place: str, node: ast.expr) -> str:
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool)):
+        return f"{place} is {node.value}"
+    text = ast.unparse(node)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = '"' + node.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f"{place} == {text}"
