@@ -1,7 +1,7 @@
-"""Which changed files a module reaches by its imports inside of a library. Pure: sources are parsed, never run.
+"""Which files of a library a module reaches by its imports. Pure: sources are parsed, never run.
 
-A package's ``__init__`` that hands names on is passed through by the names that are used alone, so that one more export in it
-touches nobody else.
+What is imported by name is followed by that name: through the package that hands it on, and in a module through what its
+definition uses, so that a file that gathers everything ties nobody to everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Imports = ast.Import | ast.ImportFrom
 
 @dataclass(frozen=True)
 class Step:
-    """A module on the way: the whole file, or one name that a package hands on."""
+    """A module on the way: the whole file, or one name of it."""
 
     path: str
     name: str | None = None
@@ -58,19 +58,18 @@ class Library:
             for node in _imports(tree):
                 yield from self._targets(node, step.path)
             return
-        bound = list(self.bindings(step.path, step.name))
-        for node, alias in bound:
-            yield from self._targets(_only(node, alias), step.path)
-        if not bound:  # the package defines it itself, or makes it while it runs
-            yield Step(step.path)
+        found = list(_of_name(tree, step.name))
+        for node in found:
+            yield from self._targets(node, step.path)
+        if not found and not any(step.name in _bound(node) for node in _statements(tree.body)):
+            yield Step(step.path)  # it is made while the module runs, by whatever is there
 
-    def bindings(self, path: str, name: str) -> Iterator[tuple[Imports, ast.alias]]:
-        """Give the imports of a module that bind a name."""
+    def bindings(self, path: str, name: str) -> Iterator[Imports]:
+        """Give the imports of a module that bind a name, each with that name alone."""
         tree = self.parsed(path)
-        for node in _imports(tree) if tree is not None else ():
-            for alias in node.names:
-                if name in (alias.asname or alias.name, alias.name if alias.name == "*" else None):
-                    yield node, alias
+        for node in _statements(tree.body) if tree is not None else ():
+            if isinstance(node, Imports):
+                yield from (_only(node, alias) for alias in node.names if _binds(alias, name))
 
     def _targets(self, node: Imports, path: str) -> Iterator[Step]:
         if isinstance(node, ast.Import):
@@ -86,8 +85,7 @@ class Library:
             if inner is not None:
                 yield Step(inner)
             elif base is not None:
-                handed_on = base.endswith("/__init__.py") and alias.name != "*"
-                yield Step(base, alias.name if handed_on else None)
+                yield Step(base, None if alias.name == "*" else alias.name)
 
     def _absolute(self, node: ast.ImportFrom, path: str) -> str | None:
         if not node.level:
@@ -111,7 +109,49 @@ def own_statements(tree: ast.Module | None) -> str:
     return "\n".join(ast.dump(node) for node in kept)
 
 
-def _imports(tree: ast.Module) -> Iterator[Imports]:
+def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
+    """Give the imports that a name of a module needs: what binds it, or what its definition uses, and so on."""
+    statements = list(_statements(tree.body))
+    waiting, seen = [name], {name}
+    while waiting:
+        wanted = waiting.pop()
+        for node in statements:
+            if isinstance(node, Imports):
+                yield from (_only(node, alias) for alias in node.names if _binds(alias, wanted))
+            elif wanted in _bound(node):
+                yield from _imports(node)
+                used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - seen
+                seen |= used
+                waiting += sorted(used)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Give the statements of a module, those under its conditions too."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _statements(node.orelse)
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for part in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(node, part, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _statements(handler.body)
+        else:
+            yield node
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return set()
+
+
+def _binds(alias: ast.alias, name: str) -> bool:
+    return alias.name == "*" or name == (alias.asname or alias.name.split(".")[0])
+
+
+def _imports(tree: ast.AST) -> Iterator[Imports]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop(0)

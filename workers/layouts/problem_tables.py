@@ -7,6 +7,7 @@ dimensions, the sizes to measure and the call, so that whoever works on the kern
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 
 from gpu_runner.contracts import Problem, ProblemError, parse_problem
@@ -16,6 +17,7 @@ from workers.layouts.pysource import INDENT, docstring, literal
 from workers.layouts.reference import TABLES, reference_in
 
 COMMENT = "# What the kernel is measured on: the dimensions of its inputs, the sizes, and how it is called."
+HEADING = re.compile(r"^# -{2,} .* -{2,}\n", re.MULTILINE)
 NEEDED = frozenset({"INPUTS", "WORKLOADS", "CALL"})
 ORDER = ("INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES")
 
@@ -52,7 +54,7 @@ def problem_in_suite(source: str) -> str | None:
     parts = [
         *([docstring(" ".join(title.split()))] if title else []),
         block(reference.imports, frozenset()),
-        f"\n{reference.code}",
+        "\n" + HEADING.sub("", reference.code),
         "\n" + "\n".join(ast.get_source_segment(source, node) or "" for node in tables.values()),
     ]
     text = "\n\n".join(parts) + "\n"

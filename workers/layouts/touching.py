@@ -47,16 +47,13 @@ class _Change:
         return tuple(found)
 
     def _is_changed(self, step: Step) -> bool:
-        if step.path not in self.changed or step.name is None:
+        if step.path not in self.changed or step.name is None or not step.path.endswith("/__init__.py"):
             return step.path in self.changed
+        # One more export in a package changes nothing for who imports another.
         sides = (self.base, self.both)
-        bindings = [[ast.dump(alias) + _module(n) for n, alias in s.bindings(step.path, step.name)] for s in sides]
+        bindings = [[ast.dump(node) for node in side.bindings(step.path, step.name)] for side in sides]
         bodies = [own_statements(side.parsed(step.path)) for side in sides]
         return bindings[0] != bindings[1] or bodies[0] != bodies[1]
-
-
-def _module(node: ast.Import | ast.ImportFrom) -> str:
-    return "" if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
 
 
 def _sources(tree: Tree) -> dict[str, str]:

@@ -87,7 +87,7 @@ def _no_such_kernel(wanted: str, key: str, spelled: Mapping[str, str]) -> UserFa
         cure = f"The nearest names: {', '.join(f'`{name}`' for name in near)}."
     elif spelled:
         some = sorted(spelled.values())[:MOST_NAMED]
-        more = ", ..." if len(spelled) > MOST_NAMED else ""
+        more = f" and {len(spelled) - len(some)} more" if len(spelled) > len(some) else ""
         cure = f"The kernels there: {', '.join(f'`{name}`' for name in some)}{more}."
     else:
         cure = "The repository has no kernel that is known; `/kernel create` makes one."

@@ -8,5 +8,5 @@ def reference(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"x": "T V", "target": {"dims": "T", "dtype": "int64", "low": 0, "high": "V"}}
-WORKLOADS = [{"T": 4096, "V": 128256}, {"T": 4096, "V": 32000}]
+WORKLOADS = [{"T": 4096, "V": 128256}, {"T": 4096, "V": 32000}, {"T": 1024, "V": 32000}]
 CALL = "LigerCrossEntropyFunction.apply(x, target, None, -100, 0.0, 0.0, 'mean', None, False, False, False)[0]"

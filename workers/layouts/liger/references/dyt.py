@@ -13,5 +13,5 @@ INPUTS = {
     "gamma": {"dims": "H", "role": "parameter"},
     "beta": {"dims": "H", "role": "parameter"},
 }
-WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 4096, "H": 2048}]
+WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 2048, "H": 4096}]
 CALL = "LigerDyTFunction.apply(x, alpha, gamma, beta)"

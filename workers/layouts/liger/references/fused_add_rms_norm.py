@@ -13,5 +13,5 @@ def reference(
 
 
 INPUTS = {"x": "T H", "r": "T H", "w": {"dims": "H", "role": "parameter"}}
-WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}]
+WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 2048, "H": 4096}]
 CALL = "LigerFusedAddRMSNormFunction.apply(x, r, w, eps, 0.0, 'llama', True)"

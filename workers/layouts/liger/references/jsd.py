@@ -11,5 +11,5 @@ def reference(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"q": {"dims": "T V", "init": "log_softmax"}, "p": {"dims": "T V", "init": "log_softmax", "grad": False}}
-WORKLOADS = [{"T": 4096, "V": 32768}, {"T": 2048, "V": 16384}]
+WORKLOADS = [{"T": 4096, "V": 32768}, {"T": 2048, "V": 32000}, {"T": 1024, "V": 16384}]
 CALL = "LigerJSDFunction.apply(q, p, None, 0.5, -100)"

@@ -13,5 +13,5 @@ def reference(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float = 1e
 
 
 INPUTS = {"x": "T H", "w": {"dims": "3", "role": "parameter"}, "b": {"dims": "", "role": "parameter"}}
-WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}]
+WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 2048, "H": 4096}]
 CALL = "LigerPolyNormFunction.apply(x, w, b, eps, True)"

@@ -8,5 +8,5 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"x": "T I"}
-WORKLOADS = [{"T": 8192, "I": 14336}, {"T": 4096, "I": 5632}]
+WORKLOADS = [{"T": 8192, "I": 14336}, {"T": 4096, "I": 11008}, {"T": 1024, "I": 11008}]
 CALL = "LigerReLUSquaredFunction.apply(x)"

@@ -8,5 +8,5 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"x": "T H"}
-WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 4096, "H": 4096}]
+WORKLOADS = [{"T": 16384, "H": 8192}, {"T": 8192, "H": 4096}, {"T": 2048, "H": 4096}]
 CALL = "LigerSoftmaxFunction.apply(x)"

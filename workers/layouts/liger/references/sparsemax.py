@@ -17,5 +17,5 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"x": "T H"}
-WORKLOADS = [{"T": 8192, "H": 4096}, {"T": 4096, "H": 1024}]
+WORKLOADS = [{"T": 8192, "H": 4096}, {"T": 4096, "H": 4096}, {"T": 2048, "H": 2048}]
 CALL = "LigerSparsemaxFunction.apply(x, -1)"

@@ -8,5 +8,5 @@ def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 INPUTS = {"a": "T I", "b": "T I"}
-WORKLOADS = [{"T": 8192, "I": 14336}, {"T": 4096, "I": 11008}, {"T": 2048, "I": 5632}]
-CALL = "LigerSiLUMulFunction.apply(a, b)"
+WORKLOADS = [{"T": 8192, "I": 14336}, {"T": 4096, "I": 11008}, {"T": 1024, "I": 11008}]
+CALL = "LigerSiLUMulFunction.apply(a, b, 1.0, 1.0)"
