@@ -5,11 +5,19 @@ from __future__ import annotations
 from workers.contracts import StageName
 from workers.engine.protocol import Stage
 from workers.stages.analyze import Analyze
+from workers.stages.finalizing import Finalize
 from workers.stages.generate import Generate
+from workers.stages.measuring import Measure
+from workers.stages.optimizing import Optimize
+from workers.stages.profiling import Profile
 from workers.stages.validate import Validate
 
 STAGES: dict[StageName, Stage] = {
     StageName.analyze: Analyze(),
     StageName.generate: Generate(),
     StageName.validate: Validate(),
+    StageName.profile: Profile(),
+    StageName.optimize: Optimize(),
+    StageName.finalize: Finalize(),
+    StageName.measure: Measure(),
 }

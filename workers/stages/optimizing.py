@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpu_runner.contracts import to_json
 from workers.authors.protocol import Feedback
@@ -120,6 +121,4 @@ def _search(context: StageContext, trials: Trials, known: Profiled) -> tuple[tup
 
 def nothing_to_gain_with(variant: Variant, known: Profiled, context: StageContext) -> bool:
     """Tell whether a variant is at the floor."""
-    from dataclasses import replace
-
     return nothing_to_gain(replace(known.benchmark, rows=variant.rows), context.request.options.scope)
