@@ -67,6 +67,12 @@ def sentence(text: str, limit: int = 2 * INLINE_LIMIT) -> str:
     return "".join(parts) or EMPTY
 
 
+def label(text: str, limit: int = INLINE_LIMIT) -> str:
+    """Give text as one line for inside of an HTML element such as ``summary``, where markdown is not read."""
+    shown = _unlinked(clip(one_line(text), limit))
+    return "".join(BREAK if c == "\u200b" else _entities(c) for c in shown) or EMPTY
+
+
 def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
     """Give text as a fenced block whose fence is longer than any in it, shortened in the middle where it is too long."""
     shown = clean(text).strip("\n")
@@ -118,16 +124,20 @@ def _visible(character: str) -> str:
 
 def _dead(text: str, *, first: bool = True) -> str:
     """Give one line without markup and without anything that links; ``first``: it may stand at the start of a line."""
-    # Breaks are put in as a character first: entities hold signs that would be escaped.
-    for pattern, broken in AUTOLINKS:
-        text = pattern.sub(broken.replace(BREAK, "\u200b"), text)
-    text = COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), text)
+    text = _unlinked(text)
     start = LINE_START.match(text) if first else None
     if start:
         text = f"{text[: start.end() - 1]}\ue000{text[start.end() - 1 :]}"
     text = MARKDOWN.sub(r"\\\1", text)
     text = "".join(ENTITIES.get(character, character) for character in text)
     return text.replace("\ue000", "\\").replace("\u200b", BREAK)
+
+
+def _unlinked(text: str) -> str:
+    # Breaks are put in as a character first: entities hold signs that would be escaped.
+    for pattern, broken in AUTOLINKS:
+        text = pattern.sub(broken.replace(BREAK, "\u200b"), text)
+    return COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), text)
 
 
 def _entities(text: str) -> str:

@@ -49,7 +49,7 @@ def speed_sentence(result: BenchmarkResult) -> str:
     return f"Of {total} on {_gpu(result)}, against the best baseline: {', '.join(words)}{middle}.{ended}"
 
 
-def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTENDERS) -> str:
+def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTENDERS, *, conditions: bool = True) -> str:
     """Give the table of every workload and pass; what is beyond the first rows is folded. ``titles`` name the contenders."""
     titles = {**CONTENDERS, **titles}
     shown = _rows_table(result, result.rows[:MAX_ROWS], titles)
@@ -60,7 +60,7 @@ def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTEND
         shown,
         _caption(result),
         folded("More measurements", rest),
-        conditions_section(result.rows),
+        conditions_section(result.rows) if conditions else "",
         bullets([*faults, *notes]),
     )
 
@@ -83,7 +83,8 @@ def _rows_table(result: BenchmarkResult, rows: tuple[WorkloadTiming, ...], title
     names = _contenders(result)
     shown = [_title(name, titles) for name in names]
     header = ["workload", "pass", *shown, "host", f"against {_title(ORIGINAL, titles)} (95% interval)"]
-    header += ["speedup (95% interval)", "floor", "of the floor", "so it is"]
+    best = "against the best baseline" if ORIGINAL in names else "speedup"
+    header += [f"{best} (95% interval)", "floor", "of the floor", "so it is"]
     if result.predicted:
         header = ["workload", "pass", *(f"{name}, predicted" for name in shown), "least time", "bytes to move"]
     body = [_row(row, names, titles, predicted=result.predicted) for row in rows]

@@ -43,6 +43,12 @@ def mean_speedup(rows: Iterable[WorkloadTiming], baseline: str = ORIGINAL) -> fl
     return geometric_mean(value for row in rows if (value := speedup(row, baseline)) is not None)
 
 
+def overall_speedup(rows: Sequence[WorkloadTiming], baseline: str = ORIGINAL) -> float | None:
+    """Give the one number for a kernel: of forward and backward together where that was timed, else of all that was."""
+    together = [row for row in rows if row.timed_pass is Pass.full]
+    return mean_speedup(together or rows, baseline)
+
+
 def speedup(row: WorkloadTiming, baseline: str = ORIGINAL) -> float | None:
     """Give how many times as fast the candidate is on a row."""
     comparison = compared(row, baseline)

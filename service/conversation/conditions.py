@@ -43,7 +43,8 @@ def conditions_section(rows: tuple[WorkloadTiming, ...]) -> str:
     shown = [_row(row) for row in known[:MAX_ROWS]]
     used = [i for i in range(len(HEADER)) if i < 2 or any(cells[i] != DASH for cells in shown)]
     body = table([HEADER[i] for i in used], [[cells[i] for i in used] for cells in shown])
-    return folded("Noise and conditions", paragraphs(noise_sentence(rows), body))
+    more = f"{len(known) - MAX_ROWS} more are left out." if len(known) > MAX_ROWS else ""
+    return folded("Noise and conditions", paragraphs(body, more))
 
 
 def _row(row: WorkloadTiming) -> list[str]:

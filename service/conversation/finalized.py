@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpu_runner.contracts import BenchmarkResult, Status, Word
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
-from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, mean_speedup, memory_ratio
+from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, memory_ratio, overall_speedup
 from service.conversation.links import Links
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.quantities import counted, ratio
@@ -36,7 +36,7 @@ def finalized_verdict(summary: FinalizeSummary, job: JobView) -> str:
 def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str:
     """Give what a maintainer does next."""
     if not summary.applied:
-        return "nothing to merge. The table says what was tried; what stands below each variant says what was learned."
+        return "nothing to merge. What was tried, and what was learned from it, stands below."
     return f"merge {pull_link(job, links)} when you are content. The bot never merges."
 
 
@@ -97,7 +97,7 @@ def _gained(benchmark: BenchmarkResult | None) -> str:
     if benchmark is None or benchmark.predicted:
         where = inline(benchmark.gpu, 60) if benchmark is not None and benchmark.gpu else "a GPU"
         return f"is changed; its speed is only predicted for {where}, since nothing was timed."
-    mean = mean_speedup(benchmark.rows)
+    mean = overall_speedup(benchmark.rows)
     if mean is None:
         return "is changed, but could not be compared with what stood before."
     slower = sum(result.count(Word.slower) for result in by_pass(benchmark.rows))

@@ -29,12 +29,13 @@ from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import counted, ratio
 from service.conversation.validated import pictures, provenance_line, repetition
 from service.conversation.verdicts import verdict_section, verdict_words
-from service.escape import code, inline, sentence
+from service.escape import code, inline, label, sentence
 from workers.contracts import JobView, MeasuredKernel, MeasureSummary
 
 TITLES = {**CONTENDERS, CANDIDATE: "head", ORIGINAL: "base"}
 MAX_NAMED = 5
 MAX_ROWS = 48
+LARGER = 1.05  # peak memory of head over base, beyond which it is named in the first line
 HEADER = ("kernel", "pass", "sizes", "speed of head over base (95% interval)", "peak memory", "so it is")
 
 
@@ -45,6 +46,7 @@ class Found:
     wrong: tuple[MeasuredKernel, ...]  # head does not compute what it should
     slower: tuple[MeasuredKernel, ...]
     faster: tuple[MeasuredKernel, ...]
+    larger: tuple[MeasuredKernel, ...]  # in peak memory
     undecided: tuple[MeasuredKernel, ...]
     timed: tuple[MeasuredKernel, ...]
     predicted: tuple[MeasuredKernel, ...]  # no GPU was there
@@ -59,6 +61,7 @@ def sort_out(summary: MeasureSummary) -> Found:
         wrong=tuple(k for k in kernels if is_wrong(k)),
         slower=tuple(k for k in timed if _count(k, Word.slower)),
         faster=tuple(k for k in timed if _count(k, Word.faster)),
+        larger=tuple(k for k in timed if (_memory(k) or 0.0) > LARGER),
         undecided=tuple(k for k in timed if _count(k, Word.undecided)),
         timed=timed,
         predicted=tuple(k for k in kernels if k.benchmark is not None and k.benchmark.predicted),
@@ -82,8 +85,12 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
         parts.append(f"{_among(found.slower, found, 'slower')}: {_names(found.slower, Word.slower)}")
     if found.faster:
         parts.append(f"{_among(found.faster, found, 'faster')}: {_names(found.faster, Word.faster)}")
+    if found.larger:
+        told = ", ".join(f"{code(k.kernel)} ({change(_memory(k))})" for k in found.larger[:MAX_NAMED])
+        more = "needs more memory" if len(found.larger) == 1 else "need more memory"
+        parts.append(f"{len(found.larger)} of {counted(len(found.timed), 'kernel')} {more}: {told}")
     if parts:
-        tail = "" if found.slower or not found.faster else "; nothing is slower"
+        tail = "" if found.slower or found.larger or not found.faster else "; nothing is slower"
         return f"**Compared with {against}:** {'; '.join(parts)}{tail}.{_left(found)}"
     if not found.timed and found.predicted:
         return f"**Nothing was timed:** no GPU was there, so nothing is known of the speed against {against}."
@@ -105,8 +112,9 @@ def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
         return "nothing, or name the kernels that should be compared: `/kernel bench NAME`."
     if found.wrong:
         return f"mend {_codes(found.wrong)} first; how fast a wrong answer comes says nothing."
-    if found.slower:
-        return f"look at {_codes(found.slower)}, or say in the pull request what it is worth; the rows are below."
+    worse = tuple(k for k in found.timed if k in found.slower or k in found.larger)
+    if worse:
+        return f"look at {_codes(worse)}, or say in the pull request what it is worth; the rows are below."
     if not found.timed and found.predicted:
         return "give the command on an installation with a GPU; what was proved is below."
     if not found.timed:
@@ -123,15 +131,16 @@ def measured_conclusion(summary: MeasureSummary) -> Conclusion:
     found = sort_out(summary)
     if found.wrong:
         return Conclusion.failure
-    return Conclusion.neutral if found.slower or not found.timed else Conclusion.success
+    return Conclusion.neutral if found.slower or found.larger or not found.timed else Conclusion.success
 
 
 def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
     """Give the report below its verdict: the one table, its noise, and the rest folded."""
     found = sort_out(summary)
-    rows = [
-        _row(kernel, result) for kernel in found.timed if kernel.benchmark for result in by_pass(kernel.benchmark.rows)
-    ]
+    ordered = sorted(
+        found.timed, key=lambda k: (k not in found.slower, k not in found.faster, k not in found.undecided)
+    )
+    rows = [_row(kernel, result) for kernel in ordered if kernel.benchmark for result in by_pass(kernel.benchmark.rows)]
     noise = noise_sentence(tuple(row for k in found.timed if k.benchmark for row in k.benchmark.rows))
     return paragraphs(
         table(HEADER, rows[:MAX_ROWS], numeric=(2, 3, 4)),
@@ -140,7 +149,7 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
         skipped_list(summary),
         bullets([sentence(note) for note in summary.notes]),
         pictures(summary.images, image_urls),
-        *(kernel_details(kernel) for kernel in summary.kernels),
+        *(kernel_details(kernel) for kernel in [*ordered, *(k for k in summary.kernels if k not in ordered)]),
         compared_line(summary, job),
         provenance_line(summary.provenance),
         repetition(summary.reproduce),
@@ -167,7 +176,7 @@ def kernel_details(kernel: MeasuredKernel) -> str:
         folded("Proof", verdict_section(kernel.verdict) if kernel.verdict else ""),
     )
     told = f"{code(kernel.path, 160)}, touched by {touched}{more}." if touched else f"{code(kernel.path, 160)}."
-    return folded(f"{inline(kernel.kernel, 64)}: every size", paragraphs(told, body)) if body else ""
+    return folded(f"{label(kernel.kernel, 64)}: every size", paragraphs(told, body)) if body else ""
 
 
 def compared_line(summary: MeasureSummary, _job: JobView) -> str:
@@ -183,6 +192,10 @@ def _row(kernel: MeasuredKernel, result: PassResult) -> tuple[str, ...]:
 
 def _count(kernel: MeasuredKernel, word: Word) -> int:
     return sum(result.count(word) for result in by_pass(kernel.benchmark.rows)) if kernel.benchmark else 0
+
+
+def _memory(kernel: MeasuredKernel) -> float | None:
+    return memory_ratio(kernel.benchmark.rows) if kernel.benchmark else None
 
 
 def _among(kernels: tuple[MeasuredKernel, ...], found: Found, word: str) -> str:

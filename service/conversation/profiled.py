@@ -84,10 +84,10 @@ def _limits(summary: ProfileSummary) -> str:
                 shares.append(row.floor_us / median)
         mean = geometric_mean(shares)
         if mean is not None:
-            told.append(f"{timed_pass.value} reaches {percent(mean)} of the speed that the hardware allows")
+            told.append(f"{timed_pass.value} reaches {percent(mean)}")
     if summary.benchmark.predicted or not told:
         return "by its bytes and operations, since no GPU was there to time it"
-    return ", ".join(told)
+    return f"{', '.join(told)} of the speed that the hardware allows"
 
 
 def _aim(summary: ProfileSummary) -> str:
@@ -109,11 +109,11 @@ def _strategies(summary: ProfileSummary) -> str:
         (str(number), inline(item.title, 80), sentence(item.trigger, 240), _gain(item))
         for number, item in enumerate(planned, 1)
     ]
-    shown = table(("", "strategy", "because", "time may fall by a factor of"), rows, numeric=(0,))
+    shown = table(("", "strategy", "because", "expected gain"), rows, numeric=(0,))
     return f"These would be tried, in this order:\n\n{shown}" if shown else ""
 
 
 def _gain(item: PlannedStrategy) -> str:
     if item.gain_high <= 1.0:
-        return "1, it is for memory"
+        return "in memory"
     return f"{ratio(item.gain_low)} to {ratio(item.gain_high)}"

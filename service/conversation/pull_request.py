@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts import Status
 from service.conversation.benchmark_table import benchmark_table, memory_table
-from service.conversation.comparisons import mean_speedup
+from service.conversation.comparisons import overall_speedup
 from service.conversation.finalized import TITLES, finalized_verdict
 from service.conversation.links import Links
 from service.conversation.markdown import folded, paragraphs
@@ -53,7 +53,7 @@ def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[s
     kernel, found = code(job.request.kernel), update.optimization
     asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
     if found is None:
-        return f"This makes {kernel} faster or smaller. {asked}", _proof(update)
+        return f"This makes {kernel} faster or smaller. {asked}", "**Not measured yet.**"
     winner = found.winner
     change = f"{sentence(winner.notes.change)}" if winner is not None else ""
     return (
@@ -69,7 +69,7 @@ def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[s
 
 def _gain(found: FinalizeSummary | None) -> str:
     benchmark = found.benchmark if found is not None and found.applied else None
-    mean = mean_speedup(benchmark.rows) if benchmark is not None and not benchmark.predicted else None
+    mean = overall_speedup(benchmark.rows) if benchmark is not None and not benchmark.predicted else None
     return f": {ratio(mean)} as fast" if mean is not None else ""
 
 

@@ -11,7 +11,7 @@ from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import DASH, counted, ratio
 from service.conversation.validated import pictures
 from service.conversation.verdicts import STATUS_WORDS
-from service.escape import code, inline, sentence
+from service.escape import code, inline, label, sentence
 from workers.contracts import (
     Breach,
     Goal,
@@ -111,7 +111,7 @@ def variant_notes(variant: Variant, *, predicted: bool) -> str:
         f"**Expected**: {sentence(notes.expected)}",
         f"**Learned**: {sentence(notes.learnings)}" if notes.learnings.strip() else "",
     ]
-    title = f"{inline(variant.name, 20)}: {inline(variant.title, 100)}, {OUTCOME_WORDS[variant.outcome]}"
+    title = f"{label(variant.name, 20)}: {label(variant.title, 100)}, {OUTCOME_WORDS[variant.outcome]}"
     body = paragraphs(
         bullets([point for point in points if point]),
         f"Settings: {settings}" if settings else "",
@@ -150,4 +150,5 @@ def _row(variant: Variant, winner: str | None) -> list[str]:
 
 def _rows_table(variant: Variant, predicted: bool) -> str:
     result = BenchmarkResult(variant.rows, predicted, None, None)
-    return benchmark_table(result, {**TITLES, CANDIDATE: inline(variant.name, 20)}) if variant.rows else ""
+    titles = {**TITLES, CANDIDATE: inline(variant.name, 20)}
+    return benchmark_table(result, titles, conditions=False) if variant.rows else ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from service.escape import EMPTY, clean, clip, code, code_block, inline, one_line, plain, sentence
+from service.escape import EMPTY, clean, clip, code, code_block, inline, label, one_line, plain, sentence
 
 ZERO_WIDTH = "\u200b"
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -166,3 +166,9 @@ def test_a_title_is_one_line_that_mentions_nobody(text: str) -> None:
     assert "\n" not in title
     assert len(title) <= 160
     assert not re.search(r"[@#][A-Za-z0-9]", title)
+
+
+def test_a_label_says_the_same_letters_where_markdown_is_not_read() -> None:
+    assert label("rms_norm: *v1*") == "rms&#95;norm&#58; &#42;v1&#42;"
+    assert label("</summary>@octocat #12") == "&#60;/summary&#62;&#64;&#8203;octocat &#35;&#8203;12"
+    assert label("") == "(empty)"
