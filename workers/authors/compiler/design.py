@@ -18,6 +18,7 @@ from workers.authors.compiler.looped_kernel import LoopedKernel
 from workers.authors.compiler.naming import Names, part_names
 from workers.authors.compiler.overwriting import allowed_nodes, overwritten
 from workers.authors.compiler.program import Program, Result, build_program
+from workers.authors.compiler.rewrites import with_cheaper_tanh
 from workers.authors.compiler.scalars import Scalars
 from workers.authors.compiler.tile_kernel import TileKernel
 from workers.authors.compiler.values import Value
@@ -47,7 +48,7 @@ def build_design(
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
     """
-    program = build_program(problem, graph)
+    program = with_cheaper_tanh(build_program(problem, graph))
     names = Names(problem, graph)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
