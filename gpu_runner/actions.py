@@ -14,6 +14,7 @@ from gpu_runner.contracts import (
     CaptureRequest,
     DoctorRequest,
     ProfileRequest,
+    RecordRequest,
     TestsRequest,
     TuneRequest,
     VerifyRequest,
@@ -36,6 +37,7 @@ ACTIONS: dict[Action, Entry] = {
     Action.benchmark: Entry(BenchmarkRequest, "gpu_runner.benchmark"),
     Action.profile: Entry(ProfileRequest, "gpu_runner.profiler"),
     Action.tune: Entry(TuneRequest, "gpu_runner.tuning"),
+    Action.record: Entry(RecordRequest, "gpu_runner.recording"),
     Action.tests: Entry(TestsRequest, "gpu_runner.suite"),
     Action.doctor: Entry(DoctorRequest, "gpu_runner.doctor"),
 }

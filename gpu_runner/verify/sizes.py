@@ -14,6 +14,7 @@ INTERPRETED_ROWS = 24
 INTERPRETED_COLUMNS = 512
 INTERPRETED_ELEMENTS = 2**16
 GPU_ELEMENTS = 2**26
+GROUPED = 64
 WIDE_COLUMNS = 4099  # prime, and wider than one block of most kernels
 
 
@@ -114,6 +115,13 @@ def fallbacks(case: Case) -> Iterable[Case]:
     """Give rounder forms of a case, for a reference that does not run at odd sizes."""
     for multiple in (2, 16):
         sizes = tuple((name, -(-size // multiple) * multiple) for name, size in case.sizes)
+        if sizes != case.sizes:
+            yield replace(case, sizes=sizes)
+    # Such as channels, which must be a multiple of the number of groups: one dimension at a time, and few of the others.
+    last = len(case.sizes) - 1
+    for grouped, size in case.sizes:
+        few = {name: min(other, 2) if at != last else other for at, (name, other) in enumerate(case.sizes)}
+        sizes = tuple((few | {grouped: -(-size // GROUPED) * GROUPED}).items())
         if sizes != case.sizes:
             yield replace(case, sizes=sizes)
 

@@ -77,3 +77,15 @@ CHEATS: dict[str, Cheat] = {
     "test_mode": Cheat(REACHES, (VALUES,)),
     "torch_operator": Cheat(OPERATOR, (BY_TORCH,)),
 }
+
+# Cheats against the freedom of a candidate that is judged beside an original: files in ``beside/``.
+ADDED: Outcome = (Status.refused, "unknown attribute")
+BESIDE: dict[str, Cheat] = {
+    "beyond_the_edge": Cheat(None, ((Status.out_of_bounds, None),)),
+    "errs_more": Cheat(None, (VALUES,)),
+    "line_in_a_new_place": Cheat(None, (BY_TORCH,)),
+    "line_twice": Cheat(ADDED, (BY_TORCH,)),
+    "more_torch": Cheat(OPERATOR, (BY_TORCH,)),
+    "overwrites_upstream": Cheat(None, ((Status.mutated_input, None),)),
+    "torch_forward": Cheat(ADDED, (BY_TORCH,)),
+}

@@ -75,7 +75,20 @@ def test_columns_lie_last_in_the_inputs_of_two_dimensions() -> None:
 
 def test_a_reference_that_fails_at_odd_sizes_is_tried_at_even_ones() -> None:
     case = Case("odd", (("T", 7), ("D", 97)), "float32", 1)
-    assert [form.sizes for form in fallbacks(case)] == [(("T", 8), ("D", 98)), (("T", 16), ("D", 112))]
+    assert [form.sizes for form in fallbacks(case)][:2] == [(("T", 8), ("D", 98)), (("T", 16), ("D", 112))]
+
+
+def test_a_reference_that_wants_groups_gets_a_dimension_of_them_and_few_rows() -> None:
+    case = Case("odd", (("N", 7), ("C", 3), ("S", 97)), "float32", 1)
+    assert (("N", 2), ("C", 64), ("S", 97)) in [form.sizes for form in fallbacks(case)]
+
+
+def test_a_quick_look_beside_an_original_meets_one_of_the_problems_own_workloads() -> None:
+    problem = parse_problem(problem_source("reglu"))
+    cases = plan_cases(
+        problem, ("float32",), problem.workloads, interpreted=True, quick=True, draw=lambda: 1, beside=True
+    )
+    assert any(case.measured for case in cases)
 
 
 def test_a_quick_look_takes_few_cases() -> None:

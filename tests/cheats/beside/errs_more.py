@@ -1,0 +1,54 @@
+"""Errs more than the original, and more than is allowed."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _forward(a_ptr, b_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    a = tl.load(a_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    y = tl.maximum(a, 0.0) * b
+    tl.store(y_ptr + at, y * 1.00002, mask=mask)
+
+
+@triton.jit
+def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    dy = tl.load(dy_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    a = tl.load(a_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    tl.store(da_ptr + at, tl.where(a > 0, dy * b, 0.0), mask=mask)
+    tl.store(db_ptr + at, tl.maximum(a, 0.0) * dy, mask=mask)
+
+
+def forward_kernel(a, b):
+    y = torch.empty_like(a)
+    _forward[(triton.cdiv(a.numel(), 1024),)](a, b, y, a.numel(), BLOCK=1024)
+    return y
+
+
+def backward_kernel(dy, a, b):
+    scaled = dy.mul(1.0)
+    _backward[(triton.cdiv(a.numel(), 1024),)](scaled, a, b, a, b, a.numel(), BLOCK=1024)
+    return a, b
+
+
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        a, b = a.contiguous(), b.contiguous()
+        ctx.save_for_backward(a, b)
+        return forward_kernel(a, b)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return backward_kernel(dy.contiguous(), *ctx.saved_tensors)
+
+
+def candidate(a, b):
+    return Gate.apply(a, b)

@@ -1,0 +1,65 @@
+"""What the original does is allowed to the candidate that shall take its place, and nothing more."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from gpu_runner.contracts import SourceFile, Status, Verdict
+from gpu_runner.verify.judge import judge_by
+from gpu_runner.verify.screen import screen
+from tests.cheats.table import BESIDE
+from tests.cheats.trial import HERE, proofs, source, surroundings
+
+FOLDER = HERE / "beside"
+HONEST = ("original", "better")
+
+
+@functools.cache
+def beside(name: str) -> Verdict:
+    standing = source(FOLDER / "original.py")
+    return judge_by(proofs("reglu"), source(FOLDER / f"{name}.py"), surroundings(), original=standing)
+
+
+def test_every_file_is_named() -> None:
+    assert sorted([*BESIDE, *HONEST]) == sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def test_what_stands_passes_beside_itself_and_its_freedoms_are_named() -> None:
+    verdict = beside("original")
+    assert verdict.evidence == ()
+    assert verdict.status is Status.passed
+    assert set(verdict.overwrites) == {"a", "b"}
+    assert {"honest", "second_backward", "values"} <= set(verdict.allowances)
+
+
+def test_what_stands_would_not_pass_by_itself() -> None:
+    assert judge_by(proofs("reglu"), source(FOLDER / "original.py"), surroundings()).status is not Status.passed
+
+
+def test_a_successor_that_is_right_needs_no_allowance_but_for_the_memory() -> None:
+    verdict = beside("better")
+    assert verdict.evidence == ()
+    assert verdict.status is Status.passed
+    assert set(verdict.allowances) == {"second_backward"}
+
+
+@pytest.mark.parametrize("name", sorted(BESIDE))
+def test_the_screen_drops_only_what_stands_in_the_original(name: str) -> None:
+    standing = [SourceFile("candidate.py", (FOLDER / "original.py").read_text())]
+    objection = screen(source(FOLDER / f"{name}.py"), original=standing)
+    expected = BESIDE[name].screen
+    assert (None if objection is None else (objection.status, objection.rule)) == expected
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_the_screen_accuses_no_honest_successor(name: str) -> None:
+    standing = [SourceFile("candidate.py", (FOLDER / "original.py").read_text())]
+    assert screen(source(FOLDER / f"{name}.py"), original=standing) is None
+
+
+@pytest.mark.parametrize("name", sorted(BESIDE))
+def test_beside_the_original_the_run_ends_in_the_named_status(name: str) -> None:
+    verdict = beside(name)
+    assert (verdict.status, verdict.rule) in BESIDE[name].run
