@@ -18,7 +18,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import settle
-from gpu_runner.roles.cold import Cold
+from gpu_runner.roles.cold import cold
 from gpu_runner.roles.device import start
 from gpu_runner.roles.ring import Ring
 
@@ -114,14 +114,14 @@ def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     timed.forget()
     timed.ring.lay(_stream(state))
     step, ready = _steps(state, timed, meta["pass"])
-    cold = _cold(state)
+    chilled = cold(state)
     asleep = int(timed.ahead_s.get(meta["pass"], SLEEP_MOST_S) * SLEEP_CYCLES_PER_S)
     pairs = []
     gc.disable()
     try:
         for _ in range(meta["warm_up"] + meta["samples"]):
             given = ready()
-            cold.chill()
+            chilled.chill()
             # The device sleeps while the host queues the whole step: what is timed is the device's work, not the launches.
             if _sleep is not None:
                 _sleep(asleep)
@@ -170,13 +170,6 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
 def _stream(state: State) -> random.Random:
     stream: random.Random = state.values.setdefault("stream", random.Random())  # noqa: S311 - addresses, not a secret
     return stream
-
-
-def _cold(state: State) -> Cold:
-    if "cold" not in state.values:
-        state.values["cold"] = Cold()
-    cold: Cold = state.values["cold"]
-    return cold
 
 
 def _callable(state: State) -> Callable[..., Any]:
