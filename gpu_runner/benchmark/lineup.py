@@ -31,7 +31,7 @@ def entries(request: BenchmarkRequest) -> tuple[Entry, ...]:
     Raises:
         RunnerError: the request names a contender that does not exist.
     """
-    unknown = [name for name in request.contenders if name not in BASELINES]
+    unknown = [name for name in request.contenders if name not in (*BASELINES, ORIGINAL)]
     if unknown:
         raise RunnerError(f"there is no contender {unknown[0]!r}; known are {', '.join(BASELINES)}")
     again = request.candidate if request.original is None else request.original

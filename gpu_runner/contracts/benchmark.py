@@ -38,7 +38,7 @@ class BenchmarkRequest:
     workloads: tuple[Workload, ...] = ()  # empty: the problem's
     budget_s: float = 60.0
     original: CandidateSource | None = None
-    contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part; empty: both
+    contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part, or original alone; empty: both
 
 
 @dataclass(frozen=True)
