@@ -33,11 +33,8 @@ _CURES = (
         r"not supported on this (device|GPU)|(GPU|device) (is )?not supported|No supported GPUs",
         "This version of Nsight Compute does not know the GPU. Install a newer one.",
     ),
-    (
-        r"No kernels were profiled",
-        "Nsight Compute saw no kernel: the driver of the GPU or the profiler's own connection may be out of reach in the sandbox.",
-    ),
 )
+_NO_KERNELS = "Nsight Compute saw no kernel: the GPU's driver or the profiler's own connection may be out of reach in the sandbox."
 
 
 def find_profiler(root: Path = Path("/")) -> Path | None:
@@ -93,9 +90,11 @@ def refusal(log: str, output: str, exit_code: int | None, limit_s: float) -> str
             return cure
     if exit_code is None:
         return f"Nsight Compute did not end within {limit_s:.0f} s; give the profile a larger budget."
-    errors = [line for line in text.splitlines() if line.startswith("==ERROR==")]
-    lines = errors or [line for line in output.strip().splitlines()[-3:] if line.strip()]
-    said = " ".join(" ".join(lines).split())[:_MOST_CHARS]
+    if exit_code == 0 and "No kernels were profiled" in text:
+        return _NO_KERNELS
+    errors = [line for line in text.splitlines() if line.startswith("==ERROR==")][:2]
+    last = [line for line in output.splitlines() if line.strip() and not line.startswith("==")][-1:]
+    said = " ".join(" ".join([*errors, *last]).split())[:_MOST_CHARS]
     return f"Nsight Compute ended with exit code {exit_code} and no table" + (f": {said}" if said else ".")
 
 

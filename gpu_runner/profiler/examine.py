@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner import outline, peaks
 from gpu_runner.benchmark.bench import choose_cases
+from gpu_runner.benchmark.rates import measure_rates
 from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
@@ -22,7 +23,7 @@ from gpu_runner.outline import Outline, outline_of
 from gpu_runner.profiler import rules
 from gpu_runner.profiler.analytic import roofline
 from gpu_runner.profiler.counting import Counted, Counting
-from gpu_runner.session import has_gpu
+from gpu_runner.session import Session, has_gpu
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
@@ -77,12 +78,13 @@ def _gpu(request: ProfileRequest, problem: Problem, context: RunContext) -> GpuP
         if named is None:
             raise RunnerError(f"no GPU {request.gpu!r} is known; name one of: {', '.join(peaks.GPUS)}")
         return peaks.predicted(named, request.dtype)
-    with opened(reference_session("timing", problem.source, context), context) as session:
-        facts = session.call("bandwidth", {}).meta
-    try:
-        return peaks.measured(str(facts["gpu"]), request.dtype, float(facts["gbps"]), int(facts["l2_bytes"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunnerError("the bandwidth could not be measured") from error
+    with opened(Session("gauge", context.limits, context.require), context) as session:
+        rates = measure_rates(session, request.dtype)
+    if rates.bandwidth_gbps is None:
+        raise RunnerError("; ".join(rates.notes) or "the bandwidth of the GPU could not be measured")
+    return peaks.measured(
+        rates.gpu, request.dtype, rates.bandwidth_gbps, rates.l2_bytes, rates.matrix_tflops, rates.vector_tflops
+    )
 
 
 def _analyse(

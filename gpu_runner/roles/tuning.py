@@ -18,6 +18,7 @@ from gpu_runner.contracts.tuning import TABLE
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
 from gpu_runner.roles.bfloat16 import teach_interpreter
+from gpu_runner.roles.cold import cold
 from gpu_runner.roles.device import start
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -28,10 +29,8 @@ _synchronize = torch.cuda.synchronize
 _Event = torch.cuda.Event
 _record, _elapsed = torch.cuda.Event.record, torch.cuda.Event.elapsed_time
 _sleep = getattr(torch.cuda, "_sleep", None)
-_zero = torch.Tensor.zero_
 _clock = time.perf_counter
 
-COLD_LEAST_BYTES = 2**27
 SLEEP_CYCLES_PER_S = 1.5e9  # a little under the clock of current GPUs; the exact rate does not matter
 SLEEP_LEAST_S, SLEEP_MOST_S = 5e-4, 0.02
 EVERYTHING = 2**62
@@ -225,7 +224,7 @@ def _timed(state: State, tuned: _Tuned, name: str) -> Callable[[], float]:
         _step(state, tuned, name, outputs)
         took_us = (_clock() - begin) * 1e6
         return lambda: took_us
-    _zero(_cold(state))
+    cold(state).chill()
     # The device sleeps while the host queues the pass: what is timed is the device's work, not the launches.
     if _sleep is not None:
         _sleep(int(tuned.ahead_s.get(name, SLEEP_MOST_S) * SLEEP_CYCLES_PER_S))
@@ -246,15 +245,6 @@ def _step(state: State, tuned: _Tuned, name: str, outputs: list[Any]) -> None:
         _backward(tuned, outputs)
     else:
         _forward(state, tuned)
-
-
-def _cold(state: State) -> torch.Tensor:
-    """Give memory that is larger than the L2 cache: writing it leaves nothing else in there."""
-    if "cold" not in state.values:
-        l2_bytes = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
-        state.values["cold"] = torch.empty(max(2 * l2_bytes, COLD_LEAST_BYTES), dtype=torch.int8, device="cuda")
-    cold: torch.Tensor = state.values["cold"]
-    return cold
 
 
 def _copied(values: list[Any]) -> list[Any]:

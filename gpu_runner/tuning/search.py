@@ -100,10 +100,10 @@ class Search:
         for values in self.space.line(name, held):
             unknown = not self._is_placed(name, held)
             for value in values:
+                if not self._has_time():
+                    return best
                 settings = self.space.canonical(replaced(held, name, value))
                 cost = self._trial(settings).cost
-                if not self._has_time():
-                    return self._better(settings, best)
                 worse = cost > self.trials[best].cost * PATIENCE
                 best = self._better(settings, best)
                 if worse and not unknown:
