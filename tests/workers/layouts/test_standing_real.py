@@ -1,5 +1,6 @@
 """Kernels that stand in an unpacked Liger-Kernel, where the environment names one: LIGER_SOURCE=/path/to/it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -72,10 +73,7 @@ from gpu_runner.roles.libdevice import teach_libdevice
 
 teach_interpreter()
 teach_libdevice()
-torch.manual_seed(0)
-{adapter}
 
-{problem}
 
 def made(dims, init, dtype, high, grad):
     if dtype:
@@ -84,33 +82,59 @@ def made(dims, init, dtype, high, grad):
     value = value.softmax(-1) if init == "softmax" else value.log_softmax(-1) if init == "log_softmax" else value
     return value.to(torch.float16).requires_grad_(grad)
 
-given = [made(*one) for one in {inputs}]
-copies = [one.detach().clone().requires_grad_(one.requires_grad) for one in given]
-wanted, got = reference(*given), candidate(*copies)
-wanted, got = (one if isinstance(one, tuple) else (one,) for one in (wanted, got))
-for one, other in zip(wanted, got, strict=True):
-    torch.testing.assert_close(one, other, rtol=5e-3, atol=5e-3)
-grads = [torch.randn_like(one) for one in wanted]
-torch.autograd.backward(wanted, grads)
-torch.autograd.backward(got, [one.clone() for one in grads])
-for one, other in zip(given, copies, strict=True):
-    if one.grad is not None:
-        torch.testing.assert_close(one.grad, other.grad, rtol=5e-3, atol=5e-3 * max(1.0, one.grad.abs().max().item()))
+
+def compared(problem, adapter, inputs):
+    torch.manual_seed(0)
+    names = {}
+    exec(problem, names)
+    exec(adapter, names)
+    given = [made(*one) for one in inputs]
+    copies = [one.detach().clone().requires_grad_(one.requires_grad) for one in given]
+    wanted, got = names["reference"](*given), names["candidate"](*copies)
+    wanted, got = (one if isinstance(one, tuple) else (one,) for one in (wanted, got))
+    for one, other in zip(wanted, got, strict=True):
+        torch.testing.assert_close(one, other, rtol=5e-3, atol=5e-3)
+    grads = [torch.randn_like(one) for one in wanted]
+    torch.autograd.backward(wanted, grads)
+    torch.autograd.backward(got, [one.clone() for one in grads])
+    for one, other in zip(given, copies, strict=True):
+        if one.grad is not None:
+            largest = max(1.0, one.grad.abs().max().item())
+            torch.testing.assert_close(one.grad, other.grad, rtol=5e-3, atol=5e-3 * largest)
+
+
+import sys, json
+
+for name, parts in json.load(open(sys.argv[1])).items():
+    try:
+        compared(*parts)
+        print(name, "the same", flush=True)
+    except Exception as error:
+        print(name, "differs:", " ".join(str(error).split())[:300], flush=True)
 """
 
 
-@pytest.mark.parametrize("name", sorted(set(known_problems()) - ON_A_GPU_ALONE))
-def test_a_known_problem_computes_what_the_library_computes(name: str, tmp_path: Path) -> None:
-    problem = parse_problem(known_problems()[name])
-    inputs = [
-        ([SIZES.get(d) or int(d) for d in s.dims], s.init, s.dtype, SIZES.get(str(s.high)), s.grad)
-        for s in problem.inputs
-    ]
-    adapter = adapter_source(problem, f"liger_kernel.ops.{name}")
-    probe = tmp_path / "probe.py"
-    probe.write_text(PROBE.format(adapter=adapter, problem=problem.source, inputs=inputs))
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Run every reference and what the library computes, side by side in Triton's interpreter."""
+    folder, parts = tmp_path_factory.mktemp("compared"), {}
+    for name in sorted(set(known_problems()) - ON_A_GPU_ALONE):
+        problem = parse_problem(known_problems()[name])
+        inputs = [
+            ([SIZES.get(dim) or int(dim) for dim in s.dims], s.init, s.dtype, SIZES.get(str(s.high)), s.grad)
+            for s in problem.inputs
+        ]
+        parts[name] = (problem.source, adapter_source(problem, f"liger_kernel.ops.{name}"), inputs)
+    (folder / "parts.json").write_text(json.dumps(parts))
+    (folder / "probe.py").write_text(PROBE)
     path = os.pathsep.join([f"{SOURCE}/src", str(Path(__file__).resolve().parents[3])])
-    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "TRITON_INTERPRET": "1", "HOME": str(tmp_path)}
-    command = [sys.executable, "-W", "ignore", str(probe)]
-    done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=120, check=False)
+    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "TRITON_INTERPRET": "1", "HOME": str(folder)}
+    command = [sys.executable, "-W", "ignore", str(folder / "probe.py"), str(folder / "parts.json")]
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+
+
+@pytest.mark.parametrize("name", sorted(set(known_problems()) - ON_A_GPU_ALONE))
+def test_a_known_problem_computes_what_the_library_computes(compared: dict[str, str], name: str) -> None:
+    assert compared[name] == "the same"
