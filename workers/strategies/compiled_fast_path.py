@@ -45,29 +45,42 @@ class CompiledFastPath:
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """Give the file with the fast path in it."""
-        if situation.graph is None:
-            return DoesNotApply("The problem could not be traced, so that there is nothing to compile.")
-        try:
-            # A table that a sweep has put there would be looked up by two kinds of kernels.
-            tabled = re.search(rf"^{TABLE}\b", situation.source, re.MULTILINE) is not None
-            file = parsed(situation.original if tabled else situation.source)
-            called = bound_call(file, situation.problem)
-            style = replace(situation.style, section=True, tunable=True, function_class=called.owner.name)
-            names = (situation.standing.name, situation.problem, situation.graph, style)
-            answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
-            if isinstance(answer, Refusal):
-                return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
-            if answer.signature is None:
-                return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
-            free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
-            section = _with_free_table(answer.source, style.prefix) if free else answer.source
-            parts = (situation.problem, situation.graph, style, section, answer.signature, situation.overwrites)
-            text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
-        except UncallableError as error:
-            return DoesNotApply(str(error))
-        except ValueError as error:
-            return DoesNotApply(f"The source was not understood: {error}.")
-        return Proposed(text, _notes(answer), answer.knobs if free else (), settled if free else None)
+        return proposed(situation)
+
+
+def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNotApply:
+    """Give the file with a fast path for calls of at least so many elements of the largest input."""
+    if situation.graph is None:
+        return DoesNotApply("The problem could not be traced, so that there is nothing to compile.")
+    try:
+        # A table that a sweep has put there would be looked up by two kinds of kernels.
+        tabled = re.search(rf"^{TABLE}\b", situation.source, re.MULTILINE) is not None
+        file = parsed(situation.original if tabled else situation.source)
+        called = bound_call(file, situation.problem)
+        style = replace(situation.style, section=True, tunable=True, function_class=called.owner.name)
+        names = (situation.standing.name, situation.problem, situation.graph, style)
+        answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
+        if isinstance(answer, Refusal):
+            return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
+        if answer.signature is None:
+            return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
+        free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
+        section = _with_free_table(answer.source, style.prefix) if free else answer.source
+        parts = (
+            situation.problem,
+            situation.graph,
+            style,
+            section,
+            answer.signature,
+            situation.overwrites,
+            least_elements,
+        )
+        text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
+    except UncallableError as error:
+        return DoesNotApply(str(error))
+    except ValueError as error:
+        return DoesNotApply(f"The source was not understood: {error}.")
+    return Proposed(text, _notes(answer, least_elements), answer.knobs if free else (), settled if free else None)
 
 
 def _with_free_table(section: str, prefix: str) -> str:
@@ -101,11 +114,12 @@ def _with_first_import(source: str, wanted: Import) -> str:
     return "".join(lines)
 
 
-def _notes(answer: Proposal) -> Notes:
+def _notes(answer: Proposal, least_elements: int) -> Notes:
+    bound = f" of at least {least_elements} elements" if least_elements else ""
     kernels = ", ".join(f"`{kernel.name}` ({kernel.grid})" for kernel in answer.plan.kernels)
     return Notes(
         "One pass over memory for what the problem computes, with launch settings found by measuring, comes nearer to the floor.",
-        f"A guard at the start of forward and backward sends the calls that are covered to compiled kernels: {kernels}. "
+        f"A guard at the start of forward and backward sends the calls{bound} that are covered to compiled kernels: {kernels}. "
         "Every other call runs the code that stands there, unchanged.",
         "Near the floor on every size where the kernels stream; the same results within the verdict's tolerances.",
     )

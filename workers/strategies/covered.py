@@ -15,7 +15,10 @@ PLAIN = "(torch.Tensor, torch.nn.Parameter)"
 class Coverage:
     """Writes the conditions of one problem, called in one way."""
 
-    def __init__(self, problem: Problem, graph: Graph, called: Called, *, contiguous: bool) -> None:
+    def __init__(
+        self, problem: Problem, graph: Graph, called: Called, *, contiguous: bool, least_elements: int = 0
+    ) -> None:
+        self.least_elements = least_elements
         self.problem, self.graph, self.called, self.contiguous = problem, graph, called, contiguous
         self.anchor = max(problem.inputs, key=lambda spec: (spec.dtype is None, len(spec.dims)))
         self.loose = self._leading_dimensions_are_free()
@@ -67,7 +70,8 @@ class Coverage:
 
     def _shapes(self) -> list[str]:
         anchor, dims = self._place(self.anchor), self.anchor.dims
-        found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() > 0"]
+        least = f">= {self.least_elements}" if self.least_elements else "> 0"
+        found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() {least}"]
         sizes: dict[str, str] = {}
         for number, dim in enumerate(dims):
             text = f"{anchor}.shape[{number - len(dims)}]"

@@ -18,11 +18,16 @@ class Patches:
             self._starts.append(self._starts[-1] + len(line))
         self._changes: list[tuple[int, int, str]] = []
 
-    def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> None:
+    def replace(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg, text: str) -> None:
         """Put text in the place of a node."""
         start = self._at(node.lineno, node.col_offset)
         end = self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
         self._changes.append((start, end, text))
+
+    def append(self, node: ast.expr | ast.arg, text: str) -> None:
+        """Put text right behind a node."""
+        end = self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        self._changes.append((end, end, text))
 
     def insert_before(self, line: int, text: str) -> None:
         """Put whole lines before a line, counted from 1."""
@@ -55,7 +60,8 @@ def rendered_call(head: str, arguments: list[str], indent: str, tail: str = "", 
     if plain and len(indent) + len(one_line) <= width:
         return one_line
     inner = indent + "    "
-    if plain and len(inner) + len(joined) <= width:
+    # Where the call is a part of a longer line its own length says nothing; it is broken, and its arguments kept together.
+    if plain and len(inner) + len(joined) <= (width or 120):
         return f"{head}(\n{inner}{joined}\n{indent}){tail}"
     body = "".join(f"{inner}{argument},\n" for argument in arguments)
     return f"{head}(\n{body}{indent}){tail}"

@@ -60,7 +60,7 @@ def size_parameter(kernel: ast.FunctionDef) -> str | None:
     Where rows are bounded too it is the bound of the offsets that do not depend on the program.
     """
     parameters = parameters_of(kernel)
-    of_program = _derived(kernel, frozenset({"program_id"}))
+    of_program = derived(kernel, frozenset({"program_id"}))
     compared = [n for n in ast.walk(kernel) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Lt)]
     found: list[tuple[bool, int, str]] = []
     for node in compared:
@@ -96,7 +96,7 @@ def loops_over_blocks(kernel: ast.FunctionDef, block: str) -> bool:
     inside = {id(n) for loop in over for n in ast.walk(loop)}
     moved = [n for n in ast.walk(kernel) if called(n) in (*LOADS, *STORES)]
     # An access outside of these loops that depends on the block would see the first block of a row alone.
-    offsets = _derived(kernel, frozenset({block}))
+    offsets = derived(kernel, frozenset({block}))
     return not any(
         id(n) not in inside and isinstance(n, ast.Call) and n.args and names_in(n.args[0]) & offsets for n in moved
     )
@@ -112,8 +112,8 @@ def _steps_by(iterated: ast.expr, block: str) -> bool:
     return called(last) == "tl.cdiv" and block in names_in(last) if last is not None else False
 
 
-def _derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
-    """The names that are computed from others (names, or functions of ``tl``), themselves included."""
+def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
+    """Give the names that are computed from others (names, or functions of ``tl``), themselves included."""
     found = set(sources)
     for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
         mentioned = names_in(node.value) | {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}

@@ -59,9 +59,20 @@ class DoesNotApply:
 class Strategy(Protocol):
     """One way to make a kernel faster; the same situation always gives the same answer."""
 
-    id: str
-    title: str
-    document: str  # file name in docs/strategies/
+    @property
+    def id(self) -> str:
+        """Give its name in the table."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Give its name for people."""
+        ...
+
+    @property
+    def document(self) -> str:
+        """Give the name of its file in docs/strategies/."""
+        ...
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """Tell whether its trigger holds, with the evidence and the gain that may be expected."""

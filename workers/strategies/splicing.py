@@ -29,6 +29,7 @@ class Splice:
     section: str
     signature: Signature
     overwrites: tuple[str, ...]
+    least_elements: int = 0  # of the largest input: below it the file's own code is faster
 
     def result(self) -> str:
         """Give the file with the fast path in it.
@@ -40,7 +41,13 @@ class Splice:
         flag = "fast" if "ctx.fast" not in file.segment(owner) else "takes_fast_path"
         patches = Patches(file.source)
         covers = f"{self.style.prefix}covers"
-        coverage = Coverage(self.problem, self.graph, self.called, contiguous=_decorated(self.called.forward))
+        coverage = Coverage(
+            self.problem,
+            self.graph,
+            self.called,
+            contiguous=_decorated(self.called.forward),
+            least_elements=self.least_elements,
+        )
         function = coverage.function(covers, self._wants(), self._synchronised())
         patches.insert_before(
             line_before_definition(owner, file.source), f"{self.section.strip()}\n\n\n{function}\n\n\n"

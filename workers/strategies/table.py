@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from workers.strategies.compiled_fast_path import CompiledFastPath
+from workers.strategies.constant_sizes import CONSTANT_SIZES
+from workers.strategies.eviction_hints import EVICTION_HINTS
+from workers.strategies.fast_path_by_size import FastPathBySize
 from workers.strategies.parameter_sweep import ParameterSweep
+from workers.strategies.pipelined_loops import PIPELINED_LOOPS
 from workers.strategies.protocol import Strategy
 
-STRATEGIES: tuple[Strategy, ...] = (ParameterSweep(), CompiledFastPath())
+STRATEGIES: tuple[Strategy, ...] = (
+    ParameterSweep(),
+    CompiledFastPath(),
+    FastPathBySize(),
+    PIPELINED_LOOPS,
+    CONSTANT_SIZES,
+    EVICTION_HINTS,
+)
 FIRST = ParameterSweep.id
 
 

@@ -69,11 +69,11 @@ def _tunable(file: KernelFile, launch: Launch) -> Tunable | None:
     kernel = file.kernels[launch.kernel]
     if launch.timed_pass is None or autotune_of(kernel) is not None or _looked_up(launch):
         return None
-    device, size = _device(file, launch, kernel), _size(file, launch, kernel)
-    if device is None or size is None:
+    tensor, size = tensor_of(file, launch), _size(file, launch, kernel)
+    if tensor is None or size is None:
         return None
     settings = _settings(launch, kernel)
-    return Tunable(launch, launch.timed_pass, device, size, tuple(settings)) if settings else None
+    return Tunable(launch, launch.timed_pass, f"{tensor}.device", size, tuple(settings)) if settings else None
 
 
 def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.expr | None]]:
@@ -104,12 +104,13 @@ def _looked_up(launch: Launch) -> bool:
     return any(called(keyword.value) == "_tuned" for keyword in launch.starred)
 
 
-def _device(file: KernelFile, launch: Launch, kernel: ast.FunctionDef) -> str | None:
-    pointers = accesses_of(kernel)
+def tensor_of(file: KernelFile, launch: Launch) -> str | None:
+    """Give the first tensor that a launch hands over, by a name that is surely no None."""
+    pointers = accesses_of(file.kernels[launch.kernel])
     for parameter, value in launch.arguments:
         moved = parameter in pointers.read | pointers.written
         if moved and isinstance(value, ast.Name) and _is_tensor(value.id, launch.function):
-            return f"{value.id}.device"
+            return value.id
     return None
 
 

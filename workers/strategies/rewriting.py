@@ -1,0 +1,82 @@
+"""A strategy that is one change of the kernels' own text: shared by those that need no more than the source. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workers.contracts import Notes, PlannedStrategy
+from workers.strategies.evidence import bound_of, share_sentence
+from workers.strategies.patches import Patches, indent_of, rendered_call
+from workers.strategies.protocol import DoesNotApply, Proposed, Situation
+from workers.strategies.syntax import KernelFile, parsed
+
+WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file as it shall be, and what was changed in it, one entry a place."""
+
+    source: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """One change of kernels; ``rewrite`` gives None where there is nothing that it may change."""
+
+    id: str
+    title: str
+    document: str
+    rewrite: Callable[[KernelFile], Change | None]
+    hypothesis: str
+    change: str  # what is done to each place
+    nothing: str  # the sentence where there is nothing to change
+    gain_high: float
+
+    def plan(self, situation: Situation) -> PlannedStrategy | None:
+        """It is worth a try where the source has such places."""
+        try:
+            found = self.rewrite(parsed(situation.source))
+        except ValueError:
+            return None
+        if found is None:
+            return None
+        told = share_sentence(situation)
+        trigger = f"{self.change}: {len(found.places)} places{'; ' + told if told else ''}."
+        return PlannedStrategy(self.id, self.title, trigger, 1.0, self.gain_high, bound_of(situation))
+
+    def propose(self, situation: Situation) -> Proposed | DoesNotApply:
+        """Give the file with every such place changed."""
+        try:
+            found = self.rewrite(parsed(situation.source))
+        except ValueError as error:
+            return DoesNotApply(f"The source was not understood: {error}.")
+        if found is None:
+            return DoesNotApply(self.nothing)
+        expected = f"Up to {self.gain_high:.2f} times as fast where memory bounds it; the same values."
+        return Proposed(found.source, Notes(self.hypothesis, f"{self.change}: {', '.join(found.places)}.", expected))
+
+
+def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) -> bool:
+    """Give a call one more keyword argument; False where the call is written in a way that this cannot keep."""
+    segment = file.segment(call)
+    line = file.source.split("\n")[call.lineno - 1]
+    arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    last = arguments[-1]
+    if call.lineno != call.end_lineno:
+        closing = file.source.split("\n")[(last.end_lineno or last.lineno) - 1]
+        if "#" in segment or not closing.rstrip().endswith(",") or last.lineno == call.lineno:
+            return False
+        patches.insert_before((last.end_lineno or last.lineno) + 1, f"{indent_of(file.source, last.lineno)}{text},\n")
+        return True
+    if "#" in line:
+        return False
+    if len(line) + len(text) + 2 <= WIDTH:
+        patches.replace(call, f"{segment[:-1]}, {text})")
+        return True
+    texts = [*(file.segment(a) for a in call.args), *(f"{k.arg}={file.segment(k.value)}" for k in call.keywords), text]
+    patches.replace(call, rendered_call(file.segment(call.func), texts, indent_of(file.source, call.lineno), width=0))
+    return True
