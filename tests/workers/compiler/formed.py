@@ -27,9 +27,9 @@ SETTINGS = {
 }
 
 
-def tunable_style(name: str) -> SourceStyle:
+def tunable_style(name: str, *, liger: bool = False) -> SourceStyle:
     """Give the style of a module whose settings may be tuned."""
-    return dataclasses.replace(style(name), tunable=True)
+    return dataclasses.replace(style(name, liger=liger), tunable=True)
 
 
 def section_style(name: str, *, liger: bool = False) -> SourceStyle:

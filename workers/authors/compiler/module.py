@@ -13,6 +13,7 @@ from workers.authors.compiler.functions import (
     forward_launcher,
 )
 from workers.authors.compiler.section import prefixed
+from workers.authors.compiler.segment_launches import SEGMENT_SETTINGS
 from workers.authors.compiler.settings_text import (
     BLOCK_SETTINGS,
     HELPERS,
@@ -29,6 +30,7 @@ from workers.authors.protocol import SourceStyle
 _SETTINGS = {
     "_tuned(": TUNED,
     "_tile_settings(": TILE_SETTINGS,
+    "_segment_settings(": SEGMENT_SETTINGS,
     "_persistent_settings(": PERSISTENT_SETTINGS,
     "_block_settings(": BLOCK_SETTINGS,
     "_num_programs(": NUM_PROGRAMS,
@@ -72,7 +74,8 @@ def render(design: Design, style: SourceStyle) -> Rendered:
     source = "\n\n\n".join(blocks) + "\n"
     if style.section:
         return Rendered(wrapped(prefixed(source, style), style.line_length), tuple(filter(None, imports.lines)))
-    return Rendered("\n".join(imports.lines) + "\n\n\n" + wrapped(source, style.line_length))
+    gap = "\n\n" if source.startswith("TUNED") else "\n\n\n"  # as the formatter of imports has it before an assignment
+    return Rendered("\n".join(imports.lines) + gap + wrapped(source, style.line_length))
 
 
 def _imports(style: SourceStyle, text: str) -> Imports:
