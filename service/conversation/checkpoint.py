@@ -23,6 +23,7 @@ from workers.contracts import (
 
 MAX_ATTEMPTS = 5
 MERGE = "the job ends, and the pull request is yours to merge"
+ENDS = "the job ends with its report, and nothing is changed"
 AFTERWARDS: dict[StageName, str] = {
     StageName.analyze: "the kernel is written and proved",
     StageName.generate: "the library's tests and the benchmark run",
@@ -37,7 +38,7 @@ AGAIN: dict[StageName, str] = {
     StageName.generate: "the kernel is written and proved again, with your words and line comments as feedback",
     StageName.validate: "tests, benchmark and report are made again, with your words and line comments as feedback",
     StageName.profile: "the profile is made again; a Python block in your words replaces the problem",
-    StageName.optimize: "`use v3` takes that variant instead; with other words the search is made again",
+    StageName.optimize: "`use v2` takes that variant instead, where it was kept",
     StageName.finalize: "tests, benchmark and report are made again, with your words and line comments as feedback",
     StageName.measure: "it is measured again",
 }
@@ -59,7 +60,7 @@ def checkpoint_comment(
     body = paragraphs(
         f"{verdict(update.summary, job)}\n{_next(update, job, links, sha)}",
         sections(update.summary, job, image_urls or {}),
-        _how(update, job, sha) if update.decides else "",
+        _how(update, job, sha) if asks(update) else "",
         job_footer(job, links),
     )
     return signed(body, job.job_id, Kind.checkpoint, f"{update.stage.value}-{update.attempt}")
@@ -74,23 +75,32 @@ def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
     return job.request.base_sha if job.request.verb is Verb.optimize else None
 
 
+def asks(update: CheckpointUpdate) -> bool:
+    """Tell whether anybody is asked: with ``--auto`` nobody is, nor where there is nothing to choose between."""
+    summary = update.summary
+    nothing = isinstance(summary, ProfileSummary) and summary.nothing_to_gain
+    return update.decides and not nothing and not (isinstance(summary, OptimizeSummary) and summary.winner is None)
+
+
 def afterwards(update: CheckpointUpdate) -> str:
     """Give what follows an approval."""
     summary = update.summary
     if isinstance(summary, ProfileSummary) and summary.nothing_to_gain:
-        return "the job ends, and nothing is changed"
+        return ENDS
     if isinstance(summary, OptimizeSummary):
         if summary.winner is None:
-            return "the job ends with its report, and nothing is changed"
+            return ENDS
         return AFTERWARDS[update.stage].replace("the winner", code(summary.winner, 20))
     if isinstance(summary, FinalizeSummary) and not summary.applied:
-        return "the job ends, and nothing is changed"
+        return ENDS
     return AFTERWARDS[update.stage]
 
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not update.decides:
         return f"**Next:** nothing to do. With `--auto` nobody is asked; {afterwards(update)}."
+    if not asks(update):
+        return f"**Next:** nothing to do; {afterwards(update)}."
     if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
         # There is no commit to review yet; the one that is named says which source was looked at.
         approve = code(f"/kernel approve {sha[:12]}")

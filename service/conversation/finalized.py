@@ -9,6 +9,7 @@ from service.conversation.benchmark_table import CONTENDERS, benchmark_table, me
 from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, memory_ratio, overall_speedup
 from service.conversation.links import Links
 from service.conversation.markdown import bullets, folded, paragraphs
+from service.conversation.profiled import TITLES as PROFILE_TITLES
 from service.conversation.quantities import counted, ratio
 from service.conversation.status import pull_link
 from service.conversation.validated import pictures, provenance_line, repetition, style_section, tests_section
@@ -56,12 +57,13 @@ def finalized_faults(summary: FinalizeSummary) -> list[str]:
 
 def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) -> str:
     """Give the report below its verdict: before and after, plots, the diff, what was rejected; the rest folded."""
+    titles = TITLES if summary.applied else PROFILE_TITLES
     winner = summary.winner.name if summary.winner is not None else None
     rejected = [variant for variant in summary.variants if variant.name != winner]
     notes = summary.notes if summary.applied else summary.notes[1:]
     predicted = summary.benchmark.predicted if summary.benchmark is not None else False
     return paragraphs(
-        benchmark_table(summary.benchmark, TITLES) if summary.benchmark else "",
+        benchmark_table(summary.benchmark, titles) if summary.benchmark else "",
         pictures(summary.images, image_urls),
         bullets([sentence(note) for note in notes]),
         f"The search ended because {STOP_WORDS[summary.stop]}." if summary.stop else "",
@@ -75,7 +77,7 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
         folded("The library's tests", tests_section(summary.tests) if summary.tests else ""),
         folded("The library's benchmark script", tests_section(summary.script) if summary.script else ""),
         folded("Style check", style_section(summary.style) if summary.style else ""),
-        folded("Peak memory", memory_table(summary.benchmark, TITLES) if summary.benchmark else ""),
+        folded("Peak memory", memory_table(summary.benchmark, titles) if summary.benchmark else ""),
         provenance_line(summary.provenance),
         repetition(summary.reproduce),
     )

@@ -86,7 +86,7 @@ def winner_of(summary: OptimizeSummary) -> Variant | None:
 def gain_words(variant: Variant, goal: Goal, *, predicted: bool) -> str:
     """Give what a variant gains over v0, as the end of a sentence."""
     if variant.score is None:
-        return "is the best"
+        return "is proved, and the last that was kept" if predicted else "is the best"
     told = GAIN_WORDS[goal].format(score=ratio(variant.score))
     return f"is predicted to be {told}" if predicted else f"is {told}"
 

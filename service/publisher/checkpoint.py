@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation.checkpoint import checkpoint_comment
+from service.conversation.checkpoint import asks, checkpoint_comment
 from service.conversation.markers import find_marker
 from service.github import ConflictError, ForbiddenError, MissingError
 from service.publisher.check_run import publish_check
@@ -24,7 +24,7 @@ def publish_checkpoint(publication: Publication, update: CheckpointUpdate) -> Ef
     comment_id = write_once(publication, marker, body)
     fold_superseded(publication, comment_id)
     check_run_id = publish_check(publication, update)
-    if update.decides:
+    if asks(update):
         _request_review(publication)
     return Effect(comment_id=comment_id, check_run_id=check_run_id)
 

@@ -161,7 +161,7 @@ There is no `reference` in the problem. Nothing was done.
         pytest.param(
             "/kernel craete reglu",
             snapshot(
-                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? There are: `create`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+                "`/kernel craete reglu`: there is no command `craete`. Did you mean `create`? There are: `create`, `optimize`, `bench`, `verify`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
             ),
             id="unknown verb",
         ),
@@ -216,7 +216,7 @@ def test_a_name_that_exists_is_refused_with_a_pointer_to_it(talk: Talk) -> None:
             """\
 A kernel `scale` exists at `small/kernels/scale.py`. Nothing was done.
 
-**Next:** Choose another name; to change the existing one, use `/kernel modify scale` or `/kernel optimize scale` once available.\
+**Next:** Choose another name; to make the existing one faster, use `/kernel optimize scale`.\
 """
         ]
     )

@@ -28,13 +28,13 @@ def test_status_says_where_a_job_is_and_cancel_ends_it(talk: Talk) -> None:
         [
             """\
 **`reglu` was cancelled.**
-**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh.\
+**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
 """
         ]
     )
     assert talk.read(talk.pull()) == snapshot("""\
 **`reglu` was cancelled** by `maintainer`; what was pushed stays.
-**Next:** nothing. A new `/kernel create` starts afresh.
+**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """)
@@ -67,11 +67,11 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(tal
         [
             """\
 **`reglu` was cancelled** by `maintainer`; what was pushed stays.
-**Next:** nothing. A new `/kernel create` starts afresh.\
+**Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.\
 """,
             """\
 **`reglu` was cancelled.**
-**Next:** nothing; what was pushed stays. A new `/kernel create` starts afresh.\
+**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
 """,
         ]
     )
@@ -88,6 +88,9 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 | command | what it does |
 | --- | --- |
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|auto] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|auto] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
+| `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |

@@ -29,6 +29,7 @@ from service.localhub.world import utc_now
 from service.settings import Settings
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages
+from tests.service.io.standing_stages import Measure
 from workers import inbox, runtime
 from workers.contracts import JobView
 from workers.embedded import close, drive
@@ -140,9 +141,14 @@ def analyze() -> Analyze:
 
 
 @pytest.fixture
-def clock(tmp_path: Path, analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def measure() -> Measure:
+    return Measure()
+
+
+@pytest.fixture
+def clock(tmp_path: Path, analyze: Analyze, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The production in a folder of its own, and one clock for it, for GitHub and for credentials, to be put forward."""
-    offset, table = [0.0], stages(analyze)
+    offset, table = [0.0], stages(analyze, measure)
     shifted = SimpleNamespace(time=lambda: time.time() + offset[0], monotonic=time.monotonic)
     for module in ("github.Auth", "service.github.credentials", "service.github.session"):
         monkeypatch.setattr(f"{module}.time", shifted)

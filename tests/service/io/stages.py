@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Status, TestsResult, Verdict
+from tests.service.io.pictures import PNG
+from tests.service.io.standing_stages import Finalize, Measure, Optimize, Profile
 from tests.workers.engine.fakes import PROFILE
 from workers.contracts import (
     AnalyzeSummary,
@@ -26,7 +28,6 @@ from workers.contracts import (
 )
 from workers.engine.protocol import Stage, StageContext, StageResult, Stages
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 VERDICT = Verdict(Status.passed, interpreted=True, seeds=3)
 
 
@@ -96,10 +97,14 @@ def broken(message: str = "the problem does not run") -> Failure:
     return Failure(FailureCode.problem, message, "Correct it.", 3)
 
 
-def stages(analyze: Analyze | None = None) -> Stages:
+def stages(analyze: Analyze | None = None, measure: Measure | None = None) -> Stages:
     found: dict[StageName, Stage] = {
         StageName.analyze: analyze or Analyze(),
         StageName.generate: Generate(),
         StageName.validate: Validate(),
+        StageName.profile: Profile(),
+        StageName.optimize: Optimize(),
+        StageName.finalize: Finalize(),
+        StageName.measure: measure or Measure(),
     }
     return found
