@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import (
@@ -31,6 +32,7 @@ from workers.strategies.table import strategy_named
 SECONDS_A_WORKLOAD = 12.0
 TUNE_SECONDS_A_WORKLOAD = 20.0
 LEAST_GAIN = 1.01
+EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is kept
 ORIGINAL_ALONE = ("original",)
 NO_TABLE: Table = ()
 
@@ -147,7 +149,9 @@ class Trials:
         options = self.context.request.options
         rows = measured.rows
         if measured.predicted:
-            outcome = Outcome.kept if planned.gain_low >= LEAST_GAIN else Outcome.no_gain
+            outcome = (
+                Outcome.kept if math.sqrt(planned.gain_low * planned.gain_high) >= EXPECTED_GAIN else Outcome.no_gain
+            )
             told = predicted_learnings(planned)
             return replace(variant, rows=rows, outcome=outcome, notes=_learned(variant, told))
         found, broken = score(rows, options.goal, options.scope), breaches(rows, options.goal, options.scope)
