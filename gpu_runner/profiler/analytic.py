@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_runner.benchmark.roofline import Traffic, moved_bytes
+from gpu_runner.benchmark.material import work_of
+from gpu_runner.benchmark.roofline import Rates, Traffic, Work, floor
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.profiling import Bound, GpuPeaks, Roofline
@@ -16,33 +17,19 @@ def roofline(
 
     Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
     """
-    moved = None if traffic is None else moved_bytes(traffic, timed_pass, gpu.l2_bytes)
-    memory_us = None if moved is None else moved / gpu.bandwidth_gbps / 1e3
-    compute_us = None if operations is None else _compute_us(operations, gpu)
-    known = [time for time in (memory_us, compute_us) if time is not None]
+    work = work_of(traffic, operations, timed_pass, gpu.l2_bytes)
+    rates = Rates(gpu.bandwidth_gbps, gpu.matrix_tflops, gpu.vector_tflops)
+    least = floor(work, rates)
+    moved, flops = work.moved_bytes, work.flops
     return Roofline(
         workload,
         timed_pass,
         moved,
-        None if operations is None else operations.total,
-        None if operations is None else operations.matrix,
-        operations.total / moved if operations is not None and moved else None,
-        memory_us,
-        compute_us,
-        max(known, default=None),
-        _bound(memory_us, compute_us),
+        flops,
+        work.matrix_flops,
+        flops / moved if flops is not None and moved else None,
+        floor(Work(moved_bytes=moved), rates).us,
+        floor(Work(matrix_flops=work.matrix_flops, vector_flops=work.vector_flops), rates).us,
+        least.us,
+        Bound.unknown if least.bound is None else Bound(least.bound),
     )
-
-
-def _compute_us(operations: Operations, gpu: GpuPeaks) -> float | None:
-    """Give the time of the slower of the two kinds of units: they work side by side."""
-    kinds = ((operations.matrix, gpu.matrix_tflops), (operations.vector, gpu.vector_tflops))
-    if any(count and not rate for count, rate in kinds):
-        return None
-    return max(count / rate / 1e6 if rate else 0.0 for count, rate in kinds)
-
-
-def _bound(memory_us: float | None, compute_us: float | None) -> Bound:
-    if memory_us is None or compute_us is None:
-        return Bound.unknown
-    return Bound.memory if memory_us >= compute_us else Bound.compute

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpu_runner.profiler.sheet import MOST_LAUNCHES
+from gpu_runner.sandbox.plan import readable_paths
 
 _PLACES = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda*/nsight-compute-*/ncu")
 _MOST_CHARS = 300
 NOT_FOUND = (
-    "Nsight Compute (ncu) was not found on PATH, in /usr/local/cuda*/bin or in /opt/nvidia/nsight-compute."
+    "Nsight Compute (ncu) was not found on PATH, in /usr/local/cuda*/bin or in /opt/nvidia/nsight-compute, or lies in a folder"
+    " that the sandbox does not show (it shows /usr and /opt/nvidia)."
     " Install the package nsight-compute or cuda-nsight-compute on the GPU host."
 )
 _CURES = (
@@ -33,19 +35,26 @@ _CURES = (
         r"not supported on this (device|GPU)|(GPU|device) (is )?not supported|No supported GPUs",
         "This version of Nsight Compute does not know the GPU. Install a newer one.",
     ),
+    (
+        r"OS call failed or operation not supported",
+        "The process that Nsight Compute starts may not use CUDA here: the runner is root and has no user namespaces. Allow"
+        " those, or run it as another user.",
+    ),
 )
 _NO_KERNELS = "Nsight Compute saw no kernel: the GPU's driver or the profiler's own connection may be out of reach in the sandbox."
 
 
-def find_profiler(root: Path = Path("/")) -> Path | None:
-    """Give the program, the newest where there are several; None where there is none."""
+def find_profiler(root: Path = Path("/"), readable: Sequence[str] | None = None) -> Path | None:
+    """Give the program, the newest where there are several; None where there is none that a child may read and start."""
     on_path = shutil.which("ncu")
-    if on_path:
-        return Path(on_path)
+    found = [Path(on_path)] if on_path else []
     for pattern in _PLACES:
         there = [path for path in root.glob(pattern) if path.is_file()]
-        if there:
-            return max(there, key=_version)
+        found += sorted(there, key=_version, reverse=True)
+    open_to_children = readable_paths() if readable is None else readable
+    for path in found:
+        if any(path.resolve().is_relative_to(folder) for folder in open_to_children):
+            return path
     return None
 
 

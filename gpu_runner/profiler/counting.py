@@ -48,6 +48,7 @@ class Counting:
         if profiler is None:
             self.error, self.refused = command.NOT_FOUND, True
             return
+        self.context.progress(f"profile: counters at {workload.label()}")
         limit_s = min(max(share_s, LEAST_S), MOST_S)
         try:
             facts = self._facts(str(profiler), proof, limit_s)

@@ -79,11 +79,12 @@ def _gpu(request: ProfileRequest, problem: Problem, context: RunContext) -> GpuP
             raise RunnerError(f"no GPU {request.gpu!r} is known; name one of: {', '.join(peaks.GPUS)}")
         return peaks.predicted(named, request.dtype)
     with opened(Session("gauge", context.limits, context.require), context) as session:
-        rates = measure_rates(session, request.dtype)
+        gauged = measure_rates(session, request.dtype)
+    rates = gauged.rates
     if rates.bandwidth_gbps is None:
-        raise RunnerError("; ".join(rates.notes) or "the bandwidth of the GPU could not be measured")
+        raise RunnerError("; ".join(gauged.notes) or "the bandwidth of the GPU could not be measured")
     return peaks.measured(
-        rates.gpu, request.dtype, rates.bandwidth_gbps, rates.l2_bytes, rates.matrix_tflops, rates.vector_tflops
+        gauged.gpu, request.dtype, rates.bandwidth_gbps, gauged.l2_bytes, rates.matrix_tflops, rates.vector_tflops
     )
 
 

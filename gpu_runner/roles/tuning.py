@@ -100,6 +100,11 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     state.values["defaults"] = _noted_defaults(holder)
     if not state.gpu:
         return {"architecture": "cpu", "gpu": None}, []
+    if torch.version.hip is not None:
+        return {
+            "architecture": "cuda",
+            "gpu": torch.cuda.get_device_name(),
+        }, []  # torch's name of the device is all there is
     major, minor = torch.cuda.get_device_capability()
     return {"architecture": f"sm_{major}{minor}", "gpu": torch.cuda.get_device_name()}, []
 

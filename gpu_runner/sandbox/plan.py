@@ -15,7 +15,10 @@ from gpu_runner.sandbox.levels import gpu_is_proved
 from gpu_runner.settings import passed_variables
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt/cuda", "/opt/rocm", "/sys", "/proc")
+SYSTEM = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/sys", "/proc"),
+    *("/opt/cuda", "/opt/nvidia", "/opt/rocm"),
+)
 # Single entries of /etc: enough for the loader, the compiler and the C library, nothing that is a secret anywhere.
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

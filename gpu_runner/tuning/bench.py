@@ -19,7 +19,7 @@ FAILURES = (ChildError, ChildDied, ChildTimeout, ChildOutOfMemory, ProtocolError
 MOST_RESTARTS = 4
 ATTEMPT_S = 30.0  # to compile and run once
 PREPARE_S = 120.0
-SAMPLES, WARM_UP = 8, 1
+SAMPLES, WARM_UP = 8, 2
 
 
 class Worn(Exception):  # noqa: N818 - an expected end, not an error

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gpu_runner.tuning.settings import DEFAULT, Settings, Space, dropped, predicted_log, refused, replaced
+from gpu_runner.tuning.settings import DEFAULT, Settings, Space, dropped, predicted_log, replaced
 
 BLOCKS = 3  # of a setting that is not given up early
 CLEARLY_WORSE = (1.10, 1.03)  # times the best, after the first and after the second block
@@ -124,14 +124,14 @@ class Search:
             if len(trial.settings) == 1 and math.isfinite(trial.cost)
         }
         steps = [self.space.canonical(item) for item in self.space.diagonals(best)]
-        fresh = [item for item in dict.fromkeys(steps) if item not in self.trials and refused(item) is None]
+        fresh = [item for item in dict.fromkeys(steps) if item not in self.trials and self.space.refused(item) is None]
         fresh.sort(key=lambda item: (predicted_log(item, single), item))
         stream = random.Random(self.seed)  # noqa: S311 - the same again on a second run
         drawn = []
         for _ in range(MOST_RANDOM if len(self.space.values) > 1 else 0):
             chosen = tuple(sorted((name, stream.choice(values)) for name, values in self.space.values))
             drawn.append(self.space.canonical(chosen))
-        return fresh[:MOST_DIAGONALS] + [item for item in drawn if refused(item) is None]
+        return fresh[:MOST_DIAGONALS] + [item for item in drawn if self.space.refused(item) is None]
 
     def _best_of(self, candidates: Iterable[Settings], best: Settings) -> Settings:
         for settings in candidates:
@@ -172,7 +172,7 @@ class Search:
         known = self.trials.get(settings)
         if known is not None:
             return known
-        trial = self.trials[settings] = Trial(settings, failure=refused(settings))
+        trial = self.trials[settings] = Trial(settings, failure=self.space.refused(settings))
         if trial.failure is None:
             trial.failure = self.meter.attempt(settings)
         best = min((other.cost for other in self.trials.values() if other is not trial), default=math.inf)

@@ -55,6 +55,10 @@ class Space:
         known = dict(self.defaults)
         return tuple((name, value) for name, value in settings if known.get(name) != value)
 
+    def refused(self, settings: Settings) -> str | None:
+        """Say why settings are not worth compiling; None where they are. The default is the candidate's own affair."""
+        return refused(tuple({**dict(self.defaults), **dict(settings)}.items())) if settings else None
+
     def _steps(self, name: str, held: Settings) -> tuple[int, ...]:
         below, above = self.line(name, held)
         return (*below[:1], *above[:1])
@@ -81,14 +85,15 @@ def dropped(settings: Settings, name: str) -> Settings:
 
 
 def refused(settings: Settings) -> str | None:
-    """Say why settings are not worth compiling; None where they are."""
+    """Say why settings, whole ones with the defaults that are known, are not worth compiling; None where they are."""
     blocks = 1
     for name, value in settings:
-        if value < 1:
+        kind = name.upper()
+        if value < (1 if kind.startswith(("BLOCK", "NUM_")) else 0):
             return f"{name}={value} is no size"
-        if name == "num_warps" and (value > MOST_WARPS or value & (value - 1)):
-            return f"num_warps={value} is no power of two up to {MOST_WARPS}"
-        if name.upper().startswith("BLOCK"):
+        if kind == "NUM_WARPS" and (value > MOST_WARPS or value & (value - 1)):
+            return f"{name}={value} is no power of two up to {MOST_WARPS}"
+        if kind.startswith("BLOCK"):
             blocks *= value
     if blocks > MOST_ELEMENTS:
         return f"blocks of {blocks} elements are larger than Triton's limit of {MOST_ELEMENTS}"

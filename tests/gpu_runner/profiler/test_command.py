@@ -21,21 +21,28 @@ def test_the_newest_profiler_is_taken(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "")
     put(tmp_path, "opt/nvidia/nsight-compute/2024.3.2/ncu")
     newest = put(tmp_path, "opt/nvidia/nsight-compute/2025.10.0/ncu")
-    assert command.find_profiler(tmp_path) == newest
+    assert command.find_profiler(tmp_path, [str(tmp_path)]) == newest
     in_toolkit = put(tmp_path, "usr/local/cuda-12.9/bin/ncu")
-    assert command.find_profiler(tmp_path) == in_toolkit
+    assert command.find_profiler(tmp_path, [str(tmp_path)]) == in_toolkit
 
 
 def test_what_is_on_the_path_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path = put(tmp_path, "bin/ncu")
     put(tmp_path, "usr/local/cuda-12.9/bin/ncu")
     monkeypatch.setenv("PATH", str(on_path.parent))
-    assert command.find_profiler(tmp_path) == on_path
+    assert command.find_profiler(tmp_path, [str(tmp_path)]) == on_path
+
+
+def test_a_profiler_that_a_child_may_not_read_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = put(tmp_path, "home/someone/bin/ncu")
+    shown = put(tmp_path, "usr/local/cuda-12.9/bin/ncu")
+    monkeypatch.setenv("PATH", str(hidden.parent))
+    assert command.find_profiler(tmp_path, [str(tmp_path / "usr")]) == shown
 
 
 def test_without_a_profiler_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert command.find_profiler(tmp_path) is None
+    assert command.find_profiler(tmp_path, [str(tmp_path)]) is None
 
 
 def test_the_program_comes_last_and_starts_unprofiled() -> None:

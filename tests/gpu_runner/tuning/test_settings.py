@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import Knob, Pass
-from gpu_runner.tuning.settings import Settings, refused, space_of, text
+from gpu_runner.tuning.settings import Settings, Space, refused, space_of, text
 
 SPACE = space_of(
     (
@@ -48,7 +48,14 @@ def test_what_cannot_run_is_refused(settings: Settings, reason: str) -> None:
     assert reason in found
 
 
+def test_blocks_that_are_left_to_the_candidate_count_too() -> None:
+    space = Space((("BLOCK_ROWS", (1, 64)),), (("BLOCK_ROWS", 1), ("BLOCK_SIZE", 2**15)))
+    assert space.refused((("BLOCK_ROWS", 64),)) is not None
+    assert space.refused((("BLOCK_ROWS", 32),)) is None
+
+
 def test_what_can_run_is_not_refused() -> None:
+    assert refused((("PROGRAMS", 0),)) is None
     assert refused((("BLOCK_M", 1024), ("BLOCK_N", 1024), ("num_warps", 32))) is None
     assert text(()) == "default"
     assert text((("num_stages", 2), ("num_warps", 8))) == "num_stages=2 num_warps=8"
