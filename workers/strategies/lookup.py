@@ -48,4 +48,11 @@ def insert_lookup(patches: Patches, file: KernelFile) -> None:
     """Put the table and its lookup before the first definition of the file."""
     definitions = [n for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     first = min(definitions, key=lambda n: n.lineno)
-    patches.insert_before(line_before_definition(first, file.source), LOOKUP)
+    line = line_before_definition(first, file.source)
+    before = [n for n in file.tree.body if (n.end_lineno or n.lineno) < line]
+    if before and isinstance(before[-1], ast.Import | ast.ImportFrom):
+        # Import sorters want one blank line behind imports, where no definition follows them.
+        last = before[-1].end_lineno or before[-1].lineno
+        if not "".join(file.source.split("\n")[last : line - 1]).strip():
+            patches.replace_lines(last + 1, line - 1, "\n")
+    patches.insert_before(line, LOOKUP)

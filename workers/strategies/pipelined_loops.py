@@ -6,7 +6,7 @@ import ast
 
 from workers.strategies.patches import Patches, indent_of, rendered_call
 from workers.strategies.pointers import accesses_of, derived
-from workers.strategies.rewriting import Change, Rewriting, add_argument
+from workers.strategies.rewriting import Change, Rewriting, add_argument, add_parameter
 from workers.strategies.syntax import KernelFile, Launch, called, constexprs_of, names_in
 from workers.strategies.tunable import tensor_of
 
@@ -89,17 +89,7 @@ def _rewrite(
         assert isinstance(loop.iter, ast.Call), "only calls of range are rewritten"
         arguments = [*(file.segment(a) for a in loop.iter.args), f"num_stages={STAGES}"]
         patches.replace(loop.iter, rendered_call("tl.range", arguments, indent_of(file.source, loop.lineno)))
-    # With a default it may stand behind parameters that have one; without any it is as good.
-    last = kernel.args.args[-1]
-    text = f"{STAGES}: tl.constexpr = 1"
-    end = last.end_lineno or last.lineno
-    default = kernel.args.defaults[-1] if kernel.args.defaults else None
-    node = default if default is not None else last
-    line = file.source.split("\n")[end - 1]
-    if line.rstrip().endswith(",") or line.split("#")[0].rstrip().endswith(","):
-        patches.insert_before(end + 1, f"{indent_of(file.source, last.lineno)}{text},\n")
-    else:
-        patches.append(node, f", {text}")
+    add_parameter(patches, file, kernel, f"{STAGES}: tl.constexpr = 1")
     for launch, value in zip(launches, stages, strict=True):
         if launch.starred:
             place = launch.starred[0]

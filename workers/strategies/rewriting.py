@@ -80,3 +80,28 @@ def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) 
     texts = [*(file.segment(a) for a in call.args), *(f"{k.arg}={file.segment(k.value)}" for k in call.keywords), text]
     patches.replace(call, rendered_call(file.segment(call.func), texts, indent_of(file.source, call.lineno), width=0))
     return True
+
+
+def add_parameter(patches: Patches, file: KernelFile, function: ast.FunctionDef, text: str) -> None:
+    """Give a function one more parameter, the last; with a default it may stand behind others that have one."""
+    arguments = function.args.args
+    defaults = [None] * (len(arguments) - len(function.args.defaults)) + list(function.args.defaults)
+    end: ast.expr | ast.arg = defaults[-1] or arguments[-1]
+    line = file.source.split("\n")[(end.end_lineno or end.lineno) - 1]
+    if line.split("#")[0].rstrip().endswith(","):
+        patches.insert_before((end.end_lineno or end.lineno) + 1, f"{indent_of(file.source, end.lineno)}{text},\n")
+    elif len(line) + len(text) + 2 <= WIDTH or "#" in line:
+        patches.append(end, f", {text}")
+    else:
+        indent = indent_of(file.source, function.lineno) + "    "
+        texts = [_parameter(file, a, d) for a, d in zip(arguments, defaults, strict=True)]
+        broken = f",\n{indent}".join([*texts, text]) + ","
+        same_line = arguments[0].lineno == function.lineno
+        patches.replace_span(arguments[0], end, f"\n{indent}{broken}\n" if same_line else broken)
+
+
+def _parameter(file: KernelFile, argument: ast.arg, default: ast.expr | None) -> str:
+    text = file.segment(argument)
+    if default is None:
+        return text
+    return f"{text} = {file.segment(default)}" if argument.annotation else f"{text}={file.segment(default)}"

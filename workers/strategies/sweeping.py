@@ -50,7 +50,9 @@ def _rewrite(patches: Patches, file: KernelFile, found: Tunable) -> bool:
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     lines = [a.lineno for a in arguments]
     if len(set(lines)) == len(lines) and lines and call.lineno not in lines:
-        place = through_dict or (named[0] if named else None)
+        # A comment stays with the lookup, which stands in the line of the setting that it is about.
+        commented = [k for k in named if not _alone_on_its_line(file, k)]
+        place = through_dict or next(iter([*commented, *named]), None)
         others = [k for k in named if k is not place]
         if place is not None and all(_alone_on_its_line(file, k) for k in others):
             inner = indent_of(file.source, place.lineno)

@@ -1,0 +1,87 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_runner.contracts import Bound
+from tests.workers.strategies.situations import variant
+from workers.contracts import Outcome, PlannedStrategy, StopReason, Variant
+from workers.strategies.search import SEARCHES, Limits, Step, ranked
+
+PLANNED = tuple(
+    PlannedStrategy(name, name, "", 1.0, 1.2, bound)
+    for name, bound in (("a", Bound.memory), ("b", Bound.latency), ("c", Bound.memory), ("d", Bound.unknown))
+)
+
+
+def test_the_first_step_is_the_first_strategy_on_v0() -> None:
+    assert all(search.next((), PLANNED, Limits()) == Step("v0", "a") for search in SEARCHES.values())
+
+
+def test_greedy_goes_on_from_the_best_that_was_kept() -> None:
+    tried = (variant(1, "a", score=1.2), variant(2, "b", Outcome.guardrail, score=1.5, parent="v1"))
+    assert SEARCHES["greedy"].next(tried, PLANNED, Limits()) == Step("v1", "c")
+
+
+def test_two_in_a_row_without_progress_end_the_search() -> None:
+    tried = (variant(1, "a", Outcome.no_gain, 1.0), variant(2, "b", Outcome.incorrect))
+    assert SEARCHES["greedy"].next(tried, PLANNED, Limits()) is StopReason.no_progress
+
+
+def test_what_was_never_measured_uses_up_no_patience() -> None:
+    tried = (
+        variant(1, "a", Outcome.no_gain, 1.0),
+        variant(2, "b", Outcome.does_not_apply),
+        variant(3, "c", Outcome.duplicate),
+    )
+    assert SEARCHES["greedy"].next(tried, PLANNED, Limits()) == Step("v0", "d")
+
+
+def test_a_gain_that_a_guardrail_rejected_is_no_lack_of_progress() -> None:
+    tried = (variant(1, "a", Outcome.no_gain, 1.0), variant(2, "b", Outcome.guardrail, 1.3))
+    assert SEARCHES["greedy"].next(tried, PLANNED, Limits()) == Step("v0", "c")
+
+
+def test_variants_are_limited() -> None:
+    tried = (variant(1, "a", score=1.2), variant(2, "b", score=1.4, parent="v1"))
+    assert SEARCHES["greedy"].next(tried, PLANNED, Limits(variants=2)) is StopReason.variants_used
+
+
+def test_a_beam_tries_the_leading_strategy_of_each_bottleneck_on_each_parent() -> None:
+    tried = [variant(1, "a", score=1.2)]
+    steps = []
+    for number in range(2, 6):
+        step = SEARCHES["beam"].next(tried, PLANNED, Limits(patience=9))
+        assert isinstance(step, Step)
+        steps.append((step.parent, step.strategy))
+        tried.append(variant(number, step.strategy, Outcome.no_gain, 1.0, step.parent))
+    assert steps == [("v1", "b"), ("v1", "d"), ("v0", "b"), ("v0", "d")]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[str, tuple[Variant, ...], Limits]:
+    name, limits = draw(st.sampled_from(sorted(SEARCHES))), Limits(draw(st.integers(1, 9)), draw(st.integers(1, 4)))
+    tried: list[Variant] = []
+    for number in range(1, 40):
+        step = SEARCHES[name].next(tuple(tried), PLANNED, limits)
+        if isinstance(step, StopReason):
+            return name, tuple(tried), limits
+        outcome = draw(st.sampled_from(list(Outcome)))
+        score = draw(st.none() | st.floats(0.5, 3.0))
+        tried.append(variant(number, step.strategy, outcome, score, step.parent))
+    raise AssertionError("the search does not end")
+
+
+@given(histories())
+def test_a_search_ends_and_tries_no_pair_twice(history: tuple[str, tuple[Variant, ...], Limits]) -> None:
+    name, tried, limits = history
+    pairs = [(v.parent, v.strategy) for v in tried]
+    assert len(set(pairs)) == len(pairs)
+    measured = [v for v in tried if v.outcome not in (Outcome.does_not_apply, Outcome.duplicate)]
+    assert len(measured) <= limits.variants
+    assert SEARCHES[name].next(tried, PLANNED, limits) is SEARCHES[name].next(tried, PLANNED, limits)
+
+
+@given(histories())
+def test_a_parent_was_kept_before(history: tuple[str, tuple[Variant, ...], Limits]) -> None:
+    _, tried, _ = history
+    for number, later in enumerate(tried):
+        assert later.parent in ranked(tried[:number])
