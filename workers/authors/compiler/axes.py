@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpu_runner.contracts.graph import Arg, Dim, Graph, Node, NodeRef
+from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.operators import POINTWISE, REDUCTIONS
 from workers.authors.compiler.parts import Parting, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
@@ -24,6 +24,8 @@ class Unifier:
     parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
+    splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
+
     def fresh(self, size: Dim) -> int:
         """Make an axis of its own."""
         self.parents.append(len(self.parents))
@@ -41,10 +43,28 @@ class Unifier:
             axis = self.parents[axis]
         return axis
 
+    def leaves(self, axes: Axes) -> Axes:
+        """Give axes with those that were cut replaced by what they consist of."""
+        found: list[int] = []
+        for axis in axes:
+            root = self.find(axis)
+            found += self.leaves(self.splits[root]) if root in self.splits else [root]
+        return tuple(found)
+
     def join(self, left: int, right: int) -> None:
         """Let two axes be one; the older root stays."""
         first, second = sorted((self.find(left), self.find(right)))
         self.parents[second] = first
+
+    def cut(self, axis: int, outer: Dim) -> Axes:
+        """Cut an axis in two, the outer one of a size that divides it."""
+        whole = self.size[self.find(axis)]
+        text = whole.text if isinstance(whole, Expr) else str(whole)
+        by = outer.text if isinstance(outer, Expr) else str(outer)
+        inner = Expr(f"({text}) // ({by})") if isinstance(whole, Expr) or isinstance(outer, Expr) else whole // outer
+        parts = (self.fresh(outer), self.fresh(inner))
+        self.splits[self.find(axis)] = parts
+        return parts
 
 
 def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
@@ -66,7 +86,7 @@ def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tu
     for name, gradient in graph.gradients:
         if gradient is not None:
             _align([shapes[name], shapes[gradient]], unifier, "gradient")
-    resolved = {name: tuple(tuple(unifier.find(a) for a in dim) for dim in shape) for name, shape in shapes.items()}
+    resolved = {name: tuple(unifier.leaves(dim) for dim in shape) for name, shape in shapes.items()}
     for node in graph.nodes:
         flat = [axis for dim in resolved[node.name] for axis in dim]
         if len(set(flat)) != len(flat):
@@ -173,7 +193,14 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
     for position in range(rank):
         dims = [s[position - rank + len(s)] for s in shapes if position - rank + len(s) >= 0]
         dims = [dim for dim in dims if dim]
+        dims = [unifier.leaves(dim) for dim in dims]
         for dim in dims[1:]:
+            if len(dim) != len(dims[0]) and 1 in (len(dim), len(dims[0])):
+                single, cut = sorted((dim, dims[0]), key=len)
+                if single[0] in cut or {unifier.find(part) for part in unifier.parts} & set(cut):
+                    raise CannotCompileError(f"`{operator}` joins dimensions that were flattened differently", operator)
+                unifier.splits[unifier.find(single[0])] = cut
+                dim = dims[0] = cut
             if len(dim) != len(dims[0]):
                 raise CannotCompileError(f"`{operator}` joins dimensions that were flattened differently", operator)
             for left, right in zip(dims[0], dim, strict=True):
@@ -191,12 +218,15 @@ def _expanded(operand: Shape, node: Node, inference: Inference) -> Shape:
 
 def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Shape:
     """Dimensions may be merged, and ones may come and go; a dimension is split only where it was merged before."""
-    waiting = [axis for dim in operand for axis in dim]
+    waiting = list(unifier.leaves(tuple(axis for dim in operand for axis in dim)))
     result: list[Axes] = []
     for dim in node.meta.shape:
         wanted, taken = sizes.value(dim), 1
         axes: list[int] = []
         while taken < wanted and waiting:
+            size = sizes.value(unifier.size[waiting[0]])
+            if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.parts:
+                waiting[:1] = unifier.cut(waiting[0], dim)
             axes.append(waiting.pop(0))
             taken *= sizes.value(unifier.size[axes[-1]])
         if taken != wanted:

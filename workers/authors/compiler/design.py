@@ -20,6 +20,7 @@ from workers.authors.compiler.overwriting import allowed_nodes, overwritten
 from workers.authors.compiler.program import Program, Result, build_program
 from workers.authors.compiler.rewrites import with_cheaper_tanh
 from workers.authors.compiler.scalars import Scalars
+from workers.authors.compiler.segmented_kernel import SegmentedKernel
 from workers.authors.compiler.tile_kernel import TileKernel
 from workers.authors.compiler.values import Value
 
@@ -153,6 +154,9 @@ def _pass(
     task = KernelTask(
         kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
+    if task.sums_segments or program.domain.segment_axes:
+        task = replace(task, form=Form())
+        return Pass(program, task, SegmentedKernel(program, names, scalars, task).write(), None, 0, hand)
     if task.is_flat(program.domain):
         return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
     kernel = TileKernel(program, names, scalars, task).write()

@@ -18,6 +18,7 @@ class Space:
 
     rows: bool
     cols: bool
+    segments: bool = False  # of a tensor that has a number for each segment of a row, the same in all of some rows
 
     def joined(self, other: Space) -> Space:
         """Give the space of an operation on both."""
@@ -25,6 +26,7 @@ class Space:
 
 
 SCALAR, ROW, COL, FULL = Space(False, False), Space(True, False), Space(False, True), Space(True, True)
+SEGMENT = Space(False, False, True)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ class Domain:
         """Give the row axes that a node varies over."""
         return tuple(axis for axis in self.axes_of(name) if axis in self.row_axes)
 
+    def segments_of(self, name: str) -> tuple[int, ...] | None:
+        """Give the leading ones of several column axes that a tensor has without the others; None where it has all or none."""
+        found = tuple(axis for axis in (self.axes_of(name) if name in self.shapes else ()) if axis in self.col_axes)
+        return found if found and len(found) < len(self.col_axes) else None
+
+    @property
+    def segment_axes(self) -> tuple[int, ...]:
+        """Give the column axes that number the segments of a row: there are tensors that have one number for each segment."""
+        found = {axes for name in self.shapes if (axes := self.segments_of(name)) is not None}
+        return max(found, key=len, default=())
+
     def space_of(self, name: str) -> Space:
         """Give the space of a node; without row axes every vector is a row of its own."""
         cols = any(axis in self.col_axes for axis in self.axes_of(name))
@@ -75,7 +88,8 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
     """
     parting = find_parting(graph, dimensions)
-    shapes, unifier = infer_axes(graph, parting.sizes if parting else Sizes.of(dimensions), parting)
+    even = Sizes.divisible(dimensions, (dim for node in graph.nodes for dim in node.meta.shape))
+    shapes, unifier = infer_axes(graph, parting.sizes if parting else even, parting)
     numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
     stored = _stored(graph)
     elements = frozenset(unifier.find(axis) for axis in unifier.elements)
@@ -140,7 +154,8 @@ def _merged_order(order: tuple[int, ...], others: list[tuple[int, ...]], known: 
 
 
 def _fits(domain: Domain, node: Node) -> bool:
-    if not _all_or_none(domain.axes_of(node.name), domain.col_axes):
+    held = tuple(axis for axis in domain.axes_of(node.name) if axis in domain.col_axes)
+    if held != domain.col_axes[: len(held)]:
         return False
     if node.op not in REDUCTIONS | GATHERS:
         return True
@@ -158,7 +173,16 @@ def _fits(domain: Domain, node: Node) -> bool:
     rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
     if node.op in GATHERS:
         return tuple(gone) == domain.col_axes
-    return _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
+    return is_segment_sum(domain, tuple(gone), node.op) or _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
+
+
+def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool:
+    """Tell whether a sum runs over the first of the row axes and the last of the column axes, as for a weight of each channel."""
+    rows = tuple(axis for axis in gone if axis in domain.row_axes)
+    cols = tuple(axis for axis in gone if axis in domain.col_axes)
+    first, last = rows == domain.row_axes[: len(rows)], cols == domain.col_axes[len(domain.col_axes) - len(cols) :]
+    partly = 0 < len(rows) < len(domain.row_axes) or (len(rows) > 0 and 0 < len(cols) < len(domain.col_axes))
+    return operator == "sum" and first and last and partly and len(cols) > 0
 
 
 def _all_or_none(axes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Expr
@@ -50,6 +51,12 @@ class Hand:
             if (axis,) in shape:
                 position = shape.index((axis,))
                 return f"{text}.shape[{position - len(shape) if position else 0}]"
+        for text, node in self.tensors:
+            for position, dim in enumerate(domain.shapes[node]):
+                others = [domain.sizes[other] for other in dim if other != axis]
+                known = [other for other in others if isinstance(other, int)]
+                if axis in dim and not domain.part_axes & set(dim) and len(known) == len(others):
+                    return f"{text}.shape[{position - len(domain.shapes[node])}] // {math.prod(known)}"
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_parted(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
@@ -68,7 +75,12 @@ class Hand:
 
     def product(self, axes: tuple[int, ...]) -> str:
         """Give the product of the sizes of axes."""
-        return " * ".join(self.axis(axis) for axis in axes) or "1"
+        for text, node in self.tensors if len(axes) > 1 else ():
+            shape = self.program.domain.shapes[node]
+            if axes in shape and axes != self.program.domain.col_axes:
+                return f"{text}.shape[{shape.index(axes) - len(shape) if shape.index(axes) else 0}]"
+        texts = [self.axis(axis) for axis in axes]
+        return " * ".join(f"({text})" if "//" in text and len(texts) > 1 else text for text in texts) or "1"
 
     @property
     def elements(self) -> str:

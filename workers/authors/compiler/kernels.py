@@ -85,7 +85,7 @@ class KernelTask:
     @property
     def reduces_cols(self) -> bool:
         """Tell whether a row must be seen whole."""
-        return any(value.op == "over_cols" for value in self.values) or any(
+        return self.sums_segments or any(value.op == "over_cols" for value in self.values) or any(
             store.summed and store.value.space == ROW for store in self.stores
         )
 
@@ -100,6 +100,11 @@ class KernelTask:
         return self.sums_rows and (
             not self.reduces_cols or any(store.summed and store.space != SCALAR for store in self.stores)
         )
+
+    @property
+    def sums_segments(self) -> bool:
+        """Tell whether segments of rows are summed."""
+        return any(store.space.segments for store in self.stores)
 
     def is_flat(self, domain: Domain) -> bool:
         """Tell whether every element stands alone, so that rows and columns do not matter."""
@@ -181,7 +186,8 @@ class KernelWriter:
         """Give what a load yields outside of the mask."""
         if load.integer:
             return "0"
-        return '-float("inf")' if str(load.datum) in self.others else "0.0"
+        lane = self.others.get(str(load.datum))
+        return '-float("inf")' if lane is Lane.negative_infinity else "0.0"
 
     @staticmethod
     def converted(text: str, load: Value) -> str:

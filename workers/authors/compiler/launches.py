@@ -10,6 +10,14 @@ from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.partial_rows import size_axes
 from workers.authors.compiler.program import Program
+from workers.authors.compiler.segment_launches import (
+    GRID,
+    SETTING_LINE,
+    SETTINGS,
+    segment_buffer,
+    segment_size_lines,
+    segment_total,
+)
 from workers.authors.compiler.statements import INDENT
 
 LOOP_BLOCK, LOOP_WARPS = 8192, 16
@@ -41,6 +49,11 @@ class Pass:
         return self.task.is_flat(self.program.domain)
 
     @property
+    def is_segmented(self) -> bool:
+        """Tell whether the rows fall into segments."""
+        return "BLOCK_SEGMENTS" in self.kernel.constants
+
+    @property
     def kernels(self) -> tuple[KernelSource, ...]:
         """Give the kernels that the pass may start."""
         return (self.kernel,) if self.wide is None else (self.kernel, self.wide)
@@ -58,6 +71,8 @@ class Pass:
 
 def size_lines(stage: Pass) -> list[str]:
     """Compute the sizes that the kernels ask for."""
+    if stage.is_segmented:
+        return segment_size_lines(stage.hand) + _partial_size_lines(stage)
     lines = []
     asked = {size for kernel in stage.kernels for size in kernel.sizes}
     if "n_elements" in asked:
@@ -82,6 +97,8 @@ def _partial_size_lines(stage: Pass) -> list[str]:
 
 def setting_lines(stage: Pass) -> list[str]:
     """Choose the settings of a pass."""
+    if stage.is_segmented:
+        return [SETTING_LINE]
     if stage.form.tunable:
         return _tuned_lines(stage)
     if stage.is_flat:
@@ -160,6 +177,8 @@ def allocation(stage: Pass, store: Store, node: str | None, dtype: str | None) -
     if store.name in dict(stage.overwrites):
         taken = dict(stage.overwrites)[store.name]
         return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
+    if store.summed and stage.is_segmented:
+        return segment_buffer(store, device)
     if store.summed and store.space == SCALAR:
         count = "n_programs" if stage.task.reduces_cols else "n_programs * n_blocks"
         if store.value.op == "cat":
@@ -191,6 +210,9 @@ def launch_lines(stage: Pass) -> list[str]:
 
 def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
+    if stage.is_segmented:
+        lines = [f"{kernel.name}[{GRID}]("]
+        return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *SETTINGS]), ")"]
     if stage.form.tunable:
         settings = _tuned_settings(stage, kernel)
         lines = [f"{kernel.name}[{_grid(stage, kernel)}]("]
@@ -213,6 +235,7 @@ def _tuned_settings(stage: Pass, kernel: KernelSource) -> list[str]:
         "BLOCK_ROWS": "BLOCK_ROWS",
         "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]' if wide else "BLOCK_SIZE",
         "NUM_STAGES": "NUM_STAGES",
+        "PERSISTENT": "n_programs < n_tiles",
         "EVEN": "n_elements % BLOCK_SIZE == 0" if stage.is_flat else even,
         "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
     }
@@ -233,6 +256,8 @@ def _grid(stage: Pass, kernel: KernelSource) -> str:
 
 def gathered(stage: Pass, store: Store, node: str, dtype: str) -> str:
     """Add up what the programs left."""
+    if store.space.segments:
+        return segment_total(stage.hand, store, node, dtype)
     text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
     if stage.form.tunable and store.space == COL:
         text = f"{store.name} = _sum_partials({store.buffer}, {dtype})"

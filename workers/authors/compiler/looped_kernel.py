@@ -19,6 +19,9 @@ class LoopedKernel(KernelWriter):
     """A program takes a row at a time, in blocks; sums over rows are kept in the program's own line of a buffer,
     which its first row starts."""
 
+    block = "(BLOCK_SIZE,)"
+    axis = ", axis=0"
+
     def write(self) -> KernelSource:
         """Give the kernel's source."""
         persistent = self.task.sums_rows
@@ -62,7 +65,7 @@ class LoopedKernel(KernelWriter):
     @staticmethod
     def _by_column(store: Store) -> bool:
         """A number of the row may be what is stored in all of its columns."""
-        return store.value.space.cols or store.space.cols
+        return store.value.space.cols or store.space.cols or store.space.segments
 
     @cached_property
     def _online(self) -> dict[Value, Value]:
@@ -90,15 +93,10 @@ class LoopedKernel(KernelWriter):
             # The lowest number, not minus infinity: the difference of two of those is no number.
             body.line(f"{self.names.of(value)} = {LOWEST}")
         for value in (v for v in reductions if v not in running):
-            fill = f"tl.full((BLOCK_SIZE,), {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
-            fill = "tl.zeros((BLOCK_SIZE,), dtype=tl.float32)" if value.datum == "sum" else fill
+            fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
+            fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
             body.line(f"{self.names.of(value)}_block = {fill}")
-        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
-        inner = self.scope(body.depth + 1)
-        inner.env.update(body.env)
-        inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
-        inner.line("mask = cols < n_cols")
-        inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
+        inner = self._opened(body, roots, stores)
         self._load_blocks(inner, roots, last)
         for value in running:
             self._keep_up(inner, value)
@@ -106,17 +104,32 @@ class LoopedKernel(KernelWriter):
             self._accumulate(inner, value)
         self._store_blocks(inner, stores)
         body.lines += inner.lines
+        self._closed(body, stores)
         for value in reductions:
             name = self.names.of(value)
             if value not in running:
-                body.line(f"{name} = tl.{value.datum}({name}_block, axis=0)")
+                body.line(f"{name} = tl.{value.datum}({name}_block{self.axis})")
             body.env[value] = name
+
+    def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
+        """Begin a loop over the row, and give the scope inside of it."""
+
+        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
+        inner = self.scope(body.depth + 1)
+        inner.env.update(body.env)
+        inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
+        inner.line("mask = cols < n_cols")
+        inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
+        return inner
+
+    def _closed(self, body: Statements, stores: list[Store]) -> None:
+        """End the loop over the row."""
 
     def _keep_up(self, inner: Statements, value: Value) -> None:
         """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
         name = self.names.of(value)
         text = self._masked(inner, value.args[0], "max")
-        inner.line(f"{name}_next = tl.maximum({name}, tl.max({text}, axis=0))")
+        inner.line(f"{name}_next = tl.maximum({name}, tl.max({text}{self.axis}))")
         for total in (v for v, top in self._online.items() if top is value):
             inner.line(f"{self.names.of(total)}_block *= tl.exp({name} - {name}_next)")
         inner.line(f"{name} = {name}_next")
@@ -176,7 +189,7 @@ class LoopedKernel(KernelWriter):
         combined = f"{name} + {text}" if kind == "sum" else f"tl.{kind}imum({name}, {text})"
         inner.line(f"{name} += {text}" if kind == "sum" else f"{name} = {combined}")
 
-    def _store_blocks(self, inner: Statements, stores: list) -> None:  # type: ignore[type-arg]
+    def _store_blocks(self, inner: Statements, stores: list[Store]) -> None:
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)

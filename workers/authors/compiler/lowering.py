@@ -8,7 +8,7 @@ from functools import reduce
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.axes import reduced_dimensions, references
-from workers.authors.compiler.domain import Domain
+from workers.authors.compiler.domain import Domain, is_segment_sum
 from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
 from workers.authors.compiler.parts import elements_taken, is_whole_slice, takes_elements
@@ -137,6 +137,10 @@ class Lowering:
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
         value = self.values[operand]
+        if is_segment_sum(domain, tuple(gone), node.op):
+            if value.op == "cat" or not (value.space.rows and value.space.cols):
+                raise CannotCompileError("`sum` over segments of rows is of something that is no whole tensor", "sum")
+            return self.pool.over_rows("segments", value)
         if value.op != "cat":
             return self._reduced_over(gone, value, node.op)
         inner = [axis for axis in gone if axis not in domain.part_axes | domain.element_axes]

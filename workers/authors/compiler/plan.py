@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.design import Design
-from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
 from workers.authors.compiler.families import family_of, stages_of
 from workers.authors.compiler.formulas import formula
 from workers.authors.compiler.kernels import Store
@@ -111,7 +111,8 @@ def _product(design: Design, axes: tuple[int, ...]) -> str:
 
 def _elements(design: Design, space: Space) -> str:
     domain = design.program.domain
-    axes = {FULL: (*domain.row_axes, *domain.col_axes), ROW: domain.row_axes, COL: domain.col_axes, SCALAR: ()}[space]
+    whole = (*domain.row_axes, *domain.col_axes)
+    axes = {FULL: whole, ROW: domain.row_axes, COL: domain.col_axes, SCALAR: (), SEGMENT: domain.segment_axes}[space]
     return _product(design, axes)
 
 

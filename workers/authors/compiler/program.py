@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import simplified
-from workers.authors.compiler.domain import FULL, ROW, Domain, Space, find_domain
+from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domain
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.malformed import require_well_formed
 from workers.authors.compiler.rebuilding import replaced_in
@@ -150,6 +150,8 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
     """A sum that moves outermost is all that a kernel's programs leave; else the launcher computes with whole sums."""
     value, space = lowering.values[node], domain.space_of(node)
     own = sums.within([value])
+    if any(total.datum == "segments" for total in own):
+        raise CannotCompileError("`sum` over segments of rows is used again, which takes another kernel", "sum")
     if value.space.rows or not own:
         return _result(lowering, domain, node, value)
     if not any(total in needed for total in own):
@@ -164,6 +166,10 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
 
 def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Result:
     space = domain.space_of(node)
+    if value.op == "over_rows" and value.datum == "segments":
+        if any(inner.op == "over_rows" for inner in ordered(value.args)):
+            raise CannotCompileError(SUM_USED_AGAIN, "sum")
+        return Result(node, value.args[0], SEGMENT)
     if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
         raise CannotCompileError(
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Dim, Expr
@@ -60,6 +62,13 @@ class Sizes:
             table[name] = prime
             prime = _next_prime(prime)
         return Sizes(table)
+
+    @staticmethod
+    def divisible(dimensions: tuple[str, ...], dims: Iterable[Dim]) -> Sizes:
+        """Choose stand-ins that every number divides by which the sizes of a graph divide."""
+        whole = {int(n) for dim in dims if isinstance(dim, Expr) for n in re.findall(r"// (\d{1,4})\b", dim.text)}
+        step = math.lcm(*(n for n in whole if n > 0))
+        return Sizes({name: size * step for name, size in Sizes.of(dimensions).stand_ins.items()})
 
     def value(self, dim: Dim) -> int:
         """Give the size that stands in for a dimension.
