@@ -1,14 +1,14 @@
-"""Estimates from blocks of samples: medians, quantiles, ratios with their interval, and the word for them. No I/O."""
+"""Estimates from blocks of samples: medians, quantiles, ratios with their interval, and the word for them. Pure."""
 
 from __future__ import annotations
 
+import functools
 import math
+import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-
-import torch
 
 from gpu_runner.contracts.benchmark import Word
 
@@ -80,16 +80,20 @@ def ratio_of_logs(logs: Sequence[float], seed: int = 0, level: float = LEVEL) ->
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: the percentile interval.
     """
-    count = len(logs)
-    if count < LEAST_BLOCKS:
+    if len(logs) < LEAST_BLOCKS:
         return None
-    values = torch.tensor(logs, dtype=torch.float64)
-    stream = torch.Generator().manual_seed(seed)
-    drawn = values[torch.randint(0, count, (RESAMPLES, count), generator=stream)].sort(1).values
-    medians = (drawn[:, (count - 1) // 2] + drawn[:, count // 2]) / 2
-    edges = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    low, high = (float(edge) for edge in torch.quantile(medians, edges))
-    return Ratio(math.exp(statistics.median(logs)), math.exp(low), math.exp(high))
+    ordered = sorted(logs)
+    medians = [(ordered[low] + ordered[high]) / 2 for low, high in _middles(len(ordered), seed)]
+    low, high = quantile(medians, (1 - level) / 2), quantile(medians, (1 + level) / 2)
+    return Ratio(math.exp(statistics.median(ordered)), math.exp(low), math.exp(high))
+
+
+@functools.lru_cache(maxsize=256)
+def _middles(count: int, seed: int) -> tuple[tuple[int, int], ...]:
+    """Draw so many from so many, again and again, and give which of them lie in the middle: no value is needed for that."""
+    stream = random.Random(seed)  # noqa: S311 - resampling, not a secret
+    drawn = (sorted(stream.choices(range(count), k=count)) for _ in range(RESAMPLES))
+    return tuple((places[(count - 1) // 2], places[count // 2]) for places in drawn)
 
 
 def control(blocks: Sequence[Sequence[float]]) -> float:

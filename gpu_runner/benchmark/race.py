@@ -1,4 +1,4 @@
-"""One pass of one workload as a race: whose turn it is, who may leave because its word is settled, and what came of it. No I/O.
+"""One pass of one workload as a race: whose turn it is, who may leave because its word is settled, and what came of it. Pure.
 
 The unit of evidence is a pair of rounds, there and back (ABBA), so that a steady drift is nobody's. Looks at the evidence are few
 and at fixed numbers of units, and an early word needs a wider interval than the last one: whoever looks until something shows,

@@ -33,16 +33,17 @@ def traffic_of(oracle: Oracle, case: Case) -> Traffic | None:
     }
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
         return None
-    numbers["inputs"] -= _never_read(oracle, case, numbers["outputs"])
+    whole = facts.get("whole")
+    numbers["inputs"] -= _never_read(oracle, case, numbers["outputs"], whole if isinstance(whole, list) else [])
     return Traffic(**numbers, is_loss=bool(facts.get("is_loss")))
 
 
-def _never_read(oracle: Oracle, case: Case, output_bytes: int) -> int:
-    """Give the bytes of tables that need not be read: of one that is indexed, no more than the output holds."""
+def _never_read(oracle: Oracle, case: Case, output_bytes: int, whole: list[Any]) -> int:
+    """Give the bytes of tables that need not be read: of one that is only indexed, no more than the output holds."""
     indexed = {spec.high for spec in oracle.problem.inputs if isinstance(spec.high, str)}
     spared = 0
     for spec in oracle.problem.inputs:
-        if indexed & set(spec.dims):
+        if indexed & set(spec.dims) and spec.name not in whole:
             size = math.prod(shape_of(spec, case.size_of)) * DTYPES[spec.dtype or case.dtype].itemsize
             spared += max(0, size - output_bytes)
     return spared
