@@ -11,6 +11,7 @@ VIEWS = frozenset(
     {"contiguous", "flatten", "numel", "reshape", "size", "squeeze", "t", "transpose", "unsqueeze", "view"}
 )
 PROPERTIES = frozenset({"device", "dtype", "shape"})
+MAX_CHARS = 1000
 FUNCTION_BASE = "Function"
 
 
@@ -36,6 +37,8 @@ class Call:
 
 def read_call(text: str) -> Call | None:
     """Read a CALL; None where it is anything but one call of a function, or of a Function's ``apply``, with plain arguments."""
+    if len(text) > MAX_CHARS:
+        return None
     try:
         node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -7,6 +7,7 @@ definition uses, so that a file that gathers everything ties nobody to everythin
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -106,7 +107,10 @@ def own_statements(tree: ast.Module | None) -> str:
     if tree is None:
         return ""
     kept = [node for node in tree.body if not isinstance(node, Imports) and not _is_listing(node)]
-    return "\n".join(ast.dump(node) for node in kept)
+    try:
+        return "\n".join(ast.dump(node) for node in kept)
+    except RecursionError:  # nobody writes such a package by hand; what it hands on is compared all the same
+        return ""
 
 
 def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
@@ -127,14 +131,15 @@ def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Give the statements of a module, those under its conditions too."""
-    for node in body:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from _statements(node.orelse)
+    waiting = deque(body)
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, ast.If) and _is_for_type_checkers(node):
+            waiting.extendleft(reversed(node.orelse))
         elif isinstance(node, ast.If | ast.Try | ast.With):
-            for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(node, part, []))
-            for handler in getattr(node, "handlers", []):
-                yield from _statements(handler.body)
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            handlers = node.handlers if isinstance(node, ast.Try) else []
+            waiting.extendleft(reversed([*inner, *(child for handler in handlers for child in handler.body)]))
         else:
             yield node
 
@@ -152,15 +157,20 @@ def _binds(alias: ast.alias, name: str) -> bool:
 
 
 def _imports(tree: ast.AST) -> Iterator[Imports]:
-    waiting: list[ast.AST] = [tree]
+    waiting = deque([tree])
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         if isinstance(node, Imports):
             yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
+        elif isinstance(node, ast.If) and _is_for_type_checkers(node):
+            waiting.extend(node.orelse)
         else:
-            waiting += ast.iter_child_nodes(node)
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _is_for_type_checkers(node: ast.If) -> bool:
+    named = node.test.attr if isinstance(node.test, ast.Attribute) else getattr(node.test, "id", "")
+    return named == "TYPE_CHECKING"
 
 
 def _only(node: Imports, alias: ast.alias) -> Imports:

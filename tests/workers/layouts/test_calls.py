@@ -109,6 +109,7 @@ def test_a_call_is_written_anew_on_one_line(text: str, written: str) -> None:
         "A.apply(x); import os",
         "A.apply(x",
         "(" * 300,
+        "A.apply(x" + ".view()" * 2000 + ")",
     ],
 )
 def test_anything_but_one_plain_call_is_refused(text: str) -> None:

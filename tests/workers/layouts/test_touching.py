@@ -121,3 +121,14 @@ def test_kernels_of_a_small_library_are_followed_too() -> None:
     assert PLAIN.touched(base, head) == {"reglu": ("kernels/reglu.py",)}
     base = with_file(base, "kernels/reglu.py", "import launching\n" + (base.read("kernels/reglu.py") or ""))
     assert PLAIN.touched(base, with_file(base, "launching.py", "settings = 2\n")) == {"reglu": ("launching.py",)}
+
+
+def test_sources_that_are_nested_without_end_are_followed_all_the_same() -> None:
+    chain = "if a == 0:\n    pass\n" + "".join(f"elif a == {n}:\n    pass\n" for n in range(1500))
+    deep = f"a = 1\n{chain}else:\n    from liger_kernel.ops.deep import depth\nsum = {' + '.join('a' * 1500)}\n"
+    base = with_file(liger(), f"{OPS}/deep.py", "depth = 1\n")
+    base = with_file(base, f"{OPS}/softmax.py", deep + (base.read(f"{OPS}/softmax.py") or ""))
+    assert set(_touched(base, f"{OPS}/softmax.py")) == {"softmax"}
+    inits = with_file(base, f"{OPS}/__init__.py", (base.read(f"{OPS}/__init__.py") or "") + deep)
+    assert set(_touched(inits, f"{OPS}/reglu.py")) == {"reglu"}
+    assert isinstance(_touched(inits, f"{OPS}/__init__.py"), dict)
