@@ -43,6 +43,7 @@ RESERVED = frozenset(
         "tile_bytes",
         "NUM_STAGES",
         "EVEN",
+        "PERSISTENT",
         "EVICT_FIRST",
         "STREAMED",
         "TUNED",

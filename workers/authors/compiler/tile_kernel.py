@@ -6,7 +6,7 @@ from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.parts import Part
-from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.statements import INDENT, Statements
 from workers.authors.compiler.values import Value
 
 _PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
@@ -17,18 +17,23 @@ class TileKernel(KernelWriter):
 
     def write(self) -> KernelSource:
         """Give the kernel's source."""
-        head, body = self.scope(), self.scope(2 if self._loops else 1)
+        head, columns, body = self.scope(), self.scope(), self.scope(2 if self._loops else 1)
         self._columns(head)
         for load in self.loads:
             if not load.space.rows:
-                self._load(head, load)
-        head.env.update({value: "cols" for value in self.task.values if value.op == "column"})
-        self._hoist(head)
-        body.env.update(head.env)
+                self._load(columns, load)
+        columns.env.update({value: "cols" for value in self.task.values if value.op == "column"})
+        self._hoist(columns)
+        body.env.update(columns.env)
+        late = self._loops and not self.task.sums_rows and bool(columns.lines)
+        head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
         self._rows(body)
         for load in self.loads:
             if load.space.rows:
                 self._load(body, load)
+        if late:
+            # Columns that wait in registers for the program's only tile would leave room for fewer programs.
+            body.lines += [INDENT + line for line in self._only_if("not PERSISTENT", columns)]
         for value in self.picks:
             self._pick(body, value)
         body.line("")
@@ -40,11 +45,13 @@ class TileKernel(KernelWriter):
         else:
             lines += body.lines
         sizes = (*self.extra_sizes(), "n_rows", "n_cols")
-        return self.finish(lines, sizes, (*self._constants(), *(["EVICT_FIRST"] if hints else [])))
-
-    def _constants(self) -> list[str]:
+        more = {"PERSISTENT": late, "EVEN": self.task.form.tunable, "EVICT_FIRST": bool(hints)}
         constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._loops else [])]
-        return constants + (["EVEN"] if self.task.form.tunable else [])
+        return self.finish(lines, sizes, (*constants, *(name for name, wanted in more.items() if wanted)))
+
+    @staticmethod
+    def _only_if(condition: str, scope: Statements) -> list[str]:
+        return [f"{INDENT}if {condition}:", *(INDENT + line for line in scope.lines)]
 
     @property
     def _loops(self) -> bool:
