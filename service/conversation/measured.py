@@ -134,6 +134,12 @@ def measured_conclusion(summary: MeasureSummary) -> Conclusion:
     return Conclusion.neutral if found.slower or found.larger or not found.timed else Conclusion.success
 
 
+def is_worse(summary: MeasureSummary) -> bool:
+    """Tell whether anything is slower, needs more memory, or is wrong."""
+    found = sort_out(summary)
+    return bool(found.wrong or found.slower or found.larger)
+
+
 def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
     """Give the report below its verdict: the one table, its noise, and the rest folded."""
     found = sort_out(summary)

@@ -9,7 +9,15 @@ from service.conversation.benchmark_table import CONTENDERS, benchmark_table, me
 from service.conversation.comparisons import CANDIDATE, ORIGINAL, median_us
 from service.conversation.counters import counters_section, peaks_line
 from service.conversation.markdown import bullets, folded, paragraphs, table
-from service.conversation.quantities import geometric_mean, percent, ratio, usable
+from service.conversation.quantities import (
+    DASH,
+    duration_us,
+    geometric_mean,
+    percent,
+    ratio,
+    size_bytes,
+    usable,
+)
 from service.conversation.source_reading import reading_section
 from service.conversation.validated import pictures
 from service.conversation.verdicts import verdict_section, verdict_words
@@ -26,6 +34,7 @@ BOUND_WORDS: dict[Bound, str] = {
 TITLES = {**CONTENDERS, CANDIDATE: "v0", ORIGINAL: "v0"}
 MAX_FINDINGS = 8
 MAX_STRATEGIES = 32
+MAX_ROOFLINES = 60
 
 
 def profiled_verdict(summary: ProfileSummary, job: JobView) -> str:
@@ -56,6 +65,32 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
         folded("Peak memory", memory_table(summary.benchmark, TITLES)),
         folded("Problem", code_block(summary.problem_source, "python")),
         peaks_line(summary.profile.gpu),
+    )
+
+
+def profile_section(result: ProfileResult) -> str:
+    """Give a profile by itself: what bounds each pass, by which evidence, and the roofline at every size."""
+    rows = [
+        (
+            code(roofline.workload.label()),
+            roofline.timed_pass.value,
+            size_bytes(roofline.moved_bytes),
+            f"{roofline.intensity:.3g}" if usable(roofline.intensity) else DASH,
+            duration_us(roofline.memory_us),
+            duration_us(roofline.compute_us),
+            BOUND_WORDS[roofline.bound],
+        )
+        for roofline in result.rooflines[:MAX_ROOFLINES]
+    ]
+    header = ("workload", "pass", "bytes to move", "operations a byte", "by bytes", "by operations", "so it is")
+    counters = result.counters_error
+    return paragraphs(
+        f"**{_bounds(result)}** on {inline(result.gpu.name, 60)}",
+        bullets([_finding(finding) for finding in result.findings[:MAX_FINDINGS]]),
+        table(header, rows, numeric=(2, 3, 4, 5)),
+        counters_section(result.counters),
+        f"Nsight Compute was not used: {sentence(counters)}" if counters else "",
+        peaks_line(result.gpu),
     )
 
 

@@ -80,6 +80,28 @@ class Checkout:
         )
         return done.stdout.decode().strip() or None
 
+    def merge_base(self, reference: str, head: str) -> str:
+        """Give what a reference and a commit have in common.
+
+        Raises:
+            UserFacingError: there is no such reference, or nothing joins the two.
+        """
+        known = None if reference.startswith("-") else self.resolve(reference)
+        if known is None:
+            raise _failed(f"there is no branch, tag or commit {reference!r} in {self.folder}", "See git branch --all.")
+        return self.text("merge-base", known, head)
+
+    def working_tree(self) -> str:
+        """Give the working tree as a commit that no branch names, without what is ignored."""
+        head = self.head()
+        with tempfile.TemporaryDirectory() as scratch:
+            env = {"GIT_INDEX_FILE": str(Path(scratch) / "index")} | AUTHOR
+            self.git("read-tree", head, env=env)
+            self.git("add", "--all", env=env)
+            tree = self.git("write-tree", env=env).decode().strip()
+            message = b"The working tree"
+            return self.git("commit-tree", tree, "-p", head, "-F", "-", content=message, env=env).decode().strip()
+
     def commit(self, branch: str, parent: str, changes: Sequence[FileChange], message: str) -> str:
         """Make one commit on a branch, on top of an expected parent, and give its id.
 

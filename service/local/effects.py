@@ -12,7 +12,7 @@ from service.conversation.links import Links
 from service.conversation.pull_request import pull_request_body, pull_request_title
 from service.conversation.report import report_comment
 from service.local.checkout import Checkout
-from service.local.words import stopped_comment
+from service.local.words import as_commands, stopped_comment
 from service.publisher.trailers import is_commit_of, with_trailer
 from workers import artifacts
 from workers.contracts import (
@@ -70,7 +70,7 @@ class LocalEffects:
     def _report(self, claimed: ClaimedUpdate, update: ReportUpdate) -> str:
         if update.failure is not None:
             return stopped_comment(update.failure, claimed.job)
-        return report_comment(update, claimed.job, self._links(claimed), {})
+        return as_commands(report_comment(update, claimed.job, self._links(claimed), {}))
 
     def _links(self, claimed: ClaimedUpdate) -> Links:
         return Links("", f"file://{self.checkout.folder}", "kernelsmith")

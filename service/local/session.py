@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpu_runner.contracts import from_json
+from service.conversation.measured import is_worse
+from service.conversation.subject import MEASURING
+from service.local.asking import LocalJob, comparing_request, writing_request
 from service.local.checkout import Checkout
 from service.local.effects import LocalEffects
 from service.local.terminal import Choice, StoppedError, Terminal
@@ -17,15 +20,11 @@ from workers.contracts import (
     DecisionOutcome,
     Failure,
     FailureCode,
-    JobOptions,
     JobRequest,
     JobState,
     JobView,
-    Origin,
-    ProblemKind,
-    ProblemText,
+    MeasureSummary,
     UserFacingError,
-    Verb,
 )
 
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
@@ -33,16 +32,6 @@ LEASE_S = 60.0
 HELD = "Another run, or one that was interrupted a moment ago, has hold of this job; waiting for it."
 AGAIN = "A step broke; it is tried again in a moment."
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
-
-
-@dataclass(frozen=True)
-class LocalJob:
-    """What was asked for on the command line."""
-
-    name: str
-    problem: str
-    options: JobOptions
-    fresh: bool = False  # start over instead of going on with the same job
 
 
 class LocalSession:
@@ -65,8 +54,8 @@ class LocalSession:
         self.out.mkdir(parents=True, exist_ok=True)
         job_id = inbox.submit(request).job_id
         job = self._view(job_id)
-        if job.state is JobState.failed and inbox.retry(job_id, "local"):
-            self.terminal.say(f"Job {job_id} had failed; it goes on from its failed stage.")
+        if job.state in (JobState.failed, JobState.cancelled) and inbox.retry(job_id, "local"):
+            self.terminal.say(f"Job {job_id} had stopped; it goes on from that stage.")
         elif job.stages and job.stages[0].started_at:
             self.terminal.say(f"Job {job_id} is known; it goes on from where it was.")
         try:
@@ -123,29 +112,13 @@ class LocalSession:
         return done
 
     def _request(self, asked: LocalJob) -> JobRequest:
-        head = self.checkout.head()
         changed = self.checkout.changed()
-        if changed:
+        if changed and not asked.dirty:
             self.terminal.say(f"Not committed, so the job does not see it: {', '.join(changed[:5])}")
-        digest = artifacts.put(self.checkout.snapshot(head), "application/gzip")
-        problem, options = ProblemText(ProblemKind.block, asked.problem), asked.options
-        failure = inbox.look_over(asked.name, problem, digest, options.layout)
-        if failure is not None:
-            raise UserFacingError(failure)
-        # What would be asked for differently is another job; with --auto or without, it is the same one.
-        parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
-        parts.append(str(time.time_ns()) if asked.fresh else "")
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        return JobRequest(
-            key=f"local:{key}",
-            verb=Verb.create,
-            kernel=asked.name,
-            origin=Origin(f"local/{self.checkout.folder.name}", 0, "local"),
-            base_ref=self.checkout.branch(),
-            base_sha=head,
-            snapshot=digest,
-            problem=problem,
-            options=options,
+        return (
+            comparing_request(self.checkout, asked)
+            if asked.verb in MEASURING
+            else writing_request(self.checkout, asked)
         )
 
     def _view(self, job_id: str) -> JobView:
@@ -153,3 +126,12 @@ class LocalSession:
         if job is None:
             raise UserFacingError(Failure(FailureCode.internal, f"job {job_id} is gone from the database"))
         return job
+
+
+def worse(job: JobView) -> bool:
+    """Tell whether a comparison found anything slower, larger or wrong."""
+    report = next((found for found in job.artifacts if found.name == "report.json"), None)
+    if report is None or job.state is not JobState.done:
+        return False
+    summary = from_json(MeasureSummary, json.loads(artifacts.get(report.digest)))
+    return is_worse(summary)

@@ -11,7 +11,20 @@ REFUSALS = frozenset(
     {FailureCode.problem, FailureCode.exists, FailureCode.name, FailureCode.layout, FailureCode.refused}
 )
 # What a comment on GitHub would say, and what stands for it on the command line.
-COMMANDS = (("`/kernel retry`", "the same command"), ("`/kernel create`", "`kernelsmith create`"))
+COMMANDS = (
+    ("`/kernel retry`", "the same command"),
+    ("`/kernel create", "`kernelsmith create"),
+    ("`/kernel optimize", "`kernelsmith optimize"),
+    ("`/kernel bench", "`kernelsmith compare"),
+    ("`/kernel verify", "`kernelsmith compare --verify"),
+)
+
+
+def as_commands(text: str) -> str:
+    """Give a text with the commands of this machine for those of a comment."""
+    for comment, command in COMMANDS:
+        text = text.replace(comment, command)
+    return text
 
 
 def stopped_comment(failure: Failure, job: JobView) -> str:
@@ -21,9 +34,7 @@ def stopped_comment(failure: Failure, job: JobView) -> str:
 
 
 def _next(failure: Failure, job: JobView) -> str:
-    cure = sentence(failure.cure) if failure.cure else ""
-    for comment, command in COMMANDS:
-        cure = cure.replace(comment, command)
+    cure = as_commands(sentence(failure.cure)) if failure.cure else ""
     if failure.code in REFUSALS or "the same command" in cure:
         return cure
     return f"{cure} The same command goes on from {failed_stage(job)}.".strip()

@@ -46,15 +46,18 @@ def test_status_says_where_a_job_is_and_cancel_ends_it(talk: Talk) -> None:
     )
     talk.say(number, "/kernel retry")
     talk.settle()
-    assert talk.read(number) == snapshot(
-        "Job `JOB1` was cancelled, and only a job that stopped can be retried. Give a new `/kernel create`."
-    )
-    talk.clock[0] += 2
-    talk.say(number, "/kernel cancel")
-    talk.settle()
-    assert talk.read(number) == snapshot(
-        "Job `JOB1` has ended already (it was cancelled), so there is nothing to cancel."
-    )
+    assert sorted(gist(body, 1) for body in talk.heard(number)) == snapshot(['**`reglu`: analyze is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).', 'Job `JOB1` goes on from analyze.'])
+    assert talk.glance(talk.pull()) == snapshot("""\
+**`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
+""")
+    assert talk.job().state is JobState.waiting
+    for _ in range(2):
+        talk.clock[0] += 2
+        talk.say(number, "/kernel cancel")
+        talk.settle()
+    talk.skip(talk.pull())
+    assert "Job `JOB1` has ended already (it was cancelled), so there is nothing to cancel." in talk.heard(number)
 
 
 def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(talk: Talk) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from service.local.asking import LocalJob
 from service.local.checkout import Checkout
-from service.local.session import HELD, LocalJob, LocalSession
+from service.local.session import HELD, LocalSession
 from service.local.terminal import Choice, Terminal
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import Analyze, broken, stages

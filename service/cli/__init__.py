@@ -1,0 +1,11 @@
+"""The command line: ``app`` with all its commands, and ``main``, which runs it."""
+
+from service.cli import byhand, jobs, processes
+from service.cli.console import app
+
+__all__ = ["app", "byhand", "jobs", "main", "processes"]
+
+
+def main() -> None:
+    """Run the console command."""
+    app()

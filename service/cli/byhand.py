@@ -1,0 +1,140 @@
+"""One action on this machine, without a job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpu_runner.contracts import Status, to_json
+from service.cli.console import (
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    EXIT_REFUSED,
+    CandidateFile,
+    Json,
+    ProblemFile,
+    app,
+    kernel_name,
+    reporting,
+    say,
+    tell,
+)
+
+
+@app.command("compile")
+def compile_(
+    problem: ProblemFile,
+    out: Annotated[Path | None, typer.Option(help="Where to write the candidate; standard output by default.")] = None,
+    name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
+) -> None:
+    """Have the compiler author write a kernel; exit 2 and one sentence where it must refuse."""
+    from workers import byhand
+
+    with reporting():
+        compiled = byhand.compile_problem(problem.read_text(encoding="utf-8"), kernel_name(problem, name))
+    if compiled.source is None:
+        say(f"The compiler author refuses: {compiled.refusal}")
+        raise typer.Exit(EXIT_REFUSED)
+    if out is None:
+        typer.echo(compiled.source, nl=False)
+    else:
+        out.write_text(compiled.source, encoding="utf-8")
+        say(f"Wrote {out}.")
+
+
+@app.command()
+def verify(problem: ProblemFile, candidate: CandidateFile, as_json: Json = False) -> None:
+    """Judge a candidate; exit 0 passed, 1 a failing status, 3 the environment is at fault."""
+    from service.conversation.verdicts import verdict_section, verdict_words
+    from workers import byhand
+
+    with reporting():
+        verdict = byhand.verify(problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")).verdict()
+    if as_json:
+        typer.echo(json.dumps(to_json(verdict)))
+    else:
+        tell(f"**{verdict.status.value}**: {verdict_words(verdict)}\n\n{verdict_section(verdict)}")
+    raise typer.Exit(0 if verdict.status is Status.passed else EXIT_FAILED)
+
+
+@app.command()
+def bench(
+    problem: ProblemFile,
+    candidate: CandidateFile,
+    dtype: Annotated[str, typer.Option(help="The dtype to measure in.")] = "bfloat16",
+    budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Measure a candidate beside eager and torch.compile, with the floor; without a GPU only the floor is predicted."""
+    from service.conversation.benchmark_table import benchmark_table, memory_table, speed_sentence
+    from workers import byhand
+
+    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    with reporting():
+        result = byhand.benchmark(*sources, budget_s, dtype).benchmark()
+    if as_json:
+        typer.echo(json.dumps(to_json(result)))
+    else:
+        parts = (speed_sentence(result), benchmark_table(result), memory_table(result))
+        tell("\n\n".join(part for part in parts if part))
+
+
+@app.command()
+def tune(
+    problem: ProblemFile,
+    candidate: CandidateFile,
+    out: Annotated[Path, typer.Option(help="Where to write the candidate with the settings in it.")],
+    budget_s: Annotated[float, typer.Option("--budget", help="Seconds to spend at most.")] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Find a candidate's settings for this machine's GPU by measuring, and write them into it; without a GPU nothing is tuned."""
+    from service.conversation.tuning import tuned_section
+    from workers import byhand
+
+    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    with reporting():
+        tuned = byhand.tune(*sources, budget_s)
+    out.write_text(tuned.source, encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(to_json(tuned.result)))
+    else:
+        tell(tuned_section(tuned.result))
+    say(f"Wrote {out}.")
+
+
+@app.command()
+def profile(
+    problem: ProblemFile,
+    candidate: CandidateFile,
+    gpu: Annotated[str | None, typer.Option(help="The GPU to predict for where none is here, such as H100.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what bounds a candidate: its roofline everywhere, and Nsight Compute's counters where they can be read."""
+    from service.conversation.profiled import profile_section
+    from workers import byhand
+
+    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    with reporting():
+        result = byhand.profile(*sources, gpu).profile()
+    if as_json:
+        typer.echo(json.dumps(to_json(result)))
+    else:
+        tell(profile_section(result))
+
+
+@app.command()
+def doctor(quick: bool = False, as_json: Json = False) -> None:
+    """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
+    from service.conversation.host import host_section
+    from workers import byhand
+
+    with reporting():
+        report = byhand.doctor(quick).host()
+    if as_json:
+        typer.echo(json.dumps(to_json(report)))
+    else:
+        tell(host_section(report))
+    raise typer.Exit(EXIT_ENVIRONMENT if report.problems else 0)

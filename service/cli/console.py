@@ -1,0 +1,73 @@
+"""What every command of the command line says and ends with."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.contracts import Failure, FailureCode, UserFacingError
+
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
+EXIT_ENVIRONMENT = 3
+
+HELP = "The console command: by-hand actions, local jobs, the demo, and the processes of an installation."
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+ProblemFile = Annotated[Path, typer.Argument(help="The problem file.", exists=True, dir_okay=False, readable=True)]
+CandidateFile = Annotated[Path, typer.Argument(help="The candidate file.", exists=True, dir_okay=False, readable=True)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+
+
+def say(text: str) -> None:
+    """Print one line on standard error."""
+    typer.echo(text, err=True)
+
+
+def tell(markdown: str) -> None:
+    """Print markdown on standard output: laid out on a terminal, as it is where it is piped on."""
+    if not sys.stdout.isatty():
+        typer.echo(markdown)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(markdown))
+
+
+def told(failure: Failure) -> str:
+    """Give a failure for a terminal."""
+    where = f" (line {failure.line})" if failure.line else ""
+    return "\n".join(part for part in (failure.message + where, failure.cure, failure.log) if part)
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Turn an error for people into words and an exit code."""
+    try:
+        yield
+    except UserFacingError as error:
+        say(told(error.failure))
+        code = EXIT_ENVIRONMENT if error.failure.code is FailureCode.environment else EXIT_REFUSED
+        raise typer.Exit(code) from error
+
+
+def exit_code(failure: Failure | None) -> int:
+    """Give the exit code of a failure: refused, the environment's, or of something that was tried."""
+    from service.local.words import REFUSALS
+
+    if failure is None:
+        return EXIT_FAILED
+    if failure.code is FailureCode.environment:
+        return EXIT_ENVIRONMENT
+    return EXIT_REFUSED if failure.code in REFUSALS else EXIT_FAILED
+
+
+def kernel_name(problem: Path, name: str | None) -> str:
+    """Give the kernel's name: as asked for, or from the problem's file name."""
+    return name or re.sub(r"\W+", "_", problem.stem).strip("_").lower()

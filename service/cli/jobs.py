@@ -1,0 +1,167 @@
+"""Whole jobs on a local checkout: commits on a new branch, no push; run again, they go on from where they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpu_runner.contracts import to_json
+from service.cli.console import EXIT_FAILED, Json, ProblemFile, app, exit_code, kernel_name, reporting, say
+from workers.contracts import (
+    AuthorName,
+    Failure,
+    FailureCode,
+    Goal,
+    JobOptions,
+    JobState,
+    JobView,
+    Scope,
+    UserFacingError,
+    Verb,
+    parse_target,
+)
+
+if TYPE_CHECKING:
+    from service.local.asking import LocalJob
+
+Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
+Auto = Annotated[bool, typer.Option("--auto", help="Skip the checkpoints.")]
+Layout = Annotated[str | None, typer.Option(help="liger or plain; by default found by looking.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the report; by default .git/kernelsmith/NAME.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")]
+Author = Annotated[AuthorName, typer.Option(help="Who writes the kernel.")]
+
+
+@app.command()
+def create(
+    problem: ProblemFile,
+    repo: Repo = Path(),
+    name: Annotated[str | None, typer.Option(help="The kernel's name; by default the problem's file name.")] = None,
+    auto: Auto = False,
+    layout: Layout = None,
+    author: Author = AuthorName.auto,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Write, prove and measure a new kernel in a checkout.
+
+    Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+
+    options = JobOptions(author=author, layout=layout, auto=auto)
+    kernel = kernel_name(problem, name)
+    asked = LocalJob(kernel, problem.read_text(encoding="utf-8"), options, fresh)
+    _ended(_run(asked, repo, out, as_json=as_json))
+
+
+@app.command()
+def optimize(
+    name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
+    repo: Repo = Path(),
+    goal: Annotated[Goal, typer.Option(help="What to improve.")] = Goal.balanced,
+    scope: Annotated[Scope, typer.Option(help="Which pass to improve.")] = Scope.general,
+    variants: Annotated[int, typer.Option(min=1, max=32, help="How many variants to try at most.")] = 8,
+    target: Annotated[str | None, typer.Option(help="When to stop, such as 'forward < 0.3 ms @ H=4096'.")] = None,
+    auto: Auto = False,
+    problem: Annotated[
+        Path | None, typer.Option(help="The problem with its CALL, where it is not known.", exists=True, dir_okay=False)
+    ] = None,
+    layout: Layout = None,
+    author: Author = AuthorName.auto,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Make a kernel of a checkout faster or smaller, and prove it.
+
+    Exit 0 done (also where nothing is better than what stands), 1 the job stopped, 2 refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+
+    options = JobOptions(
+        author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
+    )
+    source = problem.read_text(encoding="utf-8") if problem is not None else ""
+    _ended(_run(LocalJob(name, source, options, fresh, Verb.optimize), repo, out, as_json=as_json))
+
+
+@app.command()
+def compare(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The kernels; by default those that the change touches.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="A branch, tag or commit; what HEAD has in common with it is the base.")
+    ] = "main",
+    repo: Repo = Path(),
+    dirty: Annotated[bool, typer.Option("--dirty", help="The working tree as it is, not HEAD.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove the kernels instead of timing them.")] = False,
+    layout: Layout = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether HEAD makes kernels faster or slower than its merge base with a branch, tag or commit.
+
+    Exit 0 nothing is worse, 1 something is slower, larger or wrong, 2 it was refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+    from service.local.session import worse
+
+    verb = Verb.verify if verify else Verb.bench
+    asked = LocalJob(
+        "compare",
+        "",
+        JobOptions(layout=layout, against=against, auto=True),
+        fresh=True,
+        verb=verb,
+        kernels=tuple(names or ()),
+        dirty=dirty,
+    )
+    job = _run(asked, repo, out, as_json=as_json)
+    _ended(job)
+    if worse(job):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _run(asked: LocalJob, repo: Path, out: Path | None, *, as_json: bool) -> JobView:
+    from service.local.checkout import Checkout
+    from service.local.session import LocalSession
+    from service.local.terminal import Terminal
+    from service.logging_setup import configure_logging
+    from workers import embedded
+
+    # The terminal tells how far it is; what the engine logs beside that is for an operator.
+    configure_logging("WARNING")
+    with reporting():
+        checkout = Checkout(repo.resolve())
+        checkout.head()
+        state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
+        folder = (out or state / asked.name).resolve()
+        embedded.configure(state)
+        job = LocalSession(checkout, folder, Terminal()).run(asked)
+        patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
+    if patch is not None:
+        (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
+    if as_json:
+        typer.echo(json.dumps(to_json(job)))
+    where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
+    say(f"Job {job.job_id}: {job.state.value}. {where}")
+    return job
+
+
+def _ended(job: JobView) -> None:
+    if job.state is JobState.failed:
+        raise typer.Exit(exit_code(job.failure))
+
+
+def _target(text: str | None) -> str | None:
+    with reporting():
+        try:
+            return text if text is None or parse_target(text) else None
+        except ValueError as error:
+            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is no target", str(error))) from error

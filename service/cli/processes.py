@@ -1,0 +1,113 @@
+"""The demo, and the processes of an installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, say
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from workers.embedded import Part
+
+
+@app.command()
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Stay up with the pages open.")] = False,
+    out: Annotated[Path, typer.Option(help="Where to leave what came of it.")] = Path("build/demo"),
+    source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
+) -> None:
+    """Play the main job on the source of a real library, with no account, key or GPU."""
+    from service.demo.play import play
+
+    raise typer.Exit(play(out, keep=keep, archive=source))
+
+
+@app.command()
+def serve() -> None:
+    """Run the whole installation: the service, and workers with an embedded Redis where none is configured."""
+    from service import server
+    from workers import embedded
+
+    settings = configured()
+    with starting(), embedded.serve_workers(embedded.from_environment()):
+        server.serve(settings)
+
+
+@app.command()
+def web() -> None:
+    """Run the service alone: webhooks, publishing and pages; workers run elsewhere."""
+    from service import server
+    from workers import embedded
+
+    settings = configured()
+    with starting():
+        embedded.from_environment()
+    server.serve(settings)
+
+
+@app.command()
+def work(
+    only: Annotated[
+        str | None, typer.Option(help="stages, or gpu: one part on this host, the other elsewhere.")
+    ] = None,
+) -> None:
+    """Run workers alone, for stages and for this host's GPU."""
+    import signal
+    import threading
+
+    from workers import embedded
+
+    part = part_named(only)
+    with starting():
+        settings = embedded.from_environment()
+    if part is not None and settings.redis_url is None:
+        say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
+        raise typer.Exit(EXIT_REFUSED)
+    told = threading.Event()
+    # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    with starting(), embedded.serve_workers(settings, only=part):
+        told.wait()
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Say why the workers cannot run, and leave."""
+    from workers import embedded
+
+    try:
+        yield
+    except embedded.WrongSettingsError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_REFUSED) from error
+    except embedded.WorkersError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_ENVIRONMENT) from error
+
+
+def part_named(only: str | None) -> Part | None:
+    """Give a part of the workers by name, or say which there are and leave."""
+    from workers.embedded import Part
+
+    if only is None or only in set(Part):
+        return None if only is None else Part(only)
+    say(f"--only is one of {', '.join(Part)}")
+    raise typer.Exit(EXIT_REFUSED)
+
+
+def configured() -> Settings:
+    """Give the service's settings, or say what is missing and leave."""
+    from service.settings import ConfigurationError, load_settings
+
+    try:
+        return load_settings()
+    except ConfigurationError as error:
+        say(str(error))
+        raise typer.Exit(EXIT_REFUSED) from error

@@ -1,0 +1,105 @@
+"""What was asked for on the command line, as the request of a job on a checkout."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from service.local.checkout import Checkout
+from workers import artifacts, inbox
+from workers.contracts import (
+    Failure,
+    FailureCode,
+    JobOptions,
+    JobRequest,
+    Origin,
+    ProblemKind,
+    ProblemText,
+    UserFacingError,
+    Verb,
+)
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """What was asked for on the command line."""
+
+    name: str
+    problem: str  # empty where the library's own is known
+    options: JobOptions
+    fresh: bool = False  # start over instead of going on with the same job
+    verb: Verb = Verb.create
+    kernels: tuple[str, ...] = ()  # to compare; empty: those that the change touches
+    dirty: bool = False  # compare the working tree, not HEAD
+
+
+def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
+    """Give the request of a create or an optimize, which starts from HEAD.
+
+    Raises:
+        UserFacingError: it cannot be carried out as it stands.
+    """
+    head, options = checkout.head(), asked.options
+    digest = artifacts.put(checkout.snapshot(head), "application/gzip")
+    problem = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
+    look_over = inbox.look_over_optimize if asked.verb is Verb.optimize else inbox.look_over
+    failure = look_over(asked.name, problem, digest, options.layout)
+    if failure is not None:
+        raise UserFacingError(failure)
+    parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
+    if asked.verb is Verb.optimize:
+        parts += [options.goal.value, options.scope.value, str(options.variants), options.target or ""]
+    return JobRequest(
+        key=_key(asked, parts),
+        verb=asked.verb,
+        kernel=asked.name,
+        origin=_origin(checkout),
+        base_ref=checkout.branch(),
+        base_sha=head,
+        snapshot=digest,
+        problem=problem,
+        options=options,
+    )
+
+
+def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
+    """Give the request of a bench or a verify: HEAD, or the working tree, against its merge base with a reference.
+
+    Raises:
+        UserFacingError: there is no such reference, or nothing differs.
+    """
+    against = asked.options.against or "main"
+    head = checkout.working_tree() if asked.dirty else checkout.head()
+    base = checkout.merge_base(against, checkout.head())
+    if base == head:
+        cure = "Name an older commit with --against, or compare the working tree with --dirty."
+        raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", cure))
+    return JobRequest(
+        key=_key(asked, [base, head, *asked.kernels]),
+        verb=asked.verb,
+        kernel=asked.name,
+        origin=_origin(checkout),
+        base_ref=against,
+        base_sha=base,
+        snapshot=artifacts.put(checkout.snapshot(base), "application/gzip"),
+        problem=ProblemText(ProblemKind.missing),
+        options=asked.options,
+        kernels=asked.kernels,
+        head_sha=head,
+        head_snapshot=artifacts.put(checkout.snapshot(head), "application/gzip"),
+    )
+
+
+def _key(asked: LocalJob, parts: list[str]) -> str:
+    # What would be asked for differently is another job; with --auto or without, it is the same one.
+    words = [
+        *parts,
+        asked.verb.value if asked.verb is not Verb.create else "",
+        str(time.time_ns()) if asked.fresh else "",
+    ]
+    return f"local:{hashlib.sha256(chr(0).join(words).encode()).hexdigest()}"
+
+
+def _origin(checkout: Checkout) -> Origin:
+    return Origin(f"local/{checkout.folder.name}", 0, "local")
