@@ -33,10 +33,11 @@ _MOVES_NAMES = """
     _to_copy _unsafe_view arange cat clone constant_pad_nd copy copy_ embedding embedding_dense_backward empty empty_like
     empty_strided fill fill_ full full_like gather index index_add index_copy index_put index_put_ index_select lift_fresh
     masked_fill masked_fill_ masked_scatter new_empty new_empty_strided new_full new_ones new_zeros ones ones_like repeat
-    roll flip scalar_tensor scatter scatter_add select_backward slice_backward slice_scatter select_scatter stack zero_
-    zeros zeros_like
+    roll flip scalar_tensor scatter scatter_add select_backward slice_backward slice_scatter select_scatter stack take
+    zero_ zeros zeros_like
 """
 _MOVES = frozenset(_MOVES_NAMES.split())
+_PICKS = frozenset({"embedding", "gather", "index", "index_select", "take"})  # of many elements some
 
 
 class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
@@ -45,10 +46,14 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
     Source: Williams, Waterman and Patterson, Roofline (2009), for what is counted; ``torch.utils.flop_counter`` for the products.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: Mapping[str, torch.Tensor] | None = None) -> None:
         super().__init__()
         self.matrix = 0
         self.vector = 0
+        self.whole: set[str] = set()  # of ``inputs``, those of which every element is computed with
+        self._inputs = dict(inputs or {})
+        self._origins = {_storage(tensor): {name} for name, tensor in self._inputs.items()}
+        self._kept: list[Any] = []  # a storage that is freed could give its identity to another
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -60,11 +65,37 @@ class Counting(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to 
             with self:
                 return rule(*args, **named)
         given = func(*args, **named)
+        moves = formula is None and _only_moves(func)
+        if self._inputs:
+            self._trace(func.overloadpacket.__name__, _tensors((args, named)), _tensors(given), moves)
         if formula is not None:
             self.matrix += int(formula(*args, **named, out_val=given))
-        elif not _only_moves(func):
+        elif not moves:
             self.vector += max(_elements(given), _elements((args, named)))
         return given
+
+    def _trace(self, name: str, operands: list[torch.Tensor], results: list[torch.Tensor], moves: bool) -> None:
+        """Follow inputs through what only moves them, until something is computed with all of their elements."""
+        for operand in operands:
+            origins = self._origins.get(_storage(operand), set())
+            if not moves:
+                self.whole |= {item for item in origins if operand.numel() >= self._inputs[item].numel()}
+            elif name not in _PICKS:
+                for result in results:
+                    self._origins.setdefault(_storage(result), set()).update(origins)
+        self._kept += results
+
+
+def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give what the reference's own handler gives, and under ``whole`` the inputs that are read to their last element."""
+    facts, _ = reference.traffic(state, meta, tensors)
+    arguments = on_shapes(meta)
+    by_place = [name for name in meta["order"] if name not in meta["keywords"] and name in _known(meta)]
+    given = dict(zip(by_place, arguments.positional, strict=True)) | arguments.named | arguments.parameters
+    inputs = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    with torch.device("meta"), math_attention(), Counting(inputs) as counting:
+        arguments.call(state.values["reference"])
+    return {**facts, "whole": sorted(counting.whole)}, []
 
 
 def outline(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -103,8 +134,19 @@ def _only_moves(func: Any) -> bool:
 
 
 def _elements(values: Any) -> int:
-    counts = [math.prod(leaf.shape) for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
-    return max(counts, default=0)
+    return max((math.prod(tensor.shape) for tensor in _tensors(values)), default=0)
 
 
-HANDLERS: dict[str, Handler] = {**reference.HANDLERS, "outline": outline}
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - on shapes alone there is no address to tell memories apart by
+
+
+def _known(meta: dict[str, Any]) -> set[str]:
+    return {*meta["scalars"], *(entry["name"] for entry in meta["inputs"])}
+
+
+HANDLERS: dict[str, Handler] = {**reference.HANDLERS, "outline": outline, "traffic": traffic}
