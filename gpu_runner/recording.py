@@ -66,7 +66,7 @@ def _ran(session: Session, request: RecordRequest) -> RecordResult:
 
 
 def read_calls(content: bytes, most: int) -> tuple[RecordedCall, ...]:
-    """Read the lines that the child wrote, one a call; what is not of their form is left out, as the script could write there too."""
+    """Read the lines that the child wrote, one a call; what is not of their form is left out: the script could write there."""
     counts: dict[str, tuple[tuple[Argument, ...], int]] = {}
     for line in content.splitlines():
         arguments = _arguments(line)

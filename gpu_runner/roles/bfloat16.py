@@ -26,6 +26,7 @@ def teach_interpreter() -> None:
     builder.unary_op = _unary(builder.unary_op)
     builder.cast_impl = _cast(builder.cast_impl)
     builder.get_bf16 = _constant
+    builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - there is no public place for it
@@ -76,6 +77,26 @@ def _constant(self: Any, value: float) -> Any:
     from triton.runtime import interpreter
 
     return interpreter.TensorHandle(narrow(interpreter.np.array([value], dtype="float32")), tl.bfloat16)
+
+
+def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
+    def create_atomic_rmw(self: Any, operation: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        import triton.language as tl
+        from triton.runtime import interpreter
+
+        if not _is_bfloat16(val) or not str(operation).endswith("FADD"):
+            return original(self, operation, ptr, val, mask, *rest)
+        memory, zero = interpreter._interpreter, interpreter.np.zeros(1, dtype="uint16")  # noqa: SLF001 - as below
+        before = interpreter.np.zeros_like(val.data)
+        # One after the other: two elements of a block may add to the same address.
+        for place in range(val.data.size):
+            at, there = ptr.data.reshape(-1)[place : place + 1], mask.data.reshape(-1)[place : place + 1]
+            old = memory.load(at, there, zero, zero.dtype)
+            memory.store(at, narrow(widen(old) + widen(val.data.reshape(-1)[place : place + 1])), there)
+            before.reshape(-1)[place] = old[0]
+        return interpreter.TensorHandle(before, tl.bfloat16)
+
+    return create_atomic_rmw
 
 
 def _scalars(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.autotuning import teach_autotuner
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
 from gpu_runner.roles.libdevice import teach_libdevice
@@ -28,6 +29,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     if not state.gpu:
         teach_interpreter()
         teach_libdevice()
+        teach_autotuner()
     watch_launches(lambda: _current[-1] if _current else None)
     module = importlib.import_module(meta["module"])
     found = module

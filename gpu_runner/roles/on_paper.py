@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -75,8 +75,6 @@ class _HostOnly(TorchFunctionMode):  # type: ignore[misc]  # torch is untyped to
         name = getattr(func, "__name__", "")
         if name in _NUMBERS:
             return _NUMBERS[name]
-        if name == "tolist":
-            return _listed(args[0].shape)
         if name == "cuda":
             return args[0]
         if name in ("synchronize", "record_stream"):
@@ -110,6 +108,7 @@ def on_paper() -> Iterator[Account]:
     """Let what is run inside believe in a GPU; the process is not fit for anything else afterwards."""
     account = Account()
     pretend_gpu(account)
+    FakeTensor.tolist = lambda tensor: _listed(tensor.shape)
     torch.nn.Module._apply = _apply  # noqa: SLF001 - fake tensors cannot be swapped in place
     torch.autograd.backward = _always(None)
     with _HostOnly(), FakeTensorMode(allow_non_fake_inputs=True), account:

@@ -94,3 +94,38 @@ def test_a_wrong_factor_never_passes(seed: int, factor: float) -> None:
     for dtype in HALVES:
         truth = truth_of(dtype, 8, 32, seed)
         assert not compare((truth.exact * factor).to(dtype), truth).passed
+
+
+def test_an_error_no_larger_than_that_of_what_stands_passes_and_says_so() -> None:
+    exact = torch.linspace(1.0, 2.0, 64, dtype=torch.float64).reshape(8, 8)
+    truth = Truth(exact, exact.float())
+    peer = exact.float() * 1.001
+    assert not compare(exact.float() * 0.9991, truth).passed
+    beside = compare(exact.float() * 0.9991, truth, [peer])
+    assert beside.passed
+    assert beside.by_peer
+    assert not compare(exact.float() * 1.002, truth, [peer]).passed
+
+
+def test_one_element_that_errs_more_than_any_of_what_stands_does_not_pass() -> None:
+    exact = torch.ones(8, 8, dtype=torch.float64)
+    got = exact.float()
+    got[3, 4] = 1.01
+    found = compare(got, Truth(exact, exact.float()), [exact.float() * 1.005])
+    assert not found.passed
+    assert found.position == (3, 4)
+
+
+def test_what_is_right_by_itself_needs_no_allowance() -> None:
+    exact = torch.ones(8, 8, dtype=torch.float64)
+    assert not compare(exact.float(), Truth(exact, exact.float()), [exact.float() * 2]).by_peer
+
+
+def test_a_number_that_is_not_finite_passes_only_where_what_stands_has_it_too() -> None:
+    exact = torch.ones(2, 4, dtype=torch.float64)
+    peer, got = exact.float(), exact.float()
+    peer[0, 1] = torch.inf
+    got[0, 1] = torch.inf
+    assert compare(got, Truth(exact, exact.float()), [peer]).passed
+    got[1, 1] = torch.inf
+    assert not compare(got, Truth(exact, exact.float()), [peer]).passed
