@@ -22,6 +22,7 @@ class Unifier:
     parents: list[int] = field(default_factory=list)
     size: list[Dim] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
+    moved: list[int] = field(default_factory=list)  # axes of runs of columns that were cut out of a row
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
     splits: dict[int, Axes] = field(default_factory=dict)  # what an axis that was cut consists of, outermost first
@@ -147,7 +148,18 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         return (result,)
     if node.op in {"slice", "cat"} and inference.parting is not None:
         return _parted(operands, node, inference.parting.count, unifier)
+    if node.op in {"slice", "cat"}:
+        return _moved(operands, node, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
+
+
+def _moved(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
+    """A run of columns has an axis of its own; runs side by side have one that later meets the rows'."""
+    axis = unifier.fresh(node.meta.shape[-1])
+    if node.op == "slice":
+        unifier.moved.append(axis)
+    lead = _align([shape[:-1] for shape in operands], unifier, node.op) if len(operands[0]) > 1 else ()
+    return (*lead, (axis,))
 
 
 def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:

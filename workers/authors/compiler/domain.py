@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from gpu_runner.contracts.graph import Dim, Graph, Node
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
 from workers.authors.compiler.operators import GATHERS, REDUCTIONS
-from workers.authors.compiler.parts import Part, Parting, find_parting
+from workers.authors.compiler.parts import Part, Parting, find_parting, moves_columns
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
@@ -87,7 +87,12 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
     """
-    parting = find_parting(graph, dimensions)
+    try:
+        parting = find_parting(graph, dimensions)
+    except CannotCompileError:
+        if not moves_columns(graph):
+            raise
+        parting = None
     even = Sizes.divisible(dimensions, (dim for node in graph.nodes for dim in node.meta.shape))
     shapes, unifier = infer_axes(graph, parting.sizes if parting else even, parting)
     numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
@@ -95,6 +100,9 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
     elements = frozenset(unifier.find(axis) for axis in unifier.elements)
     without = numbering | elements
     flat = {name: tuple(a for dim in shapes[name] for a in dim if a not in without) for name in shapes}
+    moved = {unifier.find(axis) for axis in unifier.moved}
+    if any(axis in moved for name in stored for axis in flat[name]):
+        raise CannotCompileError("`slice` takes a run of columns that another tensor has as a dimension", "slice")
     for node in graph.nodes:
         if len(shapes[node.name]) > 1 and any(axis in elements for dim in shapes[node.name] for axis in dim):
             sentence = "`slice` takes elements out of a vector that other tensors have as a dimension"

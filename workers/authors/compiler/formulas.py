@@ -6,7 +6,7 @@ from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
 from workers.authors.compiler.kernels import Store
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.statements import Statements, worth_naming
-from workers.authors.compiler.values import Value, ordered, use_counts
+from workers.authors.compiler.values import OFFSET, Value, ordered, use_counts
 
 FORMULA_WIDTH = 96
 
@@ -22,6 +22,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
     heavy = {value for value in worth_naming(use_counts(roots)) if weights[value] > 2}
 
     def scalar(text: str) -> Text:
+        text = text.removeprefix(OFFSET)
         text = "n_cols" if text == columns else text
         return Text(text) if text.isidentifier() else Text(text, COMPARE)
 

@@ -13,9 +13,9 @@ def picked(pool: Pool, value: Value, index: Value, operator: str) -> Value:
     Raises:
         CannotCompileError: the value holds parts, or the index is no whole number.
     """
-    if index.space.cols or not (index.integer or isinstance(index.number, int)):
+    if not (index.integer or isinstance(index.number, int)):
         raise CannotCompileError(
-            f"`{operator}` looks up at an index that is computed from fractions or columns", operator
+            f"`{operator}` looks up at an index that is computed from fractions", operator
         )
     known: dict[Value, Value] = {}
 
@@ -31,6 +31,8 @@ def picked(pool: Pool, value: Value, index: Value, operator: str) -> Value:
             return pool.pick(inner, index)
         if inner.op == "column":
             return index
+        if inner.op == "pick":
+            return pool.pick(inner, at(inner.args[0]))
         if inner.op in {"cat", "over_rows"}:
             raise CannotCompileError(f"`{operator}` looks up in a row of several parts or in a sum over rows", operator)
         return simplified(pool, inner.op, *(at(arg) for arg in inner.args))

@@ -38,7 +38,7 @@ class LoopedKernel(KernelWriter):
         for load in self.loads:
             if load.space.rows and not load.space.cols:
                 self._load(body, load, row_index(self.program, self.names, load, "row")[0])
-        for value in self.picks:
+        for value in (v for v in self.picks if not v.space.cols):
             rows = row_index(self.program, self.names, value, "row")[0]
             offset = "row_offset" if rows == "row" else f"({rows}) * tl.cast(n_cols, tl.int64)"
             text = "tl.load({}_ptr + {})".format(*self.pick_place(body, value, offset))
@@ -167,6 +167,17 @@ class LoopedKernel(KernelWriter):
             if value not in needed and value not in inner.env:
                 needed.add(value)
                 waiting.extend(value.args)
+        for value in (v for v in self.picks if v in needed and v.space.cols):
+            index, name = row_index(self.program, self.names, value, "row")[0], self.names.of(value)
+            whole = self.program.domain.space_of(str(value.datum)).rows
+            start = "row_offset" if index == "row" else f"({index}) * tl.cast(n_cols, tl.int64)"
+            inner.line(f"{name}_cols = {inner.fitted(value.args[0])}")
+            inner.line(f"{name}_mask = mask & ({name}_cols >= 0) & ({name}_cols < n_cols)")
+            place = f"{start} + {name}_cols" if whole else f"{name}_cols"
+            tensor = self.names.tensors[str(value.datum)]
+            text = f"tl.load({tensor}_ptr + {place}, mask={name}_mask, other={self.fill(value)})"
+            inner.line(f"{name} = {self.converted(text, value)}")
+            inner.env[value] = name
         for load in self.loads:
             if load in needed:
                 part = self.part(load)

@@ -13,7 +13,7 @@ from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
 from workers.authors.compiler.parts import elements_taken, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import evaluate
+from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
 
 _KINDS = {"sum": "sum", "amax": "max", "amin": "min"}
@@ -37,6 +37,8 @@ class Lowering:
             return self._atom(node.args[0], node)
         if takes_elements(node, self._nodes):
             return self._elements(node)
+        if node.op in {"slice", "cat"} and self._domain.parting is None and not is_whole_slice(node, self._nodes):
+            return self._moved(node)
         if node.op in {"reshape", "expand", "permute", "slice"}:
             value = self._operand(node.args[0], node)
             taken = node.op == "slice" and value.op == "cat" and not is_whole_slice(node, self._nodes)
@@ -77,6 +79,34 @@ class Lowering:
         parts = [name for name, part in domain.parts.items() if part.node == node.name]
         loads = [self.pool.load(name, domain.space_of(name), boolean, integer) for name in parts or [node.name]]
         return self.pool.pointwise("cat", *loads) if parts else loads[0]
+
+    def _moved(self, node: Node) -> Value:
+        """Columns of a row are those of another row before or after them."""
+        pool, domain, whole = self.pool, self._domain, self._domain.col_axes
+        names = [node.name] if node.op == "cat" else [ref.name for ref in references(node.args)]
+        if any(domain.shapes[name][-1] != whole for name in names) or len(whole) != 1:
+            raise CannotCompileError(f"`{node.op}` is of a row that no tensor has whole", node.op)
+        if node.op == "slice":
+            start = self._offset((*node.args[2:3], 0)[0] or 0, node)
+            return picked(pool, self.values[names[0]], simplified(pool, "add", pool.column(), start), "slice")
+        result, end = None, pool.const(0)
+        for reference in references(node.args):
+            length = self._offset(self._nodes[reference.name].meta.shape[-1], node)
+            index = simplified(pool, "sub", pool.column(), end)
+            value = picked(pool, self.values[reference.name], index, "cat") if end.number != 0 else self.values[reference.name]
+            before = simplified(pool, "lt", pool.column(), end)
+            result = value if result is None else simplified(pool, "where", before, result, value)
+            end = simplified(pool, "add", end, length)
+        assert result is not None
+        return result
+
+    def _offset(self, dim: Arg, node: Node) -> Value:
+        if isinstance(dim, int):
+            return self.pool.const(dim)
+        size = self._domain.sizes[self._domain.col_axes[0]]
+        if not isinstance(dim, Expr) or not isinstance(size, Expr) or set(names_in(dim.text)) != {size.text}:
+            raise CannotCompileError(f"`{node.op}` cuts a row at a column that does not follow from its length", node.op)
+        return self.pool.offset(dim.text)
 
     def _elements(self, node: Node) -> Value:
         """Take some elements of a short vector, or put together what there is of one."""
@@ -137,6 +167,9 @@ class Lowering:
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
         value = self.values[operand]
+        if value.space.cols and any(axis not in (*domain.row_axes, *domain.col_axes, *domain.part_axes) for axis in gone):
+            if not domain.element_axes & set(gone):
+                raise CannotCompileError(f"`{node.op}` is over a run of columns that was cut out of a row", node.op)
         if is_segment_sum(domain, tuple(gone), node.op):
             if value.op == "cat" or not (value.space.rows and value.space.cols):
                 raise CannotCompileError("`sum` over segments of rows is of something that is no whole tensor", "sum")

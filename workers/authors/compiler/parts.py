@@ -107,6 +107,16 @@ def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
     return whole, part
 
 
+def moves_columns(graph: Graph) -> bool:
+    """Tell whether all that is cut out of rows or put together to rows is whole runs of columns, of whatever lengths."""
+    nodes = {node.name: node for node in graph.nodes}
+    moved = [n for n in graph.nodes if n.op in {"slice", "cat"}]
+    moved = [n for n in moved if not is_whole_slice(n, nodes) and not takes_elements(n, nodes)]
+    last = [isinstance(n.args[1], int) and n.args[1] % max(1, len(n.meta.shape)) == len(n.meta.shape) - 1 for n in moved]
+    steps = [n.op == "cat" or (*n.args[4:5], 1)[0] in (None, 1) for n in moved]
+    return bool(moved) and all(last) and all(steps)
+
+
 def takes_elements(node: Node, nodes: Mapping[str, Node]) -> bool:
     """Tell whether a node takes elements out of a short vector, or puts them together to one."""
     if node.op not in {"slice", "cat"} or len(node.meta.shape) != 1:

@@ -11,6 +11,7 @@ from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes, evaluate, names_in, renamed
+from workers.authors.compiler.values import OFFSET
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Scalars:
 
     def written(self, text: str) -> Text:
         """Write arithmetic as the kernel computes it."""
+        if text.startswith(OFFSET):
+            self.needs_n_cols = True
+            moved = text.removeprefix(OFFSET)
+            return Text(renamed(moved, dict.fromkeys(names_in(moved), "n_cols")), COMPARE)
         names = names_in(text)
         if all(name in self._names.scalars for name in names):
             for name in names:

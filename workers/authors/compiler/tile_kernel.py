@@ -126,10 +126,26 @@ class TileKernel(KernelWriter):
 
     def _pick(self, body: Statements, value: Value) -> None:
         rows = row_index(self.program, self.names, value)[0]
+        if value.space.cols:
+            self._moved(body, value)
+            return
         tensor, place = self.pick_place(body, value, f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols")
         name = self.names.of(value)
         body.line(f"{name}_offsets = {place}")
         text = f"tl.load({tensor}_ptr + {name}_offsets, mask=row_mask, other={self.fill(value)})"
+        body.line(f"{name} = {self.converted(text, value)}")
+        body.env[value] = name
+
+    def _moved(self, body: Statements, value: Value) -> None:
+        """Load the elements of each row at other columns."""
+        name, tensor = self.names.of(value), self.names.tensors[str(value.datum)]
+        rows, whole = row_index(self.program, self.names, value)[0], self.program.domain.space_of(str(value.datum)).rows
+        body.line(f"{name}_cols = {body.fitted(value.args[0])}")
+        body.line(f"{name}_mask = mask & ({name}_cols >= 0) & ({name}_cols < n_cols)")
+        rows = rows if rows == "rows" else f"({rows})"
+        place = f"{rows}.to(tl.int64) * n_cols + {name}_cols" if whole else f"{name}_cols"
+        body.line(f"{name}_offsets = {place}")
+        text = f"tl.load({tensor}_ptr + {name}_offsets, mask={name}_mask, other={self.fill(value)})"
         body.line(f"{name} = {self.converted(text, value)}")
         body.env[value] = name
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workers.authors.compiler.domain import COL, SCALAR, Space
 from workers.authors.compiler.operators import BOOLEAN, WHOLE
 
+OFFSET = "cols: "  # begins the arithmetic of a scalar that moves columns
 Datum = float | int | bool | str | None
 
 
@@ -68,13 +69,17 @@ class Pool:
         """Give the elements of a tensor."""
         return self.value("load", (), name, space, boolean, integer)
 
+    def offset(self, text: str) -> Value:
+        """Give whole-number arithmetic over the number of columns."""
+        return self.value("scalar", (), f"{OFFSET}{text}", SCALAR, integer=True)
+
     def column(self) -> Value:
         """Give the number of each column."""
         return self.value("column", (), None, COL, integer=True)
 
     def pick(self, load: Value, index: Value) -> Value:
-        """Give the element of each row of a tensor at a column of its own."""
-        space = Space(load.space.rows or index.space.rows, False)
+        """Give the element of each row of a tensor at a column of its own, or its elements at other columns."""
+        space = Space(load.space.rows or index.space.rows, index.space.cols)
         return self.value("pick", (index,), load.datum, space, load.boolean, load.integer)
 
     def pointwise(self, op: str, *args: Value) -> Value:
