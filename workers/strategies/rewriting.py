@@ -68,18 +68,30 @@ def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) 
     last = arguments[-1]
     if call.lineno != call.end_lineno:
         closing = file.source.split("\n")[(last.end_lineno or last.lineno) - 1]
-        if "#" in segment or not closing.rstrip().endswith(",") or last.lineno == call.lineno:
+        if "#" in segment or last.lineno == call.lineno:
             return False
-        patches.insert_before((last.end_lineno or last.lineno) + 1, f"{indent_of(file.source, last.lineno)}{text},\n")
+        if closing.rstrip().endswith(","):
+            patches.insert_before(
+                (last.end_lineno or last.lineno) + 1, f"{indent_of(file.source, last.lineno)}{text},\n"
+            )
+            return True
+        patches.replace(
+            call, rendered_call(file.segment(call.func), _texts(file, call, text), indent_of(file.source, call.lineno))
+        )
         return True
     if "#" in line:
         return False
     if len(line) + len(text) + 2 <= WIDTH:
         patches.replace(call, f"{segment[:-1]}, {text})")
         return True
-    texts = [*(file.segment(a) for a in call.args), *(f"{k.arg}={file.segment(k.value)}" for k in call.keywords), text]
-    patches.replace(call, rendered_call(file.segment(call.func), texts, indent_of(file.source, call.lineno), width=0))
+    indent = indent_of(file.source, call.lineno)
+    patches.replace(call, rendered_call(file.segment(call.func), _texts(file, call, text), indent, width=0))
     return True
+
+
+def _texts(file: KernelFile, call: ast.Call, more: str) -> list[str]:
+    named = (f"{k.arg}={file.segment(k.value)}" if k.arg else f"**{file.segment(k.value)}" for k in call.keywords)
+    return [*(file.segment(a) for a in call.args), *named, more]
 
 
 def add_parameter(patches: Patches, file: KernelFile, function: ast.FunctionDef, text: str) -> None:

@@ -62,7 +62,7 @@ class Gives:
         return self.proposal
 
 
-def situation(source: str, author: Gives | Refuses | None = None, **changed: object) -> Situation:
+def situation(text: str, author: Gives | Refuses | None = None, **changed: object) -> Situation:
     """Give a situation for one file."""
     prefix = "_fast_scale_"
     style = SourceStyle("ScaleFunction", f"{prefix}forward", f"{prefix}backward", section=True, prefix=prefix)
@@ -70,15 +70,15 @@ def situation(source: str, author: Gives | Refuses | None = None, **changed: obj
         "standing": Standing("scale", "ops/scale.py", "ops.scale", ("ScaleFunction",), None, None),
         "problem": parse_problem(PROBLEM),
         "graph": None,
-        "source": source,
-        "original": source,
-        "reading": read_source("ops/scale.py", source),
+        "source": text,
+        "original": text,
+        "reading": read_source("ops/scale.py", text),
         "benchmark": BenchmarkResult((), False, "Some GPU", 4000.0),
         "profile": ProfileResult((), GpuPeaks("Some GPU", 4000.0, None, None, 1, None, "test", False)),
         "goal": Goal.speed,
         "scope": Scope.general,
         "overwrites": (),
-        "tree": Tree({"ops/scale.py": source.encode()}),
+        "tree": Tree({"ops/scale.py": text.encode()}),
         "style": style,
         "author": author or Refuses(),
     }

@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from gpu_runner.contracts import BenchmarkResult, Pass
+from tests.workers.strategies.files import ROW_SCALE
+from tests.workers.strategies.situations import graph_of_scale, row, situation, variant
+from workers.contracts import Outcome
+from workers.strategies.identity import fingerprint
+from workers.strategies.order import ordered
+from workers.strategies.table import STRATEGIES, strategy_named
+
+DOCUMENTS = Path(__file__).resolve().parents[3] / "docs" / "strategies"
+
+
+def _measured(share: float) -> BenchmarkResult:
+    rows = tuple(row({"T": 64, "H": 64}, timed_pass=p, floor_us=100.0 * share) for p in Pass)
+    return BenchmarkResult(rows, False, "Some GPU", 4000.0)
+
+
+def test_the_sweep_comes_first() -> None:
+    planned = ordered(situation(ROW_SCALE, graph=graph_of_scale()))
+    assert planned[0].strategy == "parameter_sweep"
+    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES}
+
+
+def test_the_fast_path_comes_next_where_the_floor_is_far() -> None:
+    planned = ordered(situation(ROW_SCALE, graph=graph_of_scale(), benchmark=_measured(0.4)))
+    assert planned[1].strategy == "compiled_fast_path"
+    assert "forward runs at 0.40 of its floor" in planned[1].trigger
+
+
+def test_no_gain_is_promised_beyond_the_floor() -> None:
+    planned = ordered(situation(ROW_SCALE, graph=graph_of_scale(), benchmark=_measured(0.98)))
+    assert all(1.0 <= p.gain_low <= p.gain_high <= 1 / 0.98 + 1e-9 for p in planned)
+    assert "compiled_fast_path" not in [p.strategy for p in planned]
+
+
+def test_what_gained_nothing_before_comes_last() -> None:
+    earlier = (variant(1, "compiled_fast_path", Outcome.no_gain, 1.0),)
+    planned = ordered(situation(ROW_SCALE, graph=graph_of_scale(), benchmark=_measured(0.4), earlier=earlier))
+    assert planned[-1].strategy == "compiled_fast_path"
+
+
+def test_the_order_is_always_the_same() -> None:
+    one = situation(ROW_SCALE, graph=graph_of_scale())
+    assert ordered(one) == ordered(one)
+
+
+def test_every_strategy_has_its_document() -> None:
+    for strategy in STRATEGIES:
+        text = (DOCUMENTS / strategy.document).read_text()
+        for heading in ("## Trigger", "## Mechanism", "## Evidence", "## What it costs", "## Source"):
+            assert heading in text, f"{strategy.document} lacks {heading}"
+    assert strategy_named("parameter_sweep") is STRATEGIES[0]
+    with pytest.raises(LookupError, match="known: parameter_sweep"):
+        strategy_named("magic")
+
+
+def test_comments_docstrings_and_format_make_no_other_code() -> None:
+    assert fingerprint('def f(x):\n    """Say."""\n    return x  # so\n') == fingerprint(
+        "def f( x ):\n\n  return (x)\n"
+    )
+    assert fingerprint("def f(x):\n    return x\n") != fingerprint("def f(x):\n    return -x\n")
+    assert fingerprint("def f(:") != fingerprint("def g(:")
