@@ -72,9 +72,11 @@ class Contender:
         return times
 
     def weigh(self, timed_pass: Pass) -> None:
-        """Measure the peak memory of a pass."""
+        """Measure the peak memory of a pass; one that fails at it keeps the times that it has."""
+        before = self.error
         peak = self._call("memory", {"pass": timed_pass.value}, wait_s=self.patience_s(timed_pass)).get("peak_bytes")
         self.peaks[timed_pass] = peak if type(peak) is int and peak >= 0 else None
+        self.error = before
 
     def computed(self, timed_pass: Pass, place: int) -> Computed | None:
         """Give what it computed last for one set of inputs; None where it cannot."""
@@ -100,7 +102,7 @@ class Contender:
     def _call(
         self, method: str, meta: dict[str, Any], call: Call | None = None, wait_s: float | None = None
     ) -> dict[str, Any]:
-        if self.error is not None:
+        if self.error is not None or self.gone is not None:
             return {}
         try:
             return self.session.call(method, meta, call.tensors if call else (), wait_s).meta

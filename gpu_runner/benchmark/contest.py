@@ -11,7 +11,7 @@ from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.checks import objection, same_bits
 from gpu_runner.benchmark.conditions import Reading
 from gpu_runner.benchmark.contender import FAILURES, Contender
-from gpu_runner.benchmark.course import LEAST_UNITS, run_race
+from gpu_runner.benchmark.course import run_race
 from gpu_runner.benchmark.lineup import CANDIDATE, ORIGINAL, question
 from gpu_runner.benchmark.material import Material, make_material, prove
 from gpu_runner.benchmark.race import Race
@@ -30,6 +30,9 @@ CHECKED = (
 )  # the baselines are the reference itself; the original first, the candidate is held to it
 # A child whose reference answers in place of the runner's own code gives values of any form.
 UNUSABLE = (*FAILURES, BadProblem, KeyError, IndexError, TypeError, ValueError)
+LEAST_PASS_S = (
+    2.5  # a first look at the evidence, also where the preparing of a large workload took its share of the time
+)
 
 Cases = Sequence[tuple[Workload, Case]]
 
@@ -114,7 +117,7 @@ class Contest:
         passes = self._passes(material)
         races: dict[Pass, Race] = {}
         for number, timed_pass in enumerate(passes):
-            share_s = max(0.0, end - time.monotonic()) / (len(passes) - number)
+            share_s = max(LEAST_PASS_S, (end - time.monotonic()) / (len(passes) - number))
             race = races[timed_pass] = Race(list(self.contenders), question(tuple(self.contenders)))
             run_race(race, self.contenders, timed_pass, share_s, self.read)
             if proof is not None:
@@ -125,7 +128,7 @@ class Contest:
             self.rows.append(row(self._finish(material, timed_pass, race)))
             self._say(notes.early(material.workload, timed_pass, race))
             self._say(notes.dropped(material.workload, timed_pass, race))
-            self.complete &= len(race.units) >= LEAST_UNITS
+            self.complete &= len(race.units) >= race.looks[0]
 
     def _check(self, material: Material, proof: Proof, timed_pass: Pass) -> None:
         """Hold the results of the timed runs against the truth: a wrong candidate has no time, a wrong original keeps its own."""

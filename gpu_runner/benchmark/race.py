@@ -19,6 +19,7 @@ from gpu_runner.benchmark.rounds import turns
 from gpu_runner.contracts.benchmark import Comparison, Word
 
 LOOKS = (10, 14, 20, 28, 40)  # units; with fewer than ten, no interval at the early level exists
+LEAST_PAIRS = 8  # for a word; the interval of fewer is narrower than it says
 EARLY_LEVEL = 0.995
 LAST_LEVEL = 0.95
 RESOLUTION_US = 0.05  # of CUDA's events in practice; a smaller difference is the clock's
@@ -146,7 +147,10 @@ class Race:
     def _said(self, baseline: str, *, early: bool) -> Word:
         """Give the word; an early "same" does not lean on a control that more rounds would make narrower."""
         level = EARLY_LEVEL if early else LAST_LEVEL
-        found = estimate.ratio_of_logs(self._logs(self.question.candidate, baseline), level=level)
+        logs = self._logs(self.question.candidate, baseline)
+        if len(logs) < LEAST_PAIRS:
+            return Word.undecided
+        found = estimate.ratio_of_logs(logs, level=level)
         most_same = estimate.MARGIN if early else estimate.MOST_SAME
         return estimate.word(found, self._noise(baseline, level), most_same)
 

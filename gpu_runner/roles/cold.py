@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable
 
 import torch
@@ -10,10 +11,12 @@ import torch
 from gpu_runner.roles import State
 
 LEAST_BYTES = 2**27
+QUICK_S = 5e-4
 LIBRARIES = (("libcuda.so.1", "cuCtxResetPersistingL2Cache"), ("libcudart.so", "cudaCtxResetPersistingL2Cache"))
 
 # Taken before a contender is imported, so that it cannot keep the cache warm for itself.
 _zero = torch.Tensor.zero_
+_clock = time.perf_counter
 
 
 class Cold:
@@ -22,13 +25,27 @@ class Cold:
     def __init__(self) -> None:
         size = max(2 * l2_bytes(), LEAST_BYTES)
         self._over = torch.empty(size, dtype=torch.int8, device="cuda")
-        self._release = persisting_reset()
+        self._reset = persisting_reset()
+        self._often = self._is_quick()
+
+    def begin(self) -> None:
+        """Release persisting lines; once for a block where a driver takes long over it."""
+        if self._reset is not None:
+            self._reset()
 
     def chill(self) -> None:
-        """Queue it on the current stream."""
-        if self._release is not None and self._release() != 0:
-            self._release = None  # this GPU or driver has no such lines
+        """Make the cache cold, queued on the current stream."""
+        if self._reset is not None and self._often:
+            self._reset()
         _zero(self._over)
+
+    def _is_quick(self) -> bool:
+        if self._reset is None or self._reset() != 0:
+            self._reset = None  # this GPU or driver has no such lines
+            return False
+        begin = _clock()
+        self._reset()
+        return _clock() - begin < QUICK_S
 
 
 def l2_bytes() -> int:

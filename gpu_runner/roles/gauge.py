@@ -37,8 +37,8 @@ def _multiply_add(x_ptr: Any, rounds: Any, steps: tl.constexpr, block: tl.conste
     at = tl.program_id(0) * block + tl.arange(0, block)
     x = tl.load(x_ptr + at)
     total = x
-    for _ in range(rounds):
-        for _ in tl.static_range(steps):
+    for _round in range(rounds):
+        for _step in tl.static_range(steps):
             total = total * x + x
     tl.store(x_ptr + at, total)
 

@@ -115,6 +115,7 @@ def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     timed.ring.lay(_stream(state))
     step, ready = _steps(state, timed, meta["pass"])
     chilled = cold(state)
+    chilled.begin()
     asleep = int(timed.ahead_s.get(meta["pass"], SLEEP_MOST_S) * SLEEP_CYCLES_PER_S)
     pairs = []
     gc.disable()

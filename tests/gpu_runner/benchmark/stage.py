@@ -99,6 +99,16 @@ class Event:
         self.at = 0.0
 
 
+class Cold:
+    """Stands in for a cache."""
+
+    def begin(self) -> None:
+        return
+
+    def chill(self) -> None:
+        return
+
+
 class Stage:
     """Runs a request; ``rooms`` are the sessions by name afterwards."""
 
@@ -113,7 +123,7 @@ class Stage:
         monkeypatch.setattr(timing, "_elapsed", lambda begin, end: (end.at - begin.at) * 1e-3)
         monkeypatch.setattr(timing, "_synchronize", lambda: None)
         monkeypatch.setattr(timing, "_sleep", None)
-        monkeypatch.setattr(timing, "cold", lambda state: type("Cold", (), {"chill": lambda self: None})())
+        monkeypatch.setattr(timing, "cold", lambda state: Cold())
         monkeypatch.setattr(torch, "compile", lambda function, **_: function)
         for name, value in (
             ("reset_peak_memory_stats", None),
