@@ -6,9 +6,10 @@ from pathlib import Path
 
 import torch
 
-from gpu_runner.benchmark import estimate, gpus, measure
+from gpu_runner import peaks
+from gpu_runner.benchmark import checks, conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
-from gpu_runner.roles import timing
+from gpu_runner.roles import cold, gauge
 from gpu_runner.verify import compare, judge, mutants, poison, sizes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
@@ -45,16 +46,25 @@ def test_the_mutants_are_told() -> None:
 def test_the_protocol_is_told() -> None:
     for text in (
         f"{poison.GUARD_ELEMENTS} elements before and after",
-        f"{measure.WARM_UP} runs that do\n  not count and {measure.SAMPLES} that do",
-        f"At least {measure.LEAST_ROUNDS} rounds, at most {measure.MOST_ROUNDS}",
+        f"2 runs that do not count and {contender.MOST_SAMPLES} that do",
+        f"gives {contender.LEAST_SAMPLES} at least",
+        f"after {', '.join(map(str, race.LOOKS[:-1]))} and {race.LOOKS[-1]} pairs",
+        f"holds with {race.EARLY_LEVEL:.1%} certainty",
+        f"The last look takes {race.LAST_LEVEL:.0%}. Fewer than {race.LEAST_PAIRS} pairs give no word.",
+        f"at least {race.RESOLUTION_US} µs of the clock",
+        f"fell by more than {conditions.CLOCK_FALL:.0%} of the median",
+        f"2^{checks.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
         f"{estimate.RESAMPLES} resamples",
         f"lies beyond {estimate.MARGIN:.0%}",
-        f"under {FAULT_SHARE:.0%} of the floor",
-        f"({gpus.DEFAULT.name}) times {gpus.COPY_SHARE}",
-        f"{timing.COLD_LEAST_BYTES >> 20} MiB at least",
-        f"{timing.BANDWIDTH_BYTES >> 30} GiB copy",
+        f"within the control, up to {estimate.MOST_SAME:.0%}",
+        f"under {FAULT_SHARE:.0%} of what is sure of the floor",
+        f"({peaks.DEFAULT.name}) times {peaks.COPY_SHARE}",
+        f"{cold.LEAST_BYTES >> 20} MiB at least",
+        f"{gauge.COPY_BYTES >> 30} GiB copy",
         f"more than 2^{sizes.GPU_ELEMENTS.bit_length() - 1} elements",
     ):
         assert text in PAGE, text
+    assert (material.PLACES, material.FEW_PLACES) == (3, 2)
+    assert "A ring of three sets that differ in content (two where one is large)" in PAGE
     assert judge.MOST_EVIDENCE == 5
     assert "it stops after five findings" in PAGE
