@@ -18,6 +18,7 @@ from workers.contracts import (
     AssetsUpdate,
     Failure,
     FailureCode,
+    FileChange,
     MeasuredKernel,
     MeasureSummary,
     ReportUpdate,
@@ -113,8 +114,9 @@ def _one(
 ) -> MeasuredKernel:
     path = layout.existing(head.tree).get(name) or layout.existing(base.tree).get(name) or name
     try:
-        before, after = layout.locate(name, base.tree), layout.locate(name, head.tree)
-        request, action = _asked(context, layout, (base, before), (head, after))
+        before, after = _standing(layout, name, base, "the base"), _standing(layout, name, head, "the head")
+        changes = tuple(FileChange(p, text) for p in touched if (text := head.tree.read(p)) is not None)
+        request, action = _asked(context, layout, (base, before), (head, after), changes)
         context.note(f"{'measuring' if action is Action.benchmark else 'proving'} {name}")
         answer = answer_of(_ask(context, name, request, action))
     except UserFacingError as error:
@@ -124,15 +126,32 @@ def _one(
     return MeasuredKernel(name, after.path, touched, verdict=from_json(Verdict, answer))
 
 
+def _standing(layout: Layout, name: str, side: Side, where: str) -> Standing:
+    """Find a kernel by this very name: one that is only called alike is not what it is to be compared with.
+
+    Raises:
+        UserFacingError: it is not there.
+    """
+    if name not in layout.existing(side.tree):
+        cure = "There is nothing to compare it with; `/kernel optimize` measures it beside eager and torch.compile."
+        raise UserFacingError(Failure(FailureCode.missing, f"there is no `{name}` at {where}", cure))
+    return layout.locate(name, side.tree)
+
+
 def _asked(
-    context: StageContext, layout: Layout, before: tuple[Side, Standing], after: tuple[Side, Standing]
+    context: StageContext,
+    layout: Layout,
+    before: tuple[Side, Standing],
+    after: tuple[Side, Standing],
+    changes: tuple[FileChange, ...],
 ) -> tuple[BenchmarkRequest | VerifyRequest, Action]:
     (base, old), (head, new) = before, after
     # What the kernel is held against stands at the base: a change cannot weaken its own judge.
     source = known_problem(context.request.problem, old, base.tree, layout)
     problem = parse(source)
     original = layout.form_of(old, problem, (), base.file)
-    candidate = layout.form_of(new, problem, (), head.file)
+    # The files that the change touches are laid over their own tree once more: what is laid over is screened.
+    candidate = layout.form_of(new, problem, changes, head.file)
     if context.request.verb is Verb.verify:
         return VerifyRequest(source, candidate, original=original), Action.verify
     budget_s = SECONDS_A_WORKLOAD * len(problem.workloads)
