@@ -21,8 +21,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[service,workers,gpu,dev,demo]'
 	touch $@
 
-demo: $(VENV)/installed ## Play the main job on the real library, with no account, key or GPU; KEEP=1 stays up
-	$(BIN)/kernelsmith demo $(if $(KEEP),--keep)
+demo: $(VENV)/installed ## Play a job on the real library, with no account, key or GPU; DEMO=optimize another, KEEP=1 stays up
+	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
 test: $(VENV)/installed ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 
 @app.command()
 def demo(
+    name: Annotated[str, typer.Argument(help="create or optimize: which job is played.")] = "create",
     keep: Annotated[bool, typer.Option("--keep", help="Stay up with the pages open.")] = False,
     out: Annotated[Path, typer.Option(help="Where to leave what came of it.")] = Path("build/demo"),
     source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
 ) -> None:
-    """Play the main job on the source of a real library, with no account, key or GPU."""
+    """Play a whole job on the source of a real library, with no account, key or GPU."""
     from service.demo.play import play
+    from service.demo.scripts import SCRIPTS
 
-    raise typer.Exit(play(out, keep=keep, archive=source))
+    if name not in SCRIPTS:
+        say(f"{name!r} is no demo: there are {', '.join(SCRIPTS)}")
+        raise typer.Exit(EXIT_REFUSED)
+    raise typer.Exit(play(out, keep=keep, archive=source, script=SCRIPTS[name]))
 
 
 @app.command()

@@ -8,8 +8,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-KERNEL_TESTS = "test/transformers/test_reglu.py"
-NEIGHBOURS = ("test/transformers/test_relu_squared.py", "test/transformers/test_softmax.py")
 OUTCOMES = re.compile(r"(\d+) (passed|failed|skipped|error)")
 LIMIT_S = 300.0
 
@@ -23,9 +21,12 @@ class Finding:
     detail: str
 
 
-def audit(patch: Path, untouched: Path) -> tuple[Finding, ...]:
-    """Apply the patch in place and give what the library's own checks say; what follows a failure is left out."""
-    before = [_tests(untouched, path) for path in NEIGHBOURS]
+def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Apply the patch in place and give what the library's own checks say; what follows a failure is left out.
+
+    ``kernel_tests`` is the test file of the kernel, which has to pass; ``neighbours`` have to say the same before and after.
+    """
+    before = [_tests(untouched, path) for path in neighbours]
     applied = _run(untouched, ["git", "apply", "--whitespace=nowarn", str(patch.absolute())])
     findings = [Finding("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
     if applied.returncode != 0:
@@ -35,9 +36,9 @@ def audit(patch: Path, untouched: Path) -> tuple[Finding, ...]:
         done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
         what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
         findings.append(Finding(what, done.returncode == 0, _last(done.stdout)))
-    own = _tests(untouched, KERNEL_TESTS)
-    findings.append(Finding(f"pytest {KERNEL_TESTS}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
-    for path, earlier in zip(NEIGHBOURS, before, strict=True):
+    own = _tests(untouched, kernel_tests)
+    findings.append(Finding(f"pytest {kernel_tests}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
+    for path, earlier in zip(neighbours, before, strict=True):
         now = _tests(untouched, path)
         detail = f"{_told(earlier)} before, {_told(now)} now"
         findings.append(Finding(f"pytest {path}", now == earlier and bool(now), detail))

@@ -1,4 +1,4 @@
-"""The play: an issue, a command, three approvals, and what came of them."""
+"""The play: an issue, a command, approvals, and what came of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from service.demo import library
 from service.demo.audit import audit
+from service.demo.scripts import SCRIPTS, Script
 from service.demo.theatre import ASKER, MAINTAINER, REPOSITORY, DemoError, Theatre, open_theatre
 from service.demo.transcript import headline, transcript
 from workers import artifacts, inbox
@@ -20,33 +21,9 @@ KEPT_PORTS = (8900, 8901)
 LIMIT_S = 900.0
 POLL_S = 0.5
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
-ISSUE_TITLE = "A fused ReGLU"
-ISSUE_BODY = '''\
-The gated unit with ReLU on the gate is missing beside GEGLU and SwiGLU.
-
-```python
-"""ReGLU: a gated unit with ReLU on the gate."""
-import torch
-import torch.nn.functional as F
 
 
-def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return F.relu(a) * b
-
-
-INPUTS = {"a": "T I", "b": "T I"}
-WORKLOADS = [{"T": 4096, "I": 14336}, {"T": 2048, "I": 11008}]
-```
-'''
-COMMAND = "/kernel create reglu"
-APPROVALS = {
-    "analyze": "That is the operation we want.",
-    "generate": "Reads like the rest of the library.",
-    "validate": "Thank you, this can go in.",
-}
-
-
-def play(out: Path, keep: bool = False, archive: Path | None = None) -> int:
+def play(out: Path, keep: bool = False, archive: Path | None = None, script: Script = SCRIPTS["create"]) -> int:
     """Play it and give the exit status: 0 only if the job is done and its patch applies to the untouched library."""
     started = time.monotonic()
     try:
@@ -57,7 +34,7 @@ def play(out: Path, keep: bool = False, archive: Path | None = None) -> int:
             untouched = library.unpack(source, Path(scratch))
             say(started, f"{library.PROJECT} {library.VERSION} is unpacked; starting localhub and the bot")
             with open_theatre(out, untouched, KEPT_PORTS if keep else (0, 0)) as theatre:
-                passed = _act(theatre, out, untouched, started)
+                passed = _act(theatre, script, out, untouched, started)
                 if keep:
                     _stay(theatre)
         return 0 if passed else 1
@@ -71,22 +48,32 @@ def say(started: float, text: str) -> None:
     typer.echo(f"[{time.monotonic() - started:6.1f} s] {text}")
 
 
-def _act(theatre: Theatre, out: Path, untouched: Path, started: float) -> bool:
-    issue = theatre.hub.open_issue(REPOSITORY, ASKER, ISSUE_TITLE, ISSUE_BODY)
-    theatre.hub.comment(REPOSITORY, issue.number, MAINTAINER, COMMAND)
-    say(started, f"{MAINTAINER} commented `{COMMAND}` on {theatre.hub_url}/{REPOSITORY}/issues/{issue.number}")
-    job = Audience(theatre, issue.number, started).watch()
+def _act(theatre: Theatre, script: Script, out: Path, untouched: Path, started: float) -> bool:
+    issue = theatre.hub.open_issue(REPOSITORY, ASKER, script.issue_title, script.issue_body)
+    theatre.hub.comment(REPOSITORY, issue.number, MAINTAINER, script.command)
+    say(started, f"{MAINTAINER} commented `{script.command}` on {theatre.hub_url}/{REPOSITORY}/issues/{issue.number}")
+    job = Audience(theatre, issue.number, started, script.approvals).watch()
+    done = job.state is JobState.done and _encore(theatre, script, job, started)
     _leave(theatre, out, issue.number, job)
     say(started, f"the job is {job.state.value}; now the library's own checks on the patch, without the bot")
-    held = _audited(out / "pull_request.patch", untouched, started)
+    held = _audited(script, out / "pull_request.patch", untouched, started)
     typer.echo(f"\nConversation: {out}/transcript.md   report: {out}/report.json   patch: {out}/pull_request.patch")
-    return job.state is JobState.done and held
+    return done and held
 
 
-def _audited(patch: Path, untouched: Path, started: float) -> bool:
+def _encore(theatre: Theatre, script: Script, job: JobView, started: float) -> bool:
+    """Say what is said on the pull request at last, and tell whether that ended well too."""
+    if script.encore is None or job.pull_number is None:
+        return True
+    theatre.hub.comment(REPOSITORY, job.pull_number, MAINTAINER, script.encore)
+    say(started, f"{MAINTAINER} commented `{script.encore}` on pull request {job.pull_number}")
+    return Audience(theatre, job.pull_number, started, {}).watch().state is JobState.done
+
+
+def _audited(script: Script, patch: Path, untouched: Path, started: float) -> bool:
     if not patch.exists():
         return False
-    findings = audit(patch, untouched)
+    findings = audit(patch, untouched, script.kernel_tests, script.neighbours)
     for finding in findings:
         say(started, f"  {'held' if finding.held else 'BROKEN'}: {finding.what}  {finding.detail}")
     return all(finding.held for finding in findings)
@@ -95,8 +82,9 @@ def _audited(patch: Path, untouched: Path, started: float) -> bool:
 class Audience:
     """Watches a job, tells what happens, and approves each checkpoint once."""
 
-    def __init__(self, theatre: Theatre, issue: int, started: float) -> None:
+    def __init__(self, theatre: Theatre, issue: int, started: float, approvals: dict[str, str]) -> None:
         self.theatre = theatre
+        self.approvals = approvals
         self.issue = issue
         self.started = started
         self._told: set[object] = set()
@@ -136,14 +124,18 @@ class Audience:
 
     def _decide(self, job: JobView) -> None:
         point = job.checkpoint
-        if job.state is not JobState.waiting or point is None or point.sha is None or job.pull_number is None:
+        if job.state is not JobState.waiting or point is None or point.sha is None:
             return
         key = (point.stage.value, point.attempt)
         # A reviewer decides once the checkpoint is told, not as soon as its commit is there.
         if key not in self._approved and not inbox.counts()["updates"].get("pending"):
             self._approved.add(key)
-            words = APPROVALS[point.stage.value]
-            self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)
+            words = self.approvals[point.stage.value]
+            if job.pull_number is None:
+                command = f"/kernel approve {point.sha[:12]}"
+                self.theatre.hub.comment(REPOSITORY, self.issue, MAINTAINER, f"{words}\n\n{command}")
+            else:
+                self.theatre.hub.review(REPOSITORY, job.pull_number, MAINTAINER, "APPROVE", words, commit_id=point.sha)
 
 
 def _leave(theatre: Theatre, out: Path, issue: int, job: JobView) -> None:
