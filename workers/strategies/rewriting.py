@@ -84,6 +84,10 @@ def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) 
     if len(line) + len(text) + 2 <= WIDTH:
         patches.replace(call, f"{segment[:-1]}, {text})")
         return True
+    behind = line.encode()[call.end_col_offset or 0 :].lstrip()
+    if behind.startswith((b".", b"[")):
+        # A formatter breaks a chain at another place, and not the better one.
+        return False
     indent = indent_of(file.source, call.lineno)
     patches.replace(call, rendered_call(file.segment(call.func), _texts(file, call, text), indent, width=0))
     return True
