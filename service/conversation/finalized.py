@@ -61,7 +61,6 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
     winner = summary.winner.name if summary.winner is not None else None
     rejected = [variant for variant in summary.variants if variant.name != winner]
     notes = summary.notes if summary.applied else summary.notes[1:]
-    predicted = summary.benchmark.predicted if summary.benchmark is not None else False
     return paragraphs(
         benchmark_table(summary.benchmark, titles) if summary.benchmark else "",
         pictures(summary.images, image_urls),
@@ -71,7 +70,7 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
         folded("All variants", variants_table(summary.variants, winner)),
         folded(
             "What was tried and left",
-            paragraphs(*(variant_notes(variant, predicted=predicted) for variant in rejected[:MAX_VARIANTS])),
+            paragraphs(*(variant_notes(variant) for variant in rejected[:MAX_VARIANTS])),
         ),
         folded("Proof", verdict_section(summary.verdict) if summary.verdict else ""),
         folded("The library's tests", tests_section(summary.tests) if summary.tests else ""),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from gpu_runner.contracts import BenchmarkResult, Pass
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
-from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, memory_ratio
+from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, memory_ratio
 from service.conversation.markdown import bullets, folded, paragraphs, table
-from service.conversation.quantities import DASH, counted, ratio
+from service.conversation.quantities import DASH, counted, ratio, usable
 from service.conversation.validated import pictures
 from service.conversation.verdicts import STATUS_WORDS
 from service.escape import code, inline, label, sentence
@@ -56,7 +56,7 @@ def optimized_verdict(summary: OptimizeSummary, job: JobView) -> str:
     if winner is None:
         return f"**Nothing that was tried makes {kernel} better than it is:** {tried}, {STOP_WORDS[summary.stop]}."
     gained = f"{code(winner.name)} {gain_words(winner, summary.goal, predicted=summary.predicted)}"
-    where = f" on {inline(summary.gpu, 60)}" if summary.gpu else ""
+    where = f" on {inline(summary.gpu, 60)}" if summary.gpu and winner.score is not None else ""
     return f"**Of {tried} of {kernel}, {gained}{where}:** {inline(winner.title, 120)}."
 
 
@@ -74,7 +74,7 @@ def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) 
         f"The search ({inline(summary.search, 40)}) ended because {STOP_WORDS[summary.stop]}.",
         pictures(summary.images, image_urls),
         bullets([sentence(note) for note in summary.notes]),
-        *(variant_notes(variant, predicted=summary.predicted) for variant in summary.variants[:MAX_VARIANTS]),
+        *(variant_notes(variant) for variant in summary.variants[:MAX_VARIANTS]),
     )
 
 
@@ -100,14 +100,14 @@ def variants_table(variants: tuple[Variant, ...], winner: str | None) -> str:
     return table([header[i] for i in used], [[row[i] for i in used] for row in rows], numeric)
 
 
-def variant_notes(variant: Variant, *, predicted: bool) -> str:
+def variant_notes(variant: Variant) -> str:
     """Give a variant's lab notebook, folded: what was written before it ran, and what was learned."""
     notes = variant.notes
     settings = ", ".join(code(f"{name}={value}", 80) for name, value in variant.settings[:20])
     status = f"Verdict: {STATUS_WORDS[variant.status]}." if variant.status is not None else ""
     points = [
         f"**Hypothesis**: {sentence(notes.hypothesis)}",
-        f"**Change**: {sentence(notes.change)}",
+        f"**Change**: {sentence(notes.change)}" if notes.change.strip() else "",
         f"**Expected**: {sentence(notes.expected)}",
         f"**Learned**: {sentence(notes.learnings)}" if notes.learnings.strip() else "",
     ]
@@ -117,7 +117,7 @@ def variant_notes(variant: Variant, *, predicted: bool) -> str:
         f"Settings: {settings}" if settings else "",
         status,
         bullets([breach_words(breach) for breach in variant.breaches[:MAX_BREACHES]]),
-        _rows_table(variant, predicted),
+        _rows_table(variant),
     )
     return folded(title, body)
 
@@ -148,7 +148,8 @@ def _row(variant: Variant, winner: str | None) -> list[str]:
     ]
 
 
-def _rows_table(variant: Variant, predicted: bool) -> str:
-    result = BenchmarkResult(variant.rows, predicted, None, None)
+def _rows_table(variant: Variant) -> str:
+    timed = tuple(row for row in variant.rows if usable(median_us(row, CANDIDATE)))
     titles = {**TITLES, CANDIDATE: inline(variant.name, 20)}
-    return benchmark_table(result, titles, conditions=False) if variant.rows else ""
+    # Without a GPU every variant has the same floor, which the profile has told already.
+    return benchmark_table(BenchmarkResult(timed, False, None, None), titles, conditions=False) if timed else ""
