@@ -15,7 +15,7 @@ from gpu_runner.errors import ChildError
 from gpu_runner.verify.inputs import DTYPES, lay, make_upstream, shape_of
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.sizes import Case
-from gpu_runner.verify.truth import Oracle
+from gpu_runner.verify.truth import BadProblem, Oracle
 
 ROLE = "operations"  # what the oracle's session must serve
 
@@ -67,11 +67,14 @@ def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
     """Give a case with inputs and upstream gradients but, where there is an outline, without its truth.
 
     Raises:
-        ChildFailed: without an outline the reference is computed, and that fails.
+        ChildFailed, BadProblem: without an outline the reference is computed, and that fails.
     """
     asked = oracle.asked(case)
     if outline is None:
-        return oracle.with_truth(asked, None)
+        try:
+            return oracle.with_truth(asked, None)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise BadProblem("the reference's process answered in place of the runner's own code") from error
     dtypes = [DTYPES.get(item.dtype, DTYPES["float32"]) for item in outline.outputs]
     made = make_upstream([item.shape for item in outline.outputs], dtypes, case)
     pairs = zip(made, outline.outputs, strict=True)

@@ -7,12 +7,11 @@ from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.profiling import KernelCounters
 from gpu_runner.contracts.verify import CandidateSource
-from gpu_runner.errors import ChildFailed, IsolationUnavailable, ProtocolError
 from gpu_runner.profiler import command, metrics, sheet
-from gpu_runner.scratch import ScratchError
 from gpu_runner.verify.opening import candidate_session, opened
 from gpu_runner.verify.proof import Proof, make_call
 
@@ -52,7 +51,7 @@ class Counting:
         limit_s = min(max(share_s, LEAST_S), MOST_S)
         try:
             facts = self._facts(str(profiler), proof, limit_s)
-        except (ChildFailed, ProtocolError, ScratchError, IsolationUnavailable) as failure:
+        except (RunnerError, ValueError, OSError) as failure:  # of the child, of its files, of its start
             self.error = f"Nsight Compute could not be run in the sandbox: {' '.join(str(failure).split())[:300]}"
             self.refused = not self.kernels
             return
