@@ -20,6 +20,10 @@ GOLDEN_NAMES = (
     "position_scale",
     "chunked",
     "packed_bias",
+    "cross_entropy",
+    "group_norm",
+    "rope_one",
+    "poly_norm",
 )
 
 

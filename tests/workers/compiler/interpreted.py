@@ -59,11 +59,15 @@ def complaints(
     for spec in problem.inputs:
         shape = [sizes[dim] if dim in sizes else int(dim) for dim in spec.dims]
         shape[:1] = leading if leading and spec.name in leading_inputs(problem, graph) else shape[:1]
+        if spec.dtype == "int64":
+            high = spec.high if isinstance(spec.high, int) else sizes[str(spec.high)]
+            inputs.append(torch.randint(spec.low or 0, high, shape))
+            continue
         inputs.append(torch.rand(shape) > 0.5 if spec.dtype == "bool" else (0.7 * torch.randn(shape)).to(dtype).float())
 
     def run(function: Callable[..., Any], kind: torch.dtype) -> list[torch.Tensor]:
         own = [
-            x if x.dtype == torch.bool else x.to(kind).requires_grad_(s.grad)
+            x if not x.is_floating_point() else x.to(kind).requires_grad_(s.grad)
             for x, s in zip(inputs, problem.inputs, strict=True)
         ]
         given = function(*own, **scalars)

@@ -27,10 +27,8 @@ def test_a_graph_that_cuts_nothing_has_no_parts() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("rotary", "may differ in length"),
         ("every_other", "leaves others between them"),
         ("first_rows", "not the last"),
-        ("poly_norm", "single elements"),
     ],
 )
 def test_what_is_no_equal_part_is_refused_in_words(name: str, words: str) -> None:

@@ -26,8 +26,6 @@ REFUSED = {
     "matmul": "matmul",
     "sort": "aten.sort.default",
     "cumsum": "aten.cumsum.default",
-    "poly_norm": "slice",
-    "rotary": "slice",
     "every_other": "slice",
     "first_rows": "slice",
     "batch_norm": "sum",

@@ -181,7 +181,9 @@ def _fits(domain: Domain, node: Node) -> bool:
     rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
     if node.op in GATHERS:
         return tuple(gone) == domain.col_axes
-    return is_segment_sum(domain, tuple(gone), node.op) or _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
+    return is_segment_sum(domain, tuple(gone), node.op) or (
+        _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))
+    )
 
 
 def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool:

@@ -14,9 +14,7 @@ def picked(pool: Pool, value: Value, index: Value, operator: str) -> Value:
         CannotCompileError: the value holds parts, or the index is no whole number.
     """
     if not (index.integer or isinstance(index.number, int)):
-        raise CannotCompileError(
-            f"`{operator}` looks up at an index that is computed from fractions", operator
-        )
+        raise CannotCompileError(f"`{operator}` looks up at an index that is computed from fractions", operator)
     known: dict[Value, Value] = {}
 
     def at(inner: Value) -> Value:

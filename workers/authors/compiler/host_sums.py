@@ -43,9 +43,13 @@ class _Host:
             return Text(self._on_host(str(value.datum)), COMPARE)
         if value.op in _POWERS:
             base = self.written(value.args[0]).within(ATOM)
-            return Text(f"{base}**{_POWERS[value.op]}" if base.isidentifier() else f"{base} ** {_POWERS[value.op]}", UNARY)
+            return Text(
+                f"{base}**{_POWERS[value.op]}" if base.isidentifier() else f"{base} ** {_POWERS[value.op]}", UNARY
+            )
         if value.args and value.op not in _OPERATORS:
-            raise CannotCompileError(f"`{value.op}` is taken of a sum over all rows, which takes another kernel", value.op)
+            raise CannotCompileError(
+                f"`{value.op}` is taken of a sum over all rows, which takes another kernel", value.op
+            )
         return compose(value, FORMULA, self.written)
 
     def _on_host(self, text: str) -> str:

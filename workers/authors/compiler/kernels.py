@@ -85,8 +85,10 @@ class KernelTask:
     @property
     def reduces_cols(self) -> bool:
         """Tell whether a row must be seen whole."""
-        return self.sums_segments or any(value.op == "over_cols" for value in self.values) or any(
-            store.summed and store.value.space == ROW for store in self.stores
+        return (
+            self.sums_segments
+            or any(value.op == "over_cols" for value in self.values)
+            or any(store.summed and store.value.space == ROW for store in self.stores)
         )
 
     @property

@@ -22,6 +22,7 @@ def knobs_of(design: Design) -> tuple[Knob, ...]:
     return tuple(
         Knob(stage.form.tuned_pass, setting, values)
         for stage in stages_of(design)
+        if not stage.is_segmented  # its tiles follow from the segments
         for setting, values in (_flat(stage) if stage.is_flat else _rows(stage, cols))
         if values
     )

@@ -11,7 +11,6 @@ from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
 
-
 LOWEST = "tl.full((), -3.4028234e38, dtype=tl.float32)"
 
 

@@ -11,7 +11,7 @@ from workers.authors.compiler.axes import reduced_dimensions, references
 from workers.authors.compiler.domain import Domain, is_segment_sum
 from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
-from workers.authors.compiler.parts import elements_taken, is_whole_slice, takes_elements
+from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
@@ -27,6 +27,7 @@ class Lowering:
         self.values: dict[str, Value] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
+        self._moves = domain.parting is None and moves_columns(graph)
         for node in graph.nodes:
             self.values[node.name] = self._lowered(node)
 
@@ -93,7 +94,11 @@ class Lowering:
         for reference in references(node.args):
             length = self._offset(self._nodes[reference.name].meta.shape[-1], node)
             index = simplified(pool, "sub", pool.column(), end)
-            value = picked(pool, self.values[reference.name], index, "cat") if end.number != 0 else self.values[reference.name]
+            value = (
+                picked(pool, self.values[reference.name], index, "cat")
+                if end.number != 0
+                else self.values[reference.name]
+            )
             before = simplified(pool, "lt", pool.column(), end)
             result = value if result is None else simplified(pool, "where", before, result, value)
             end = simplified(pool, "add", end, length)
@@ -105,7 +110,9 @@ class Lowering:
             return self.pool.const(dim)
         size = self._domain.sizes[self._domain.col_axes[0]]
         if not isinstance(dim, Expr) or not isinstance(size, Expr) or set(names_in(dim.text)) != {size.text}:
-            raise CannotCompileError(f"`{node.op}` cuts a row at a column that does not follow from its length", node.op)
+            raise CannotCompileError(
+                f"`{node.op}` cuts a row at a column that does not follow from its length", node.op
+            )
         return self.pool.offset(dim.text)
 
     def _elements(self, node: Node) -> Value:
@@ -167,9 +174,9 @@ class Lowering:
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
         value = self.values[operand]
-        if value.space.cols and any(axis not in (*domain.row_axes, *domain.col_axes, *domain.part_axes) for axis in gone):
-            if not domain.element_axes & set(gone):
-                raise CannotCompileError(f"`{node.op}` is over a run of columns that was cut out of a row", node.op)
+        known = {*domain.row_axes, *domain.col_axes, *domain.part_axes, *domain.element_axes}
+        if self._moves and value.space.cols and not known.issuperset(gone):
+            raise CannotCompileError(f"`{node.op}` is over a run of columns that was cut out of a row", node.op)
         if is_segment_sum(domain, tuple(gone), node.op):
             if value.op == "cat" or not (value.space.rows and value.space.cols):
                 raise CannotCompileError("`sum` over segments of rows is of something that is no whole tensor", "sum")
@@ -215,10 +222,10 @@ class Lowering:
         free = self._free_sum(value) if kind == "sum" else None
         if free is not None:
             return free
-        if kind == "sum" and value.op in {"add", "sub"} and None in (sums := [self._free_sum(v) for v in value.args]):
-            if sums != [None, None]:
-                rest = [s or self._over_cols(kind, v, operator) for s, v in zip(sums, value.args, strict=True)]
-                return simplified(self.pool, value.op, *rest)
+        sums = [self._free_sum(v) for v in value.args] if kind == "sum" and value.op in {"add", "sub"} else []
+        if any(found is not None for found in sums):
+            rest = [s or self._over_cols(kind, v, operator) for s, v in zip(sums, value.args, strict=True)]
+            return simplified(self.pool, value.op, *rest)
         if kind == "sum" and value.op in {"neg", "mul"}:
             factor, core = coefficient(value)
             return scaled(self.pool, factor, self.pool.over_cols(kind, core))

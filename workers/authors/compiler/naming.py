@@ -132,7 +132,7 @@ class Names:
     def of(self, value: Value) -> str:
         """Give the name of a value, chosen once."""
         if value not in self.values:
-            self.values[value] = self.free(self._wanted(value))
+            self.values[value] = self.free(self._read(value) or self._wanted(value))
         return self.values[value]
 
     def _known(self, value: Value) -> str | None:
@@ -140,13 +140,14 @@ class Names:
             return self.tensors.get(str(value.datum))
         return self.values.get(value)
 
+    def _read(self, value: Value) -> str | None:
+        if value.op == "over_rows":
+            return "kept_rows" if _counts(value.args[0]) else "total"
+        return f"picked_{self.tensors.get(str(value.datum), 'element')}" if value.op == "pick" else None
+
     def _wanted(self, value: Value) -> str:
         if value.op == "over_cols":
             return self._reduction(value)
-        if value.op == "over_rows":
-            return "kept_rows" if _counts(value.args[0]) else "total"
-        if value.op == "pick":
-            return f"picked_{self.tensors.get(str(value.datum), 'element')}"
         known = [self._known(arg) for arg in value.args]
         if value.op == "rsqrt":
             return "rstd" if value.space == ROW else "inverse_root"

@@ -9,7 +9,6 @@ from gpu_runner.contracts.graph import Dim, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
 
-
 # A vector of written-out length with at most this many elements may be taken apart: each is a number of its own then.
 MOST_ELEMENTS = 16
 
@@ -112,7 +111,9 @@ def moves_columns(graph: Graph) -> bool:
     nodes = {node.name: node for node in graph.nodes}
     moved = [n for n in graph.nodes if n.op in {"slice", "cat"}]
     moved = [n for n in moved if not is_whole_slice(n, nodes) and not takes_elements(n, nodes)]
-    last = [isinstance(n.args[1], int) and n.args[1] % max(1, len(n.meta.shape)) == len(n.meta.shape) - 1 for n in moved]
+    last = [
+        isinstance(n.args[1], int) and n.args[1] % max(1, len(n.meta.shape)) == len(n.meta.shape) - 1 for n in moved
+    ]
     steps = [n.op == "cat" or (*n.args[4:5], 1)[0] in (None, 1) for n in moved]
     return bool(moved) and all(last) and all(steps)
 

@@ -49,9 +49,8 @@ class SegmentedKernel(LoopedKernel):
             self._pass(body, depth)
         self._store_rows(body)
         lines = ["    row = tl.program_id(0)", *self.scalar_lines(), *head.lines, *self._accumulators(), *body.lines]
-        for store in self.task.pieces:
-            if store.summed and store.space == SCALAR:
-                lines.append(f"    tl.store({store.buffer}_ptr + row, tl.sum({store.name}))")
+        totals = [store for store in self.task.pieces if store.summed and store.space == SCALAR]
+        lines += [f"    tl.store({store.buffer}_ptr + row, tl.sum({store.name}))" for store in totals]
         extra = tuple(dict.fromkeys(s for load in self.loads for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_segments", "segment_size", "n_cols")
         return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE"))
@@ -70,9 +69,11 @@ class SegmentedKernel(LoopedKernel):
             index = row_index(self.program, self.names, load, "row")[0]
             place = f"({index}) * n_segments + segments" if load.space.rows else "segments"
             place = place.replace("(row) ", "row ")
-            text = f"tl.load({self.tensor(load)}_ptr + {place}, mask=segments < n_segments, other={self.fill(load)})"
-            outer.line(f"{self.tensor(load)} = {self.converted(text, load)}")
-            outer.env[load] = self.tensor(load)
+            name = self.tensor(load)
+            outer.line(f"{name}_offsets = {place}")
+            text = f"tl.load({name}_ptr + {name}_offsets, mask=segments < n_segments, other={self.fill(load)})"
+            outer.line(f"{name} = {self.converted(text, load)}")
+            outer.env[load] = name
         for store in (s for s in stores if s.space.segments):
             outer.line(f"{store.name} = tl.zeros({self.block}, dtype=tl.float32)")
         outer.line("for start in range(0, segment_size, BLOCK_SIZE):")
