@@ -77,9 +77,13 @@ def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
 
 def asks(update: CheckpointUpdate) -> bool:
     """Tell whether anybody is asked: with ``--auto`` nobody is, nor where there is nothing to choose between."""
+    return update.decides and not _settled(update)
+
+
+def _settled(update: CheckpointUpdate) -> bool:
     summary = update.summary
     nothing = isinstance(summary, ProfileSummary) and summary.nothing_to_gain
-    return update.decides and not nothing and not (isinstance(summary, OptimizeSummary) and summary.winner is None)
+    return nothing or (isinstance(summary, OptimizeSummary) and summary.winner is None)
 
 
 def afterwards(update: CheckpointUpdate) -> str:
@@ -97,10 +101,9 @@ def afterwards(update: CheckpointUpdate) -> str:
 
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
-    if not update.decides:
-        return f"**Next:** nothing to do. With `--auto` nobody is asked; {afterwards(update)}."
     if not asks(update):
-        return f"**Next:** nothing to do; {afterwards(update)}."
+        auto = "" if _settled(update) else ". With `--auto` nobody is asked"
+        return f"**Next:** nothing to do{auto}; {afterwards(update)}."
     if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
         # There is no commit to review yet; the one that is named says which source was looked at.
         approve = code(f"/kernel approve {sha[:12]}")

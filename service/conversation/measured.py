@@ -116,7 +116,7 @@ def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
     if worse:
         return f"look at {_codes(worse)}, or say in the pull request what it is worth; the rows are below."
     if not found.timed and found.predicted:
-        return "give the command on an installation with a GPU; what was proved is below."
+        return "give the command on an installation with a GPU; `/kernel verify` proves the values without one."
     if not found.timed:
         return "see why below, then use `/kernel bench` again."
     if found.undecided:

@@ -7,7 +7,7 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.quantities import counted, wait
-from service.conversation.subject import DEEDS, again, measures, subject
+from service.conversation.subject import again, measures, subject
 from service.escape import code, inline, sentence
 from workers.contracts import JobState, JobView, StageName, StageState, StageView, Verb
 
@@ -27,7 +27,7 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.profile: "measure what stands today, read its source, list what can be tried",
     StageName.optimize: "try variants, each proved and measured against what stands",
     StageName.finalize: "apply the winner, run the library's own checks and tests, the report",
-    StageName.measure: "build both commits, prove and measure each kernel on both",
+    StageName.measure: "find the kernels that are touched, and compare each on both commits",
 }
 
 
@@ -88,7 +88,7 @@ def _headline(job: JobView, links: Links) -> str:
         return f"**{kernel}: {current_stage(job)} is done and waits for your {where}."
     if job.state is JobState.done:
         if measures(job):
-            return f"**{kernel} was {DEEDS[job.request.verb]}**: the report stands below."
+            return f"**{kernel} is done**: the report stands below."
         told = f"see {pull_link(job, links)}" if job.pull_number is not None else "nothing was changed"
         return f"**{kernel} is done**: {told}."
     words = {JobState.queued: "is queued", JobState.cancelled: "was cancelled"}

@@ -7,7 +7,6 @@ from workers.contracts import JobView, Verb
 
 MAX_NAMED = 6
 MEASURING = (Verb.bench, Verb.verify)
-DEEDS = {Verb.bench: "measured", Verb.verify: "proved"}
 
 
 def measures(job: JobView) -> bool:
@@ -20,11 +19,11 @@ def subject(job: JobView) -> str:
     request = job.request
     if not measures(job):
         return code(request.kernel)
+    what = "this pull request" if request.origin.is_pull else "the default branch"
     if request.kernels:
         more = len(request.kernels) - MAX_NAMED
-        names = ", ".join(code(name) for name in request.kernels[:MAX_NAMED])
-        return f"{names} and {more} more" if more > 0 else names
-    return f"What {'this pull request' if request.origin.is_pull else 'the default branch'} changes"
+        what = ", ".join(code(name) for name in request.kernels[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"The {request.verb.value} of {what}"
 
 
 def again(job: JobView) -> str:

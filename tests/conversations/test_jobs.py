@@ -46,7 +46,12 @@ def test_status_says_where_a_job_is_and_cancel_ends_it(talk: Talk) -> None:
     )
     talk.say(number, "/kernel retry")
     talk.settle()
-    assert sorted(gist(body, 1) for body in talk.heard(number)) == snapshot(['**`reglu`: analyze is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).', 'Job `JOB1` goes on from analyze.'])
+    assert sorted(gist(body, 1) for body in talk.heard(number)) == snapshot(
+        [
+            "**`reglu`: analyze is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).",
+            "Job `JOB1` goes on from analyze.",
+        ]
+    )
     assert talk.glance(talk.pull()) == snapshot("""\
 **`reglu` is understood:** tier 1, element-wise, nearest to `scale`.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\

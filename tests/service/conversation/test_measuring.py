@@ -320,7 +320,7 @@ def test_without_a_gpu_nothing_is_said_of_speed() -> None:
     interpreted = replace(VERDICT, interpreted=True)
     assert folded(bench(replace(RMS, benchmark=NOTHING_TIMED, verdict=interpreted))) == snapshot("""\
 **Nothing was timed:** no GPU was there, so nothing is known of the speed against the merge base with main.
-**Next:** give the command on an installation with a GPU; what was proved is below.
+**Next:** give the command on an installation with a GPU; `/kernel verify` proves the values without one.
 
 ▸ rms&#95;norm: every size
 
@@ -437,7 +437,7 @@ def test_a_pull_request_that_moved_while_it_was_measured() -> None:
 def test_the_status_of_a_bench() -> None:
     running = attempt(StageName.measure, StageState.running, note="layer_norm, 2 of 3")
     assert status_comment(asked(Verb.bench, JobState.running, stages=(running,)), LINKS) == snapshot("""\
-**What this pull request changes is in measure.**
+**The bench of this pull request is in measure.**
 
 **Now:** layer\\_norm, 2 of 3.
 
@@ -448,11 +448,11 @@ def test_the_status_of_a_bench() -> None:
 <!-- kernelsmith:job=j7k2 kind=status -->\
 """)
     assert status_comment(BENCH_DONE, LINKS) == snapshot("""\
-**What this pull request changes was measured**: the report stands below.
+**The bench of this pull request is done**: the report stands below.
 
 **Next:** nothing; the report says what it means.
 
-- ✅ **measure**: build both commits, prove and measure each kernel on both
+- ✅ **measure**: find the kernels that are touched, and compare each on both commits
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -462,7 +462,7 @@ def test_the_status_of_a_bench() -> None:
         BENCH_DONE, request=replace(BENCH_DONE.request, kernels=("rms_norm", "geglu"), kernel="rms_norm,geglu")
     )
     assert status_comment(named, LINKS).splitlines()[0] == snapshot(
-        "**`rms_norm`, `geglu` was measured**: the report stands below."
+        "**The bench of `rms_norm`, `geglu` is done**: the report stands below."
     )
     assert status_comment(replace(named, state=JobState.cancelled), LINKS).splitlines()[2] == snapshot(
         "**Next:** nothing; `/kernel retry` goes on from where it was, a new `/kernel bench` starts afresh."
