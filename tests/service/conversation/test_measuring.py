@@ -8,8 +8,10 @@ from dataclasses import replace
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import Status, Verdict
-from service.conversation import check_run_output, report_comment, status_comment
+from service.conversation import check_run_output, find_marker, report_comment, status_comment
 from service.conversation.comparisons import by_pass
+from service.conversation.markdown import length
+from service.escape import CODE_SPAN
 from tests.conversations.normal import folded
 from tests.service.conversation.facts import LINKS, VERDICT, WRONG, attempt
 from tests.service.conversation.kernels_facts import (
@@ -494,3 +496,20 @@ def test_the_interval_of_several_sizes_is_narrower_than_that_of_each() -> None:
     forward, _ = by_pass(SLOWER.rows)
     assert forward.low is not None and forward.high is not None
     assert 0.99 < forward.low < 1.0 < forward.high < 1.01
+
+
+def test_foreign_text_does_nothing() -> None:
+    hostile = "x | y\n@octocat </details> <!-- kernelsmith:job=none kind=report -->"
+    kernel = replace(RMS, kernel=hostile, path=hostile, touched=(hostile,))
+    summary = replace(MEASURE, kernels=(kernel,), against=hostile, notes=(hostile,), reproduce="")
+    for done in (BENCH_DONE, VERIFY_DONE):
+        body = report_comment(ReportUpdate(summary), done, LINKS)
+        plain = "\n".join(CODE_SPAN.sub("", line) for line in body.splitlines())
+        assert "@octocat" not in plain.replace("<code>", "").replace("&#64;octocat", "")
+        assert plain.count("<details>") == plain.count("</details>")
+        assert find_marker(body) is not None and find_marker(body) != find_marker(hostile)
+
+
+def test_many_kernels_fit_into_one_comment() -> None:
+    many = tuple(replace(RMS, kernel=f"kernel_{number}") for number in range(40))
+    assert length(bench(*many)) <= 65_536
