@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import sys
 import tempfile
@@ -23,17 +25,20 @@ from gpu_runner.contracts import (
     GpuRequest,
     GpuResult,
     HostReport,
+    Knob,
     Problem,
     ProfileRequest,
     ProfileResult,
     SourceFile,
+    TuneRequest,
+    TuneResult,
     Verdict,
     VerifyRequest,
     from_json,
     to_json,
 )
 from workers.authors.kernelbench import model_new
-from workers.authors.protocol import Brief, KernelPlan, Refusal, SourceStyle
+from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.gpu_host.architecture import INTERPRETER, detect
@@ -41,8 +46,11 @@ from workers.gpu_host.execute import Host, execute
 from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore
+from workers.strategies.identity import fingerprint
+from workers.strategies.sweeping import swept
+from workers.tuned_table import settled
 
-__all__ = ["Answer", "Compiled", "benchmark", "compile_problem", "doctor", "profile", "verify"]
+__all__ = ["Answer", "Compiled", "Tuned", "benchmark", "compile_problem", "doctor", "profile", "tune", "verify"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,14 @@ class Compiled:
     source: str | None
     plan: KernelPlan | None
     refusal: str | None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was found for a candidate, and its file with that written into it."""
+
+    result: TuneResult
+    source: str
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,14 @@ class Answer:
         """
         return from_json(ProfileResult, self._payload())
 
+    def tuned(self) -> TuneResult:
+        """Give the settings that were found.
+
+        Raises:
+            UserFacingError: the environment is at fault.
+        """
+        return from_json(TuneResult, self._payload())
+
     def captured(self) -> CaptureResult:
         """Give the captured graph.
 
@@ -114,18 +138,69 @@ def compile_problem(source: str, name: str) -> Compiled:
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
     """
+    answer, tail = _proposed(source, name)
+    if isinstance(answer, Refusal):
+        return Compiled(None, None, answer.sentence)
+    return Compiled(answer.source + tail, answer.plan, None)
+
+
+def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
+    """Find settings for one candidate file on this machine and write them into it; without a GPU it stays as it is.
+
+    The compiler author's own file is written again with all its settings open. Any other file has its launches opened.
+
+    Raises:
+        UserFacingError: the candidate launches nothing whose settings could be tuned, or the environment is at fault.
+    """
+    opened, knobs = _opened(problem_source, candidate_source)
+    candidate = _candidate(parse(problem_source), opened)
+    result = _run(Action.tune, TuneRequest(problem_source, candidate, knobs, budget_s=budget_s)).tuned()
+    if result.architecture is None or not any(choice.settings for choice in result.choices):
+        return Tuned(result, candidate_source)
+    passes = tuple((timed_pass.value, entries) for timed_pass, entries in result.table)
+    return Tuned(result, settled(opened, ((result.architecture, passes),)))
+
+
+def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob, ...]]:
+    classes = [node.name for node in ast.walk(_syntax(candidate_source)) if isinstance(node, ast.ClassDef)]
+    for name in (_snake(written.removesuffix("Function")) for written in classes if written.endswith("Function")):
+        plain, tail = _proposed(problem_source, name)
+        if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
+            tunable, _ = _proposed(problem_source, name, tunable=True)
+            assert isinstance(tunable, Proposal), "what is written closed can be written open"
+            return tunable.source + tail, tunable.knobs
+    found = swept(candidate_source)
+    if found is None:
+        message = "the candidate launches no kernel of its own whose settings could be looked up"
+        cure = "Its launches need settings such as num_warps that are no part of what it computes."
+        raise UserFacingError(Failure(FailureCode.refused, message, cure))
+    return found
+
+
+def _syntax(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        message = f"the candidate cannot be read: {getattr(error, 'msg', error)}"
+        raise UserFacingError(Failure(FailureCode.refused, message, line=getattr(error, "lineno", None))) from error
+
+
+def _proposed(source: str, name: str, *, tunable: bool = False) -> tuple[Proposal | Refusal, str]:
+    """Ask the compiler author for one self-contained file; the second value is what a KernelBench problem needs behind it.
+
+    Raises:
+        UserFacingError: the problem cannot be used, or the environment is at fault.
+    """
     problem = parse(source)
     captured = _run(Action.capture, CaptureRequest(source)).captured()
     if captured.error is not None or captured.graph is None:
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.cure, captured.line))
     rewritten = parse(captured.problem_source) if captured.problem_source else None
-    style = SourceStyle(f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward", entry="candidate")
+    names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
+    style = SourceStyle(*names, entry="candidate", tunable=tunable)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
-    if isinstance(answer, Refusal):
-        return Compiled(None, None, answer.sentence)
-    tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
-    return Compiled(answer.source + tail, answer.plan, None)
+    return answer, model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
 
 
 def verify(problem_source: str, candidate_source: str) -> Answer:
@@ -172,6 +247,10 @@ def _scratch() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _camel(name: str) -> str:

@@ -90,20 +90,16 @@ def _sides(context: StageContext) -> tuple[Side, Side]:
 def _wanted(
     context: StageContext, layout: Layout, base: Tree, head: Tree
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Give the kernels to measure with the changed files by which they are touched.
+    """Give the kernels to measure with the changed files by which they are touched; none is an answer too.
 
     Raises:
-        UserFacingError: a kernel that was named is not there, or the change touches none.
+        UserFacingError: a kernel that was named is not there.
     """
     touched = layout.touched(base, head)
     named = context.request.kernels
     if named:
         found = [layout.locate(name, head).name for name in named]
         return {name: touched.get(name, ()) for name in dict.fromkeys(found)}, ()
-    if not touched:
-        message = "the change touches no kernel that this repository's layout knows, so there is nothing to measure"
-        cure = "Name kernels to measure them all the same, such as `/kernel bench rms_norm`."
-        raise UserFacingError(Failure(FailureCode.missing, message, cure))
     left = list(touched)[MOST_KERNELS:]
     notes = (f"Not measured, to keep the run short: {', '.join(left)}. Name them to measure them.",) if left else ()
     return touched, notes

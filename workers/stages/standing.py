@@ -23,8 +23,9 @@ from workers.stages.workbench import SNAPSHOT_FILE, choose_layout, open_tree
 from workers.tree import Tree
 
 CALL_CURE = (
-    "Paste a fenced Python block under the command: `def reference(...)` in plain torch, `INPUTS`, `WORKLOADS`, and how the "
-    'kernel is called, such as `CALL = "LigerFooFunction.apply(x, w, eps)"`.'
+    "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block under `/kernel optimize`: "
+    "`def reference(...)` in plain torch, `INPUTS`, `WORKLOADS`, and how the kernel is called, such as "
+    '`CALL = "LigerFooFunction.apply(x, w, eps)"`.'
 )
 
 
@@ -101,12 +102,12 @@ def known_problem(given: ProblemText, standing: Standing, tree: Tree, layout: La
         source = layout.problem_of(standing, tree)
         if source is None:
             message = f"nothing says what `{standing.name}` computes, so that a variant of it could be proved"
-            raise UserFacingError(Failure(FailureCode.problem, message, CALL_CURE))
+            raise UserFacingError(Failure(FailureCode.problem, message, CALL_CURE.format(name=standing.name)))
         return source
     source = problem_source(given, tree)
     if parse(source).call is None:
         message = "the problem does not say how the kernel is called"
-        raise UserFacingError(Failure(FailureCode.problem, message, CALL_CURE))
+        raise UserFacingError(Failure(FailureCode.problem, message, CALL_CURE.format(name=standing.name)))
     return source
 
 
