@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +40,12 @@ from gpu_runner.contracts import (
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
 from workers.authors.table import author_named
+from workers.calibration import Calibration, Tools, Trials
+from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import Host, execute
+from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore
@@ -50,7 +53,20 @@ from workers.strategies.identity import fingerprint
 from workers.strategies.sweeping import swept
 from workers.tuned_table import settled
 
-__all__ = ["Answer", "Compiled", "Tuned", "benchmark", "compile_problem", "doctor", "profile", "tune", "verify"]
+__all__ = [
+    "Answer",
+    "Calibration",
+    "Compiled",
+    "Trials",
+    "Tuned",
+    "benchmark",
+    "calibrate",
+    "compile_problem",
+    "doctor",
+    "profile",
+    "tune",
+    "verify",
+]
 
 
 @dataclass(frozen=True)
@@ -219,6 +235,23 @@ def profile(problem_source: str, candidate_source: str, gpu: str | None) -> Answ
     """Have one candidate file profiled: by the roofline of this machine's GPU or of the named one, and by counters where it can."""
     candidate = _candidate(parse(problem_source), candidate_source)
     return _run(Action.profile, ProfileRequest(problem_source, candidate, gpu=gpu))
+
+
+def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, say: Callable[[str], None]) -> Calibration:
+    """Say how far this machine's times can be trusted; ``problems`` are names and sources, none: those that are known of libraries.
+
+    Raises:
+        UserFacingError: the environment is at fault.
+    """
+
+    def write(source: str, name: str) -> str:
+        compiled = compile_problem(source, name)
+        if compiled.source is None:
+            raise LookupError(compiled.refusal)
+        return compiled.source
+
+    tools = Tools(write, lambda request: _run(Action.benchmark, request).benchmark(), say)
+    return calibrated(problems or tuple(known_problems().items()), trials, tools)
 
 
 def doctor(quick: bool) -> Answer:

@@ -138,3 +138,40 @@ def doctor(quick: bool = False, as_json: Json = False) -> None:
     else:
         tell(host_section(report))
     raise typer.Exit(EXIT_ENVIRONMENT if report.problems else 0)
+
+
+@app.command()
+def calibrate(
+    problems: Annotated[
+        list[Path] | None, typer.Argument(help="Problem files; by default those that are known of libraries.")
+    ] = None,
+    comparisons: Annotated[int, typer.Option(help="Of kernels with themselves.", min=3)] = 200,
+    tries: Annotated[int, typer.Option(help="Of finding the planted slowdown.", min=0)] = 40,
+    slowdown: Annotated[float, typer.Option(help="The planted slowdown, as a share of the time.", min=0.005)] = 0.03,
+    as_json: Json = False,
+) -> None:
+    """Say how far this machine's times can be trusted: kernels against themselves, and with a planted slowdown.
+
+    Exit 1 where a kernel was called faster or slower than itself, 3 without a GPU.
+    """
+    from service.conversation.calibration import Trust, calibration_section
+    from workers import byhand
+
+    sources = [(kernel_name(path, None), path.read_text(encoding="utf-8")) for path in problems or ()]
+    with reporting():
+        found = byhand.calibrate(sources, byhand.Trials(comparisons, tries, slowdown), say)
+    facts = {
+        name: getattr(found, name)
+        for name in ("words", "planted", "ratios", "slowdowns", "rows", "gpu", "host", "left_out")
+    }
+    if as_json:
+        typer.echo(json.dumps({name: _plain(value) for name, value in facts.items()}))
+    else:
+        tell(calibration_section(Trust(**facts, slowdown=slowdown)))
+    if not found.words:
+        raise typer.Exit(EXIT_ENVIRONMENT)
+    raise typer.Exit(EXIT_FAILED if found.false_words else 0)
+
+
+def _plain(value: object) -> object:
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
