@@ -22,7 +22,15 @@ PREFIX = "_fast_"
 # Settings that no rule would choose, so that what is looked up is what is run.
 SETTINGS = {
     "tunable": {},
-    "tuned": {"BLOCK_ROWS": 2, "BLOCK_SIZE": 64, "PROGRAMS": 1, "NUM_STAGES": 2, "num_warps": 2, "EVICT_FIRST": 1},
+    "tuned": {
+        "BLOCK_ROWS": 2,
+        "BLOCK_SIZE": 64,
+        "BLOCK_SEGMENTS": 2,
+        "PROGRAMS": 1,
+        "NUM_STAGES": 2,
+        "num_warps": 2,
+        "EVICT_FIRST": 1,
+    },
     "looped": {"WIDEST": 1, "LOOP_BLOCK": 64, "EVICT_FIRST": 1},
 }
 

@@ -155,7 +155,7 @@ def _pass(
         kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
     if task.sums_segments or program.domain.segment_axes:
-        task = replace(task, form=Form())
+        task = replace(task, form=replace(form, streamed=frozenset()))
         return Pass(program, task, SegmentedKernel(program, names, scalars, task).write(), None, 0, hand)
     if task.is_flat(program.domain):
         return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)

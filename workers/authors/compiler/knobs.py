@@ -13,6 +13,13 @@ from workers.authors.compiler.sizes import evaluate
 WARPS = (4, 8, 16, 32)
 ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
 SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
+LOOP_BLOCKS = (4096, 8192, 16384, 32768)
+SEGMENT_KNOBS = (
+    ("num_warps", (4, 8, 16, 32)),
+    ("BLOCK_SIZE", (1024, 2048, 4096, 8192)),
+    ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
+    ("NUM_STAGES", (1, 2, 3)),
+)
 USUAL_COLS = 4096  # where a problem has no workloads
 
 
@@ -22,10 +29,15 @@ def knobs_of(design: Design) -> tuple[Knob, ...]:
     return tuple(
         Knob(stage.form.tuned_pass, setting, values)
         for stage in stages_of(design)
-        if not stage.is_segmented  # its tiles follow from the segments
-        for setting, values in (_flat(stage) if stage.is_flat else _rows(stage, cols))
+        for setting, values in _settings(stage, cols)
         if values
     )
+
+
+def _settings(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
+    if stage.is_segmented:
+        return list(SEGMENT_KNOBS)
+    return _flat(stage) if stage.is_flat else _rows(stage, cols)
 
 
 def _columns(design: Design) -> list[int]:
@@ -57,7 +69,7 @@ def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
     tiles = [1 << (n - 1).bit_length() for n in cols if n not in looped]
     found: list[tuple[str, tuple[int, ...]]] = [("WIDEST", _other_widest(stage, cols))]
     if looped:
-        found += [("LOOP_WARPS", (8, 16, 32)), ("LOOP_BLOCK", (4096, 8192, 16384))]
+        found += [("LOOP_WARPS", WARPS), ("LOOP_BLOCK", LOOP_BLOCKS), ("LOOP_STAGES", (1, 3))]
     if tiles:
         found.append(("num_warps", _warps(tiles)))
     if tiles or stage.task.is_persistent:

@@ -12,15 +12,16 @@ from workers.authors.compiler.partial_rows import size_axes
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.segment_launches import (
     GRID,
-    SETTING_LINE,
-    SETTINGS,
     segment_buffer,
+    segment_defaults,
+    segment_setting_lines,
+    segment_settings,
     segment_size_lines,
     segment_total,
 )
 from workers.authors.compiler.statements import INDENT
 
-LOOP_BLOCK, LOOP_WARPS = 8192, 16
+LOOP_BLOCK, LOOP_WARPS, LOOP_STAGES = 8192, 16, 3
 FLAT_BLOCK = 4096
 WIDEST_TILE = 65536
 MOST_STAGES = 3
@@ -98,7 +99,7 @@ def _partial_size_lines(stage: Pass) -> list[str]:
 def setting_lines(stage: Pass) -> list[str]:
     """Choose the settings of a pass."""
     if stage.is_segmented:
-        return [SETTING_LINE]
+        return segment_setting_lines(stage.source, stage.form.tuned_pass.value if stage.form.tunable else None)
     if stage.form.tunable:
         return _tuned_lines(stage)
     if stage.is_flat:
@@ -158,6 +159,8 @@ def tuned_defaults(stage: Pass) -> dict[str, str]:
     ``PROGRAMS`` are those of a multiprocessor that take tiles in turn, none for a program a tile; rows up to ``WIDEST`` columns
     are held in registers.
     """
+    if stage.is_segmented:
+        return segment_defaults()
     block = {"BLOCK_SIZE": "BLOCK_SIZE"}
     found = {} if stage.is_flat else {"BLOCK_ROWS": "BLOCK_ROWS"}
     found |= {} if stage.task.reduces_cols else block
@@ -166,6 +169,7 @@ def tuned_defaults(stage: Pass) -> dict[str, str]:
         found |= {"PROGRAMS": str(int(stage.task.is_persistent)), "NUM_STAGES": str(MOST_STAGES)}
     if stage.wide is not None:
         found |= {"WIDEST": str(stage.widest), "LOOP_BLOCK": str(LOOP_BLOCK), "LOOP_WARPS": str(LOOP_WARPS)}
+        found["LOOP_STAGES"] = str(LOOP_STAGES)
     if any("EVICT_FIRST" in kernel.constants for kernel in stage.kernels):
         found["EVICT_FIRST"] = "0"
     return found
@@ -205,6 +209,11 @@ def launch_lines(stage: Pass) -> list[str]:
     narrow = [INDENT + line for line in _launch(stage, stage.kernel)]
     wide = [INDENT + line for line in _launch(stage, stage.wide)]
     widest = 'tuned["WIDEST"]' if stage.form.tunable else stage.widest
+    if stage.form.tunable:
+        tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
+        block = f'{tensors}tuned["LOOP_BLOCK"] * {stage.source}.element_size()'
+        wide.insert(0, f"{INDENT}block_bytes = {block}")
+        wide.insert(1, f'{INDENT}LOOP_STAGES = _loop_stages({stage.source}.device, block_bytes, tuned["LOOP_STAGES"])')
     return [f"if n_cols <= {widest}:", *narrow, "else:", *wide]
 
 
@@ -212,7 +221,7 @@ def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
     if stage.is_segmented:
         lines = [f"{kernel.name}[{GRID}]("]
-        return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *SETTINGS]), ")"]
+        return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *segment_settings(stage.form.tunable)]), ")"]
     if stage.form.tunable:
         settings = _tuned_settings(stage, kernel)
         lines = [f"{kernel.name}[{_grid(stage, kernel)}]("]
@@ -234,7 +243,7 @@ def _tuned_settings(stage: Pass, kernel: KernelSource) -> list[str]:
     texts = {
         "BLOCK_ROWS": "BLOCK_ROWS",
         "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]' if wide else "BLOCK_SIZE",
-        "NUM_STAGES": "NUM_STAGES",
+        "NUM_STAGES": "LOOP_STAGES" if wide else "NUM_STAGES",
         "PERSISTENT": "n_programs < n_tiles",
         "EVEN": "n_elements % BLOCK_SIZE == 0" if stage.is_flat else even,
         "EVICT_FIRST": 'tuned["EVICT_FIRST"]',

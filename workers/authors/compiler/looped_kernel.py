@@ -59,7 +59,8 @@ class LoopedKernel(KernelWriter):
         read = (*self.loads, *self.picks)
         extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
-        return self.finish(lines, sizes, ("BLOCK_SIZE", *(["EVICT_FIRST"] if hints else [])))
+        stages = ["NUM_STAGES"] if self.task.form.tunable else []
+        return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
 
     @staticmethod
     def _by_column(store: Store) -> bool:
@@ -110,10 +111,15 @@ class LoopedKernel(KernelWriter):
                 body.line(f"{name} = tl.{value.datum}({name}_block{self.axis})")
             body.env[value] = name
 
+    def blocks(self, length: str) -> str:
+        """Give the blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
+        if self.task.form.tunable:
+            return f"tl.range(0, {length}, BLOCK_SIZE, num_stages=NUM_STAGES)"
+        return f"range(0, {length}, BLOCK_SIZE)"
+
     def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:
         """Begin a loop over the row, and give the scope inside of it."""
-
-        body.line("for start in range(0, n_cols, BLOCK_SIZE):")
+        body.line(f"for start in {self.blocks('n_cols')}:")
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
         inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")

@@ -22,7 +22,7 @@ from workers.authors.compiler.settings_text import (
     PERSISTENT_SETTINGS,
     TILE_SETTINGS,
 )
-from workers.authors.compiler.tuned_text import PROGRAMS_AND_STAGES, SUM_PARTIALS, TUNED
+from workers.authors.compiler.tuned_text import LOOP_STAGES, PROGRAMS_AND_STAGES, SUM_PARTIALS, TUNED
 from workers.authors.compiler.values import ordered
 from workers.authors.compiler.wrapping import wrapped
 from workers.authors.protocol import SourceStyle
@@ -36,6 +36,7 @@ _SETTINGS = {
     "_num_programs(": NUM_PROGRAMS,
     "_num_stages(": NUM_STAGES,
     "_programs_and_stages(": PROGRAMS_AND_STAGES,
+    "_loop_stages(": LOOP_STAGES,
     "_sum_partials(": SUM_PARTIALS,
 }
 

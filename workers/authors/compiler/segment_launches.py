@@ -10,8 +10,8 @@ SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
     BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 8192)
     BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 8192 // BLOCK_SIZE)
     return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
-SETTING_LINE = "BLOCK_SEGMENTS, BLOCK_SIZE, num_warps = _segment_settings(n_segments, segment_size)"
-SETTINGS = ("BLOCK_SEGMENTS=BLOCK_SEGMENTS", "BLOCK_SIZE=BLOCK_SIZE", "num_warps=num_warps")
+CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
+SETTING_LINE = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"
 GRID = "(n_rows,)"
 
 
@@ -21,6 +21,27 @@ def segment_size_lines(hand: Hand) -> list[str]:
     axes = domain.segment_axes
     lines = [f"n_segments = {hand.product(axes)}", f"segment_size = {hand.product(domain.col_axes[len(axes) :])}"]
     return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {hand.rows}"]
+
+
+def segment_defaults() -> dict[str, str]:
+    """Give the settings of a tunable pass over segments, and what the rule says of each."""
+    return {**{name: name for name in CHOSEN}, "NUM_STAGES": "1"}
+
+
+def segment_setting_lines(source: str, timed_pass: str | None) -> list[str]:
+    """Choose the settings; those of a ``timed_pass`` may have been found by measuring."""
+    if timed_pass is None:
+        return [SETTING_LINE]
+    given = ", ".join(f"{name}={value}" for name, value in segment_defaults().items())
+    taken = ", ".join(f'tuned["{name}"]' for name in CHOSEN)
+    look_up = f'tuned = _tuned({source}.device, "{timed_pass}", n_cols, {given})'
+    return [SETTING_LINE, look_up, f"{', '.join(CHOSEN)} = {taken}"]
+
+
+def segment_settings(tunable: bool) -> tuple[str, ...]:
+    """Give the settings that a launch passes."""
+    stages = ('NUM_STAGES=tuned["NUM_STAGES"]',) if tunable else ()
+    return ("BLOCK_SEGMENTS=BLOCK_SEGMENTS", "BLOCK_SIZE=BLOCK_SIZE", *stages, "num_warps=num_warps")
 
 
 def segment_buffer(store: Store, device: str) -> str:

@@ -53,7 +53,8 @@ class SegmentedKernel(LoopedKernel):
         lines += [f"    tl.store({store.buffer}_ptr + row, tl.sum({store.name}))" for store in totals]
         extra = tuple(dict.fromkeys(s for load in self.loads for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_segments", "segment_size", "n_cols")
-        return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE"))
+        stages = ("NUM_STAGES",) if self.task.form.tunable else ()
+        return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE", *stages))
 
     def fill(self, load: Value) -> str:
         """Give what a load yields outside of the mask."""
@@ -76,7 +77,7 @@ class SegmentedKernel(LoopedKernel):
             outer.env[load] = name
         for store in (s for s in stores if s.space.segments):
             outer.line(f"{store.name} = tl.zeros({self.block}, dtype=tl.float32)")
-        outer.line("for start in range(0, segment_size, BLOCK_SIZE):")
+        outer.line(f"for start in {self.blocks('segment_size')}:")
         inner = self.scope(outer.depth + 1)
         inner.env.update(outer.env)
         inner.line("elements = start + tl.arange(0, BLOCK_SIZE)[None, :]")

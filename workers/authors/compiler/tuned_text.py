@@ -30,6 +30,13 @@ PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, p
     stages = max(1, min(most_stages, capacity // tile_bytes))
     return min(n_tiles, programs * properties.multi_processor_count), stages'''
 
+LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
+    """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(most_stages, capacity // block_bytes))'''
+
 SUM_PARTIALS = '''@triton.jit
 def _sum_partials_kernel(
     total_ptr,
