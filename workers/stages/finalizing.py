@@ -44,7 +44,7 @@ from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json
 from workers.stylecheck import check_style
 
 MOST_TRIES = 3  # the winner and two repairs
-SECONDS_A_WORKLOAD = 25.0
+SECONDS_A_WORKLOAD = 12.0
 NOTHING = "No variant was better than what stands, within the guardrails: nothing is changed."
 AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
 BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."

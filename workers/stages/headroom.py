@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from gpu_runner.contracts import BenchmarkResult, Pass, Workload, WorkloadTiming
+from gpu_runner.contracts import BenchmarkResult, Pass, Problem, Workload, WorkloadTiming
 from workers.contracts import Scope, Target
 
 # Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
 NOTHING_OVER_ALL = 1.06
 NOTHING_AT_ONE = 1.15
 MOST_SIZES = 6
+MOST_ELEMENTS = 2**29  # of one input: five contenders with a ring of inputs each must fit on one GPU
 PASSES = {Scope.general: tuple(Pass), Scope.forward: (Pass.forward,), Scope.backward: (Pass.backward,)}
 
 
@@ -69,6 +70,13 @@ def chosen_sizes(own: Sequence[Workload], recorded: Sequence[Workload]) -> tuple
         if len(chosen) < MOST_SIZES and not any(_alike(workload, known) for known in chosen):
             chosen.append(workload)
     return tuple(chosen)
+
+
+def volume(problem: Problem, workload: Workload) -> int:
+    """Give the number of elements of the largest input."""
+    sizes = dict(workload.sizes)
+    shapes = ([int(d) if d.isdigit() else sizes[d] for d in spec.dims] for spec in problem.inputs)
+    return max(math.prod(shape) for shape in shapes)
 
 
 def _alike(one: Workload, other: Workload) -> bool:

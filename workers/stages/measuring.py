@@ -37,7 +37,7 @@ from workers.stages.workbench import answer_of, choose_layout, open_tree
 from workers.tree import Tree, read_tarball
 
 BASE_FILE, HEAD_FILE = "base.tar.gz", "head.tar.gz"
-SECONDS_A_WORKLOAD = 20.0
+SECONDS_A_WORKLOAD = 12.0
 MOST_KERNELS = 12
 
 

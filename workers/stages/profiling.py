@@ -33,7 +33,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.reports.plots import draw_speed
 from workers.stages.generate import verdict_failure
-from workers.stages.headroom import chosen_sizes, nothing_to_gain
+from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume
 from workers.stages.situation import Profiled, situation_of
 from workers.stages.standing import Bench, open_bench, stored
 from workers.stages.suites import json_bytes
@@ -41,8 +41,8 @@ from workers.stages.workbench import SNAPSHOT_FILE, answer_of
 from workers.strategies.order import ordered
 from workers.strategies.reading import read_source
 
-SECONDS_A_WORKLOAD = 20.0
-PROFILE_BUDGET_S = 120.0
+SECONDS_A_WORKLOAD = 10.0
+PROFILE_BUDGET_S = 60.0
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
 UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
 NO_GPU = (
@@ -122,7 +122,8 @@ def _sized(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]
     context.note("reading the sizes of the library's benchmark script")
     beside = {SNAPSHOT_FILE: context.request.snapshot}
     recorded = from_json(RecordResult, answer_of(context.gpu("record", request, Action.record, beside, lasting=True)))
-    sizes = bench.layout.sizes_of(bench.problem, recorded)
+    known = bench.layout.sizes_of(bench.problem, recorded)
+    sizes = tuple(size for size in known if volume(bench.problem, size) <= MOST_ELEMENTS)
     if not sizes:
         return bench, (UNRECORDED.format(f" ({recorded.error})" if recorded.error else ""),)
     return replace(bench, workloads=chosen_sizes(bench.problem.workloads, sizes)), ()
@@ -156,7 +157,7 @@ def _profiled(context: StageContext, bench: Bench) -> ProfileResult:
     request = ProfileRequest(
         bench.problem.source,
         bench.form(),
-        workloads=bench.workloads[:2],
+        workloads=bench.workloads[:1],
         gpu=context.request.options.gpu,
         budget_s=PROFILE_BUDGET_S,
     )

@@ -29,8 +29,8 @@ from workers.strategies.identity import fingerprint
 from workers.strategies.protocol import DoesNotApply, Proposed, Table
 from workers.strategies.table import strategy_named
 
-SECONDS_A_WORKLOAD = 12.0
-TUNE_SECONDS_A_WORKLOAD = 20.0
+SECONDS_A_WORKLOAD = 6.0
+TUNE_SECONDS_A_WORKLOAD = 12.0
 LEAST_GAIN = 1.01
 EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is kept
 ORIGINAL_ALONE = ("original",)
