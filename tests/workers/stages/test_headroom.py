@@ -25,7 +25,7 @@ def measured(*times_us: float, predicted: bool = False) -> BenchmarkResult:
 
 @pytest.mark.parametrize(
     ("times_us", "nothing"),
-    [((101.0, 103.0), True), ((101.0, 118.0), False), ((108.0, 108.0), False), ((90.0, 95.0), True)],
+    [((105.0, 107.0), True), ((105.0, 130.0), False), ((116.0, 116.0), False), ((90.0, 95.0), True)],
 )
 def test_there_is_nothing_to_gain_only_near_the_floor_at_every_size(times_us: tuple[float, ...], nothing: bool) -> None:
     assert nothing_to_gain(measured(*times_us), Scope.general) is nothing
@@ -36,10 +36,20 @@ def test_a_prediction_never_says_that_there_is_nothing_to_gain() -> None:
 
 
 def test_scope_looks_at_its_own_pass_alone() -> None:
-    rows = (row(100.0, timed_pass=Pass.forward), row(300.0, timed_pass=Pass.backward))
+    rows = (row(104.0, timed_pass=Pass.forward), row(312.0, timed_pass=Pass.backward))
     assert headrooms(rows, Scope.forward) == (1.0,)
     assert headrooms(rows, Scope.backward) == (3.0,)
     assert headrooms((row(None), row(100.0, floor_us=None)), Scope.general) == ()
+
+
+def test_both_passes_together_count_only_where_the_backward_pass_has_no_floor() -> None:
+    full = row(208.0, timed_pass=Pass.full)
+    assert headrooms((row(104.0), full), Scope.general) == (1.0, 2.0)
+    assert headrooms((row(104.0), row(104.0, timed_pass=Pass.backward), full), Scope.general) == (1.0, 1.0)
+
+
+def test_a_launch_is_no_headroom() -> None:
+    assert headrooms((row(8.0, floor_us=4.0),), Scope.general) == (1.0,)
 
 
 @given(st.lists(st.floats(min_value=0.1, max_value=10.0), min_size=1, max_size=8))
