@@ -37,7 +37,8 @@ def headrooms(rows: Sequence[WorkloadTiming], scope: Scope) -> tuple[float, ...]
     found = []
     for row in rows:
         time_us = time_of(row)
-        looked_at = row.timed_pass in PASSES[scope] or (row.timed_pass is Pass.full and row.workload not in alone)
+        together = scope is Scope.general and row.timed_pass is Pass.full and row.workload not in alone
+        looked_at = together or row.timed_pass in PASSES[scope]
         if looked_at and time_us is not None and row.floor_us:
             found.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
     return tuple(found)

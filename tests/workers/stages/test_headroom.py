@@ -45,6 +45,7 @@ def test_scope_looks_at_its_own_pass_alone() -> None:
 def test_both_passes_together_count_only_where_the_backward_pass_has_no_floor() -> None:
     full = row(208.0, timed_pass=Pass.full)
     assert headrooms((row(104.0), full), Scope.general) == (1.0, 2.0)
+    assert headrooms((row(104.0), full), Scope.forward) == (1.0,)
     assert headrooms((row(104.0), row(104.0, timed_pass=Pass.backward), full), Scope.general) == (1.0, 1.0)
 
 
