@@ -5,10 +5,12 @@ from __future__ import annotations
 from workers.authors.compiler.design import build_design
 from workers.authors.compiler.functions import backward_arguments
 from workers.authors.compiler.knobs import knobs_of
-from workers.authors.compiler.module import render
+from workers.authors.compiler.malformed import require_well_formed
+from workers.authors.compiler.module import render, render_several
 from workers.authors.compiler.plan import plan_of
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.section import signature_of
+from workers.authors.compiler.several import build_several, several_knobs, several_plan, several_signature
 from workers.authors.protocol import Brief, Proposal, Refusal
 
 
@@ -20,12 +22,33 @@ class CompilerAuthor:
     def propose(self, brief: Brief) -> Proposal | Refusal:
         """Propose source for a brief, or refuse it in one sentence."""
         try:
-            style = brief.style
-            design = build_design(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
-            rendered = render(design, style)
-            knobs = knobs_of(design) if style.tunable else ()
-            gradients = [name for name, _ in design.program.gradients]
-            signature = signature_of(design, backward_arguments(design), gradients) if style.section else None
-            return Proposal(rendered.source, plan_of(design), knobs, signature, rendered.imports)
+            return _one(brief)
         except CannotCompileError as error:
-            return Refusal(error.sentence, error.operator)
+            refused = error
+        try:
+            return _several(brief) or Refusal(refused.sentence, refused.operator)
+        except CannotCompileError:
+            return Refusal(refused.sentence, refused.operator)
+
+
+def _one(brief: Brief) -> Proposal:
+    style = brief.style
+    design = build_design(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
+    rendered = render(design, style)
+    knobs = knobs_of(design) if style.tunable else ()
+    gradients = [name for name, _ in design.program.gradients]
+    signature = signature_of(design, backward_arguments(design), gradients) if style.section else None
+    return Proposal(rendered.source, plan_of(design), knobs, signature, rendered.imports)
+
+
+def _several(brief: Brief) -> Proposal | None:
+    """Compile the parts of a problem that share no computation, each by itself; None where it is one."""
+    require_well_formed(brief.problem, brief.graph)
+    style = brief.style
+    several = build_several(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
+    if several is None:
+        return None
+    rendered = render_several(several, style)
+    knobs = several_knobs(several) if style.tunable else ()
+    signature = several_signature(several) if style.section else None
+    return Proposal(rendered.source, several_plan(several), knobs, signature, rendered.imports)

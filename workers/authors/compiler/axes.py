@@ -87,6 +87,8 @@ def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tu
     for name, gradient in graph.gradients:
         if gradient is not None:
             _align([shapes[name], shapes[gradient]], unifier, "gradient")
+    for axis in unifier.parts[1:]:
+        unifier.join(unifier.parts[0], axis)  # parts of all tensors are numbered alike
     resolved = {name: tuple(unifier.leaves(dim) for dim in shape) for name, shape in shapes.items()}
     for node in graph.nodes:
         flat = [axis for dim in resolved[node.name] for axis in dim]

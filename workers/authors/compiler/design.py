@@ -42,15 +42,22 @@ class Design:
 
 
 def build_design(
-    name: str, problem: Problem, graph: Graph, tunable: bool = False, may_overwrite: tuple[str, ...] = ()
+    name: str,
+    problem: Problem,
+    graph: Graph,
+    tunable: bool = False,
+    may_overwrite: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = (),
 ) -> Design:
     """Give the design of a problem's kernels; see ``SourceStyle.tunable`` and ``Brief.may_overwrite``.
+
+    ``outputs`` are names to give to the outputs, in place of those that the reference has for them.
 
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
     """
     program = with_cheaper_tanh(build_program(problem, graph))
-    names = Names(problem, graph)
+    names = Names(problem, graph, outputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
     for key, value in (*program.saved, *program.sums):

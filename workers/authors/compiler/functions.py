@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.design import Design
 from workers.authors.compiler.documentation import sentence_docstring
@@ -36,7 +37,7 @@ def forward_launcher(design: Design, style: SourceStyle) -> str:
     lines.append(f"return {', '.join(forward_results(design))}")
     if style.section:
         lines.insert(0, f'"""Give {", ".join(forward_results(design))} of contiguous tensors."""')
-    return _function(style, style.forward_function, parameters(design), lines)
+    return function(style, style.forward_function, parameters(design), lines)
 
 
 def backward_launcher(design: Design, style: SourceStyle) -> str:
@@ -44,7 +45,7 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     stage, program = design.backward, design.program
     every = [_returned(design, name) for name, _ in program.gradients]
     if stage is None:
-        return _function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
+        return function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
@@ -58,7 +59,7 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     if style.section:
         memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
         lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
-    return _function(style, style.backward_function, backward_arguments(design), lines)
+    return function(style, style.backward_function, backward_arguments(design), lines)
 
 
 def _launched(stage: Pass, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
@@ -154,8 +155,8 @@ def autograd_function(design: Design, style: SourceStyle) -> str:
         *sentence_docstring(title, style.line_length),
         "",
     ]
-    forward = _method(style, "forward", _with_defaults(design), lines)
-    backward = _method(style, "backward", _upstream_parameters(design), _backward_lines(design, style))
+    forward = method(style, "forward", with_defaults(design.program.problem, parameters(design), names.scalars), lines)
+    backward = method(style, "backward", _upstream_parameters(design), _backward_lines(design, style))
     return "\n".join([*head, *forward, "", *backward])
 
 
@@ -203,15 +204,14 @@ def entry_point(design: Design, style: SourceStyle) -> str:
     own = {spec.name: spec.default for spec in problem.scalars}
     signature = _defaults(problem.parameters, own)
     return "\n".join(
-        _definition(style, 0, style.entry, signature)
+        definition(style, 0, style.entry, signature)
         + _wrapped(style, f"return {style.function_class}.apply(", arguments)
     )
 
 
-def _with_defaults(design: Design) -> list[str]:
-    problem = design.program.problem
-    own = {design.names.scalars[spec.name]: spec.default for spec in problem.scalars}
-    return _defaults(parameters(design), own)
+def with_defaults(problem: Problem, arguments: list[str], scalars: dict[str, str]) -> list[str]:
+    """Give parameters with the defaults of the problem; ``scalars`` are its scalars' names in the module."""
+    return _defaults(arguments, {scalars[spec.name]: spec.default for spec in problem.scalars})
 
 
 def _defaults(names: Iterable[str], defaults: dict[str, float | int | bool | str | None]) -> list[str]:
@@ -230,16 +230,19 @@ def _literal(value: float | bool | str | None) -> str:
     return plain(value)
 
 
-def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
+def method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
+    """Give a method of the class that autograd calls."""
     head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
-    return [*head, *_definition(style, 1, name, ["ctx", *arguments]), *_fitted(style, lines, 2)]
+    return [*head, *definition(style, 1, name, ["ctx", *arguments]), *_fitted(style, lines, 2)]
 
 
-def _function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
-    return "\n".join([*_definition(style, 0, name, arguments), *_fitted(style, lines, 1)])
+def function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
+    """Give a function of the module."""
+    return "\n".join([*definition(style, 0, name, arguments), *_fitted(style, lines, 1)])
 
 
-def _definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
+def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
+    """Give the line that opens a function, or one line for each argument where that is too long."""
     line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
     if len(line) <= style.line_length:
         return [line]

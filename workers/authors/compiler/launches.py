@@ -221,7 +221,11 @@ def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
     arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
     if stage.is_segmented:
         lines = [f"{kernel.name}[{GRID}]("]
-        return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *segment_settings(stage.form.tunable)]), ")"]
+        return [
+            *lines,
+            *(f"{INDENT}{argument}," for argument in [*arguments, *segment_settings(stage.form.tunable)]),
+            ")",
+        ]
     if stage.form.tunable:
         settings = _tuned_settings(stage, kernel)
         lines = [f"{kernel.name}[{_grid(stage, kernel)}]("]

@@ -22,6 +22,7 @@ from workers.authors.compiler.settings_text import (
     PERSISTENT_SETTINGS,
     TILE_SETTINGS,
 )
+from workers.authors.compiler.several import Several, autograd_of, entry_of, launchers_of
 from workers.authors.compiler.tuned_text import LOOP_STAGES, PROGRAMS_AND_STAGES, SUM_PARTIALS, TUNED
 from workers.authors.compiler.values import ordered
 from workers.authors.compiler.wrapping import wrapped
@@ -59,15 +60,28 @@ class Rendered:
 
 def render(design: Design, style: SourceStyle) -> Rendered:
     """Give the module's source, or the section's."""
-    stages = [stage for stage in (design.forward, design.backward) if stage is not None]
-    values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
-    kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     launchers = [forward_launcher(design, style)]
     if design.backward is not None or (style.section and design.program.gradients):
         launchers.append(backward_launcher(design, style))
     functions = launchers if style.section else [*launchers, autograd_function(design, style)]
     if style.entry is not None and not style.section:
         functions.append(entry_point(design, style))
+    return _rendered([design], functions, style)
+
+
+def render_several(several: Several, style: SourceStyle) -> Rendered:
+    """Give the source of a module, or of a section, that holds several programs."""
+    functions = launchers_of(several, style)
+    functions += [] if style.section else [autograd_of(several, style)]
+    if style.entry is not None and not style.section:
+        functions.append(entry_of(several, style))
+    return _rendered([member.design for member in several.members], functions, style)
+
+
+def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -> Rendered:
+    stages = [stage for design in designs for stage in (design.forward, design.backward) if stage is not None]
+    values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
+    kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     text = "\n".join(functions)
     settings = [source for call, source in _SETTINGS.items() if call in text]
     imports = _imports(style, "\n".join([text, *settings]))

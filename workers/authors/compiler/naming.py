@@ -94,7 +94,7 @@ _ROLES = {
 class Names:
     """Gives each tensor and value one name, and no name twice."""
 
-    def __init__(self, problem: Problem, graph: Graph) -> None:
+    def __init__(self, problem: Problem, graph: Graph, outputs: tuple[str, ...] = ()) -> None:
         self._taken = set(RESERVED) | set(keyword.kwlist)
         self.tensors: dict[str, str] = {}
         self.scalars: dict[str, str] = {}
@@ -103,7 +103,7 @@ class Names:
             self.tensors[tensor.name] = self.free(tensor.name)
         for scalar in problem.scalars:
             self.scalars[scalar.name] = self.free(scalar.name)
-        self.outputs = tuple(self.free(name) for name in output_names(problem, graph))
+        self.outputs = tuple(self.free(name) for name in outputs or output_names(problem, graph))
         for upstream, output in zip(graph.upstream, self.outputs, strict=True):
             if upstream is not None:
                 self.tensors[upstream] = self.free(f"d{output}")
