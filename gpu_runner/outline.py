@@ -91,7 +91,7 @@ def _checked(facts: dict[str, Any]) -> Outline:
     operations = {} if forward is None else {Pass.forward: forward}
     if forward is not None and backward is not None:
         operations |= {Pass.backward: backward, Pass.full: forward + backward}
-    return Outline(operations, tuple(_output(row) for row in facts["outputs"][:64]))
+    return Outline(operations, tuple(read_output(row) for row in facts["outputs"][:64]))
 
 
 def _operations(pair: Any) -> Operations | None:
@@ -102,7 +102,12 @@ def _operations(pair: Any) -> Operations | None:
     return Operations(*pair)
 
 
-def _output(row: Any) -> Output:
+def read_output(row: Any) -> Output:
+    """Read what a child says of an output.
+
+    Raises:
+        TypeError, ValueError: it is not of its form.
+    """
     shape, dtype, differentiable = row
     if dtype not in ITEM_BYTES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("no form of an output")

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 import torch
 
+from gpu_runner.benchmark.material import Secret
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
 from gpu_runner.session import Session
@@ -78,17 +79,19 @@ class Contender:
         self.peaks[timed_pass] = peak if type(peak) is int and peak >= 0 else None
         self.error = before
 
-    def computed(self, timed_pass: Pass, place: int) -> Computed | None:
-        """Give what it computed last for one set of inputs; None where it cannot."""
+    def computed(self, timed_pass: Pass, secret: Secret) -> Computed | None:
+        """Give the secret rows of what it computed last for one set of inputs; None where it cannot."""
         if self.error is not None:
             return None
         # What a backward pass is timed on, the forward's outputs, was checked in the pass that times it.
-        meta = {"place": place, "outputs": timed_pass is not Pass.backward}
+        meta = {"place": secret.place, "rows": secret.rows, "outputs": timed_pass is not Pass.backward}
         try:
             reply = self.session.call("check", meta)
             there = [bool(item) for item in reply.meta["gradients"]]
+            shapes = [tuple(shape) for shape in reply.meta["shapes"]]
             unforeseen = tuple(str(item)[:80] for item in reply.meta["unforeseen"])
-            return Computed(int(reply.meta["outputs"]), there, [b.to_torch() for b in reply.tensors], unforeseen)
+            rows = [buffer.to_torch() for buffer in reply.tensors]
+            return Computed(int(reply.meta["outputs"]), there, shapes, rows, unforeseen)
         except FAILURES as error:
             self._failed(error)
         except (KeyError, TypeError, ValueError):
@@ -118,10 +121,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class Computed:
-    """The number of outputs, which gradients there are, all of them in order, and inputs overwritten for the first time."""
+    """The number of outputs, which gradients there are, of all in order the shape and rows; inputs overwritten unforeseen."""
 
     outputs: int
     gradients: list[bool]
+    shapes: list[tuple[int, ...]]
     tensors: list[torch.Tensor]
     unforeseen: tuple[str, ...] = ()
 

@@ -1,19 +1,18 @@
-"""What one workload is measured on: inputs as every contender gets them, and the truth of the set that will be checked."""
+"""What one workload is measured on: inputs that every contender draws itself, and secret rows that will be checked."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import torch
 
 from gpu_runner.benchmark.roofline import Traffic, Work, moved_bytes, surely_moved
 from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.outline import Operations, outline_of, unproved
-from gpu_runner.verify.inputs import lay
-from gpu_runner.verify.proof import Call, Proof, make_call
+from gpu_runner.outline import Operations, outline_of
+from gpu_runner.seeded import seeded
+from gpu_runner.verify.proof import Call
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 
@@ -23,14 +22,22 @@ MANY_BYTES = 2**29
 
 
 @dataclass(frozen=True)
+class Secret:
+    """What of a pass will be checked: a set of inputs, and rows. No contender knows it before the race is over."""
+
+    place: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Material:
-    """``place`` is the set of inputs that will be checked; no child knows it before. ``asked`` is that set, without its truth."""
+    """One workload, ready to be prepared. Each pass has a secret of its own: the check of one gives its secret away."""
 
     workload: Workload
     call: Call
-    asked: Proof
-    place: int
+    backward: bool
     places: int
+    secrets: dict[Pass, Secret]
     traffic: Traffic | None
     operations: dict[Pass, Operations]
 
@@ -39,31 +46,20 @@ class Material:
         return work_of(self.traffic, self.operations.get(timed_pass), timed_pass, l2_bytes)
 
 
-def make_material(oracle: Oracle, workload: Workload, case: Case) -> Material:
-    """Draw inputs and upstream gradients.
+def make_material(oracle: Oracle, workload: Workload, case: Case, asked: Sequence[Pass]) -> Material:
+    """Choose a seed and the secrets of those asked passes that there are.
 
     Raises:
-        ChildFailed, ProtocolError: the reference does not run on this workload.
+        ChildFailed, ProtocolError, KeyError, TypeError, ValueError: the reference does not run on this workload.
     """
     case = replace(case, seed=secrets.randbits(56))
     outline = outline_of(oracle, case)
-    base = unproved(oracle, case, outline)
-    size = sum(laid.raw.numel() * laid.raw.element_size() for laid in base.laid.values())
-    places = FEW_PLACES if size > MANY_BYTES else PLACES
-    place = secrets.randbelow(places)
-    moved = {name: torch.roll(tensor, place, 0) if tensor.dim() else tensor for name, tensor in base.inputs.items()}
-    asked = replace(base, inputs=moved, laid={name: lay(tensor, "dense") for name, tensor in moved.items()})
+    given = seeded(oracle, case, outline)
+    places = FEW_PLACES if given.input_bytes > MANY_BYTES else PLACES
+    passes = [item for item in asked if item is Pass.forward or given.backward]
+    chosen = {item: Secret(secrets.randbelow(places), secrets.randbits(56)) for item in passes}
     operations = {} if outline is None else outline.operations
-    return Material(workload, make_call(base), asked, place, places, traffic_of(oracle, case), operations)
-
-
-def prove(oracle: Oracle, material: Material) -> Proof:
-    """Ask the reference for the truth of the set that will be checked.
-
-    Raises:
-        ChildFailed, ProtocolError, BadProblem: it does not run, or not in float64.
-    """
-    return oracle.with_truth(material.asked, material.asked.upstream)
+    return Material(workload, given.call, given.backward, places, chosen, traffic_of(oracle, case), operations)
 
 
 def work_of(traffic: Traffic | None, operations: Operations | None, timed_pass: Pass, l2_bytes: int) -> Work:

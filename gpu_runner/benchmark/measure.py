@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from secrets import randbits
 
@@ -13,6 +13,8 @@ from gpu_runner.benchmark.contest import Contest
 from gpu_runner.benchmark.lineup import Entry, entries
 from gpu_runner.benchmark.nvml import Watcher
 from gpu_runner.benchmark.rates import measure_rates
+from gpu_runner.benchmark.referee import Referee
+from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.benchmark.starting import GAUGE, REFERENCE, openings, roomy, start_all
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
@@ -38,29 +40,41 @@ def measure(
         roomier = roomy(context, len(lineup) + 2)
         sessions = start_all(openings(problem, lineup, roomier), roomier, stack)
         # The pool ends before the children do, so a thread that waits for one of them is never left behind.
-        pool = stack.enter_context(ThreadPoolExecutor(len(lineup), "bench"))
-        gauged = measure_rates(sessions[GAUGE], request.dtype)
+        pool = stack.enter_context(ThreadPoolExecutor(len(lineup) + 1, "bench"))
+        seed = randbits(56)
+
+        def reopen() -> Oracle:
+            again = start_all({REFERENCE: openings(problem, lineup, roomier)[REFERENCE]}, roomier, stack)
+            return Oracle.open(problem, again[REFERENCE], seed)
+
+        gauging = pool.submit(measure_rates, sessions[GAUGE], request.dtype)
+        remarks = Remarks()
+        referee = Referee(Oracle.open(problem, sessions[REFERENCE], seed), reopen, request.passes, remarks)
+        contenders, loading = _loading(lineup, sessions, referee.oracle, pool)
+        # The reference runs on shapes alone here, while the contenders are imported and the GPU is gauged.
+        first = referee.material(cases[0])
+        for done in loading:
+            done.result()
+        gauged = gauging.result()
         sessions[GAUGE].close()
-        oracle = Oracle.open(problem, sessions[REFERENCE], randbits(56))
-        contenders = _loaded(lineup, sessions, oracle, pool)
-        contest = Contest(request, oracle, contenders, gauged, watcher.read, context.progress, pool)
-        contest.run(cases, deadline)
+        contest = Contest(request, referee, contenders, gauged, watcher.read, context.progress, pool, remarks)
+        contest.run(cases, deadline, first)
     return BenchmarkResult(
         tuple(contest.rows),
         False,
         gauged.gpu,
         gauged.rates.bandwidth_gbps,
         gauged.host,
-        complete=contest.complete,
-        notes=(*gauged.notes, *contest.said),
+        complete=remarks.complete,
+        notes=(*gauged.notes, *remarks.said),
         matrix_tflops=gauged.rates.matrix_tflops,
         vector_tflops=gauged.rates.vector_tflops,
     )
 
 
-def _loaded(
+def _loading(
     lineup: tuple[Entry, ...], sessions: dict[str, Session], oracle: Oracle, pool: ThreadPoolExecutor
-) -> dict[str, Contender]:
+) -> tuple[dict[str, Contender], list[Future[None]]]:
     symbol = "Model" if oracle.form.name == "kernelbench" else "reference"
     contenders = {entry.name: Contender(entry.name, sessions[entry.name]) for entry in lineup}
     loading = []
@@ -68,6 +82,4 @@ def _loaded(
         module, name = (entry.source.module, entry.source.symbol) if entry.source else ("problem", symbol)
         one = contenders[entry.name]
         loading.append(pool.submit(one.load, module, name, oracle.form, compiled=entry.compiled))
-    for done in loading:
-        done.result()
-    return contenders
+    return contenders, loading

@@ -47,6 +47,16 @@ def wrong(workload: Workload, timed_pass: Pass, contender: str, objection: str) 
     return f"{place_of(workload, timed_pass)}: {contender} keeps its time although {objection}."
 
 
+def rough(workload: Workload, kind: str) -> str | None:
+    """Say that the check was held against less than float64; None where it was not."""
+    if kind == "float64":
+        return None
+    dtype = "its own dtype" if kind == "own" else kind
+    return (
+        f"{workload.label()}: there was no memory for the truth in float64, so the check used the reference in {dtype}."
+    )
+
+
 def _percent(speedup: float) -> str:
     share = abs(speedup - 1)
     return f"{share:.1%} {'faster' if speedup >= 1 else 'slower'}"

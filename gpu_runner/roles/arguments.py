@@ -45,14 +45,14 @@ class Arguments:
                 raise KeyError(f"the module has no parameter or buffer {name}")
         return torch.func.functional_call(callable_, self.parameters, tuple(self.positional), self.named)
 
-    def promoted(self) -> Arguments:
-        """Give the same arguments with every floating tensor as a float64 leaf of the same value."""
+    def promoted(self, dtype: torch.dtype = torch.float64) -> Arguments:
+        """Give the same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
         raised: dict[int, torch.Tensor] = {}
 
         def up(value: Any) -> Any:
             if not isinstance(value, torch.Tensor) or not value.is_floating_point():
                 return value
-            return raised.setdefault(id(value), value.detach().double().requires_grad_(value.requires_grad))
+            return raised.setdefault(id(value), value.detach().to(dtype).requires_grad_(value.requires_grad))
 
         return Arguments(
             positional=[up(value) for value in self.positional],
@@ -143,8 +143,7 @@ def _settled(
         raw = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
         given.raw_upstream.append(raw)
         given.upstream.append(_view(raw, entry))
-    _place(given, values, meta)
-    return given
+    return arranged(given, values, meta)
 
 
 def on_shapes(meta: dict[str, Any]) -> Arguments:
@@ -156,11 +155,11 @@ def on_shapes(meta: dict[str, Any]) -> Arguments:
         if entry["grad"]:
             given.leaves[entry["name"]] = value.requires_grad_()
         values[entry["name"]] = value
-    _place(given, values, meta)
-    return given
+    return arranged(given, values, meta)
 
 
-def _place(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> None:
+def arranged(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> Arguments:
+    """Put values where the callable takes them."""
     if meta["form"] == "kernelbench":
         given.positional = [values[name] for name in meta["order"]]
         given.parameters = {name: values[name] for name in meta["parameters"]}
@@ -168,6 +167,7 @@ def _place(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> No
         by_name = set(meta["keywords"])
         given.positional = [values[name] for name in meta["order"] if name in values and name not in by_name]
         given.named = {name: values[name] for name in meta["order"] if name in values and name in by_name}
+    return given
 
 
 def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from gpu_runner.roles import Handler, State, reference
+from gpu_runner.roles import Handler, State, reference, truth
 from gpu_runner.roles.arguments import on_shapes
 from gpu_runner.tracing.joint import math_attention
 
@@ -149,4 +149,4 @@ def _known(meta: dict[str, Any]) -> set[str]:
     return {*meta["scalars"], *(entry["name"] for entry in meta["inputs"])}
 
 
-HANDLERS: dict[str, Handler] = {**reference.HANDLERS, "outline": outline, "traffic": traffic}
+HANDLERS: dict[str, Handler] = {**reference.HANDLERS, **truth.HANDLERS, "outline": outline, "traffic": traffic}

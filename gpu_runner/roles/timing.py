@@ -17,10 +17,11 @@ from typing import Any
 import torch
 
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import settle
 from gpu_runner.roles.cold import cold
 from gpu_runner.roles.device import start
+from gpu_runner.roles.drawn import given as arguments_of
 from gpu_runner.roles.ring import Ring
+from gpu_runner.roles.sampling import sampled
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -66,6 +67,8 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         found = found(*meta["init"]).to(state.device)
     state.values["plain"] = found
     state.values["compiled"] = bool(meta["compiled"])
+    if meta["compiled"]:
+        _import_compiler()
     return {}, []
 
 
@@ -74,7 +77,7 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     state.values.pop("timed", None)
     torch.cuda.empty_cache()
     state.values["callable"] = _callable(state)
-    ring = Ring(settle(state, meta, tensors, reuse=False), meta["places"])
+    ring = Ring(arguments_of(state, meta, tensors), meta["places"])
     timed = state.values["timed"] = _Timed(ring, meta["backward"])
     ring.lay(_stream(state))
     for name in meta["passes"]:
@@ -162,7 +165,7 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
 
 
 def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give what was computed last, in a timed run, for one set of inputs of the ring; and what was overwritten unforeseen."""
+    """Give rows of what was computed last, in a timed run, for one set of inputs; and what was overwritten unforeseen."""
     timed: _Timed = state.values["timed"]
     place = meta["place"]
     outputs = timed.outputs.get(place, []) if meta["outputs"] else []
@@ -171,9 +174,15 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     facts = {
         "outputs": len(outputs),
         "gradients": [grad is not None for grad in gradients],
+        "shapes": [list(value.shape) for value in values],
         "unforeseen": list(timed.ring.look(place)),
     }
-    return facts, [value.detach().contiguous() for value in values]
+    return facts, [sampled(value, meta["rows"]) for value in values]
+
+
+def _import_compiler() -> None:
+    """Import what ``torch.compile`` would at its first call: it takes seconds, and they pass while the other children start."""
+    importlib.import_module("torch._inductor.compile_fx")
 
 
 def _stream(state: State) -> random.Random:

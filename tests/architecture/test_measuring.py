@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from gpu_runner import peaks
-from gpu_runner.benchmark import checks, conditions, contender, estimate, material, race
+from gpu_runner.benchmark import conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
-from gpu_runner.roles import cold, gauge
+from gpu_runner.roles import cold, gauge, sampling
 from gpu_runner.verify import compare, judge, mutants, poison, sizes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
@@ -53,7 +53,7 @@ def test_the_protocol_is_told() -> None:
         f"The last look takes {race.LAST_LEVEL:.0%}. Fewer than {race.LEAST_PAIRS} pairs give no word.",
         f"at least {race.RESOLUTION_US} µs of the clock",
         f"fell by more than {conditions.CLOCK_FALL:.0%} of the median",
-        f"2^{checks.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
+        f"2^{sampling.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
         f"{estimate.RESAMPLES} resamples",
         f"lies beyond {estimate.MARGIN:.0%}",
         f"within the control, up to {estimate.MOST_SAME:.0%}",

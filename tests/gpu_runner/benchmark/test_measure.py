@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from gpu_runner.benchmark import measure
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, SourceFile, Word, Workload
 from gpu_runner.roles.ring import Ring
-from tests.gpu_runner.benchmark.stage import Stage
+from tests.gpu_runner.benchmark.stage import Room, Stage
 
 PROBLEM = """
 import torch
@@ -161,11 +165,38 @@ def test_a_candidate_that_dies_leaves_the_times_of_the_others(monkeypatch: pytes
 
 def test_a_reference_that_dies_leaves_the_times_unchecked_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, COSTS)
-    stage.dies = {"reference": "evaluate"}
+    stage.dies = {"reference": "truth"}
     result = stage.run(request(HONEST, HONEST, passes=(Pass.forward,)))
     assert not result.complete
     assert "the results of the timed runs were not checked" in result.notes[0]
     assert result.rows[0].timings[0].median_us is not None
+
+
+def test_a_reference_that_died_is_started_again_for_the_next_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, COSTS)
+    stage.dies = {"reference": "truth"}
+    start_all = stage._start_all
+
+    def once(*args: Any) -> dict[str, Room]:
+        found = start_all(*args)
+        stage.dies = {}
+        return found
+
+    monkeypatch.setattr(measure, "start_all", once)
+    result = stage.run(request(WRONG, HONEST, passes=(Pass.forward,)))
+    assert [row.timings[0].error for row in result.rows] == [None, "output 0 of a timed run is wrong"]
+    assert len([note for note in result.notes if "not checked" in note]) == 1
+
+
+@pytest.mark.parametrize("text", [HONEST, WRONG], ids=["honest", "wrong"])
+def test_a_reference_that_does_not_run_on_shapes_alone_is_run_for_its_outputs(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    reads = PROBLEM.replace("    return a *", "    float(a.detach().sum())\n    return a *")
+    asked = replace(request(text, contenders=("eager",)), problem_source=reads)
+    result = Stage(monkeypatch, COSTS).run(asked)
+    assert len(result.rows) == 6
+    assert {row.timings[0].error is None for row in result.rows[:1]} == {text is HONEST}
 
 
 def test_a_budget_that_is_over_at_once_gives_one_workload_with_few_rounds_and_says_how_sure_it_is(

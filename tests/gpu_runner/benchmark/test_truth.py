@@ -1,0 +1,164 @@
+"""Inputs that every child draws alike, and the truth of secret rows."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpu_runner.benchmark import proving
+from gpu_runner.benchmark.checks import objection, same_bits
+from gpu_runner.benchmark.contender import Computed
+from gpu_runner.benchmark.material import Material, Secret
+from gpu_runner.buffers import Buffer
+from gpu_runner.contracts import Pass, Workload
+from gpu_runner.roles import State, truth
+from gpu_runner.roles.drawn import drawn
+from gpu_runner.roles.sampling import MOST_ELEMENTS, sampled
+from gpu_runner.session import Reply
+from gpu_runner.verify.proof import Call
+
+ROWS, COLUMNS = 1200, 1024
+
+
+def entry(name: str, shape: list[int], **more: Any) -> dict[str, Any]:
+    plain = {"dtype": "float32", "init": "normal", "noisy": False, "low": 0, "high": 2, "grad": True}
+    return {"name": name, "shape": shape} | plain | more
+
+
+META = {
+    "form": "reference",
+    "order": ["x", "w"],
+    "keywords": [],
+    "parameters": [],
+    "scalars": {},
+    "seed": 12345,
+    "inputs": [entry("x", [ROWS, COLUMNS]), entry("w", [COLUMNS], init="ones", noisy=True)],
+    "upstream": [{"shape": [ROWS, COLUMNS], "dtype": "float32"}],
+    "backward": True,
+}
+SECRET = Secret(1, 99)
+MATERIAL = Material(Workload((("T", ROWS),)), Call(META, []), True, 3, dict.fromkeys(Pass, SECRET), None, {})
+
+
+class Child:
+    """The role in this process."""
+
+    def __init__(self, reference: Any) -> None:
+        self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+        self.state.values["reference"] = reference
+
+    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> Reply:
+        found, given = truth.HANDLERS[method](self.state, meta, list(tensors))
+        return Reply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
+
+
+def scale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x * w
+
+
+def computed(timed_pass: Pass, change: Any = lambda values: None) -> Computed:
+    """What an honest contender's child would say of its last run."""
+    arguments = drawn("cpu", META).rolled(SECRET.place)
+    output = arguments.call(scale)
+    grads = list(torch.autograd.grad([output], list(arguments.leaves.values()), arguments.upstream))
+    values = [item.detach().clone() for item in ([] if timed_pass is Pass.backward else [output])]
+    values += [] if timed_pass is Pass.forward else grads
+    change(values)
+    there = [True] * (0 if timed_pass is Pass.forward else 2)
+    shapes = [tuple(value.shape) for value in values]
+    return Computed(len(values) - len(there), there, shapes, [sampled(value, SECRET.rows) for value in values])
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
+    one, two, other = drawn("cpu", META), drawn("cpu", META), drawn("cpu", META | {"seed": 6})
+    for left, right in zip([*one.tensors(), *one.upstream], [*two.tensors(), *two.upstream], strict=True):
+        assert torch.equal(left, right)
+    assert not torch.equal(one.leaves["x"], other.leaves["x"])
+    assert all(leaf.is_leaf and leaf.requires_grad for leaf in one.leaves.values())
+
+
+@pytest.mark.parametrize(
+    ("more", "holds"),
+    [
+        ({"init": "ones"}, lambda x: bool((x == 1).all())),
+        ({"init": "ones", "noisy": True}, lambda x: bool((x != 1).all()) and abs(float(x.mean()) - 1) < 0.1),
+        ({"init": "zeros"}, lambda x: not bool(x.any())),
+        ({"init": "uniform"}, lambda x: float(x.min()) >= 0 and float(x.max()) < 1),
+        ({"init": "softmax"}, lambda x: torch.allclose(x.sum(-1), torch.ones(50))),
+        ({"init": "log_softmax"}, lambda x: torch.allclose(x.exp().sum(-1), torch.ones(50))),
+        ({"dtype": "bfloat16"}, lambda x: x.dtype == torch.bfloat16 and 0.2 < float(x.float().std()) < 4.2),
+        ({"dtype": "float16"}, lambda x: 0.4 < float(x.float().std()) < 2.2),
+        ({"dtype": "int64", "low": 3, "high": 7, "grad": False}, lambda x: sorted(set(x.flatten().tolist())) == [3, 4, 5, 6]),
+        ({"dtype": "bool", "grad": False}, lambda x: x.dtype == torch.bool and 0 < int(x.sum()) < x.numel()),
+    ],
+)  # fmt: skip
+def test_inputs_are_drawn_as_the_problem_says(more: dict[str, Any], holds: Any) -> None:
+    meta = META | {"order": ["x"], "inputs": [entry("x", [50, 40], **more)], "upstream": []}
+    x = drawn("cpu", meta).positional[0]
+    assert tuple(x.shape) == (50, 40)
+    assert holds(x.detach())
+
+
+def test_small_tensors_are_compared_whole_and_of_large_ones_secret_rows() -> None:
+    small, large = torch.randn(7, 5), torch.arange(2.0 * MOST_ELEMENTS).reshape(2, -1, 1024)
+    assert torch.equal(sampled(small, 1), small)
+    rows = sampled(large, 1)
+    assert tuple(rows.shape) == (MOST_ELEMENTS // 1024, 1024)
+    assert torch.equal(rows[3], large.reshape(-1, 1024)[int(rows[3, 0]) // 1024])
+    assert torch.equal(rows, sampled(large, 1))
+    assert not torch.equal(rows, sampled(large, 2))
+    assert sampled(large.flatten(), 1).shape == (MOST_ELEMENTS,)
+
+
+@pytest.mark.parametrize("timed_pass", list(Pass))
+def test_what_an_honest_contender_computed_passes_and_a_changed_row_does_not(timed_pass: Pass) -> None:
+    rows = proving.prove(Child(scale), MATERIAL, timed_pass)  # type: ignore[arg-type]
+    assert rows.kind == "float64"
+    assert [item.shape for item in rows.outputs] == [(ROWS, COLUMNS)]
+    honest = computed(timed_pass)
+    assert objection(honest, rows, timed_pass) is None
+    assert same_bits(honest, computed(timed_pass))
+    assert objection(computed(timed_pass, lambda values: values[0].mul_(1.001)), rows, timed_pass) is not None
+    assert objection(computed(timed_pass, lambda values: values.append(values[0])), rows, timed_pass) is not None
+    unforeseen = Computed(honest.outputs, honest.gradients, honest.shapes, honest.tensors, ("x",))
+    assert "overwrote x" in str(objection(unforeseen, rows, timed_pass))
+
+
+def test_rows_of_another_shape_are_told_apart_from_rows_of_a_right_one() -> None:
+    rows = proving.prove(Child(scale), MATERIAL, Pass.forward)  # type: ignore[arg-type]
+    wider = computed(Pass.forward)
+    other = Computed(wider.outputs, wider.gradients, [(ROWS + 1, COLUMNS)], wider.tensors)
+    assert "another shape" in str(objection(other, rows, Pass.forward))
+
+
+@pytest.mark.parametrize(("fits", "kind"), [(1, "float32"), (0, "own")])
+def test_where_float64_does_not_fit_the_next_best_truth_is_taken(
+    monkeypatch: pytest.MonkeyPatch, fits: int, kind: str
+) -> None:
+    left = [1, 0, fits]  # of the runs: in its own dtype, in float64, in float32
+
+    def tight(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        if not left.pop(0):
+            raise torch.OutOfMemoryError("no room")
+        return x * w
+
+    rows = proving.prove(Child(tight), MATERIAL, Pass.forward)  # type: ignore[arg-type]
+    assert rows.kind == kind
+    assert objection(computed(Pass.forward), rows, Pass.forward) is None
+
+
+def test_the_form_of_outputs_is_told_from_a_run_where_shapes_alone_do_not_do() -> None:
+    found = Child(scale).call("forms", META | {"upstream": []}).meta
+    assert found == {"outputs": [[[ROWS, COLUMNS], "float32", True]]}
+
+
+def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child(scale)
+    whole = child.call
+    monkeypatch.setattr(child, "call", lambda *args: Reply(whole(*args).meta, whole(*args).tensors[:-1]))
+    with pytest.raises(ValueError, match="another number"):
+        proving.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
