@@ -27,6 +27,8 @@ from workers.authors.compiler.values import Value
 # A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
 # Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
 WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
+# Where a row is read once in any case, several programs a multiprocessor, each with a block, keep more bytes on their way.
+WIDEST_READ_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,12 @@ def _pass(
         return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
     kernel = TileKernel(program, names, scalars, task).write()
     wide: KernelSource | None = None
+    once = False
     if task.reduces_cols:
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
-        wide = LoopedKernel(program, names, scalars, wide_task).write()
+        looped = LoopedKernel(program, names, scalars, wide_task)
+        wide, once = looped.write(), looped.reads_once
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
     widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
-    return Pass(program, task, kernel, wide, widest, hand)
+    return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)

@@ -22,6 +22,7 @@ from workers.authors.compiler.segment_launches import (
 from workers.authors.compiler.statements import INDENT
 
 LOOP_BLOCK, LOOP_WARPS, LOOP_STAGES = 8192, 16, 3
+ONCE_BLOCK, ONCE_WARPS = 4096, 8
 FLAT_BLOCK = 4096
 WIDEST_TILE = 65536
 MOST_STAGES = 3
@@ -38,6 +39,7 @@ class Pass:
     widest: int
     hand: Hand
     overwrites: tuple[tuple[str, str], ...] = ()  # stores, and the tensors into whose memory they go
+    once: bool = False  # the kernel for wide rows reads them once
 
     @property
     def form(self) -> Form:
@@ -53,6 +55,11 @@ class Pass:
     def is_segmented(self) -> bool:
         """Tell whether the rows fall into segments."""
         return "BLOCK_SEGMENTS" in self.kernel.constants
+
+    @property
+    def loop_settings(self) -> tuple[int, int]:
+        """Give the block and the warps that the rule has for wide rows."""
+        return (ONCE_BLOCK, ONCE_WARPS) if self.once else (LOOP_BLOCK, LOOP_WARPS)
 
     @property
     def kernels(self) -> tuple[KernelSource, ...]:
@@ -168,7 +175,8 @@ def tuned_defaults(stage: Pass) -> dict[str, str]:
     if not stage.is_flat:
         found |= {"PROGRAMS": str(int(stage.task.is_persistent)), "NUM_STAGES": str(MOST_STAGES)}
     if stage.wide is not None:
-        found |= {"WIDEST": str(stage.widest), "LOOP_BLOCK": str(LOOP_BLOCK), "LOOP_WARPS": str(LOOP_WARPS)}
+        block, warps = stage.loop_settings
+        found |= {"WIDEST": str(stage.widest), "LOOP_BLOCK": str(block), "LOOP_WARPS": str(warps)}
         found["LOOP_STAGES"] = str(LOOP_STAGES)
     if any("EVICT_FIRST" in kernel.constants for kernel in stage.kernels):
         found["EVICT_FIRST"] = "0"
@@ -232,7 +240,8 @@ def _launch(stage: Pass, kernel: KernelSource) -> list[str]:
         return [*lines, *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
     settings = ["BLOCK_SIZE=BLOCK_SIZE", "num_warps=num_warps"]
     if kernel is stage.wide:
-        settings = [f"BLOCK_SIZE={LOOP_BLOCK}", f"num_warps={LOOP_WARPS}"]
+        block, warps = stage.loop_settings
+        settings = [f"BLOCK_SIZE={block}", f"num_warps={warps}"]
     elif "BLOCK_ROWS" in kernel.constants:
         settings.insert(0, "BLOCK_ROWS=BLOCK_ROWS")
     if "NUM_STAGES" in kernel.constants:

@@ -11,15 +11,30 @@ from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
 
-LOWEST = "tl.full((), -3.4028234e38, dtype=tl.float32)"
+LOWEST = "-3.4028234e38"
+LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
 
 
 class LoopedKernel(KernelWriter):
     """A program takes a row at a time, in blocks; sums over rows are kept in the program's own line of a buffer,
     which its first row starts."""
 
-    block = "(BLOCK_SIZE,)"
-    axis = ", axis=0"
+    @property
+    def block(self) -> str:
+        """Give the shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
+        return f"(BLOCK_SIZE // {LANE}, {LANE})" if self._online else "(BLOCK_SIZE,)"
+
+    @property
+    def lanes(self) -> str:
+        """Give the shape of what is kept of each few neighbours."""
+        return f"(BLOCK_SIZE // {LANE}, 1)"
+
+    @property
+    def reads_once(self) -> bool:
+        """Tell whether one pass over the row is all, so that nothing is won by holding the row in registers."""
+        by_column = any(self._by_column(store) and not store.part for store in self.task.pieces)
+        depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
+        return len(depths) == 1 and not by_column
 
     def write(self) -> KernelSource:
         """Give the kernel's source."""
@@ -55,7 +70,7 @@ class LoopedKernel(KernelWriter):
         for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
                 place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
-                lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}, axis=0))")
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
         extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
@@ -91,8 +106,10 @@ class LoopedKernel(KernelWriter):
         self._name_rows(body, roots, running)
         for value in running:
             # The lowest number, not minus infinity: the difference of two of those is no number.
-            body.line(f"{self.names.of(value)} = {LOWEST}")
-        for value in (v for v in reductions if v not in running):
+            body.line(f"{self.names.of(value)}_lane = tl.full({self.lanes}, {LOWEST}, dtype=tl.float32)")
+        for value in (v for v in reductions if v in self._online):
+            body.line(f"{self.names.of(value)}_lane = tl.zeros({self.lanes}, dtype=tl.float32)")
+        for value in (v for v in reductions if v not in running and v not in self._online):
             fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
             fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
             body.line(f"{self.names.of(value)}_block = {fill}")
@@ -106,10 +123,18 @@ class LoopedKernel(KernelWriter):
         body.lines += inner.lines
         self._closed(body, stores)
         for value in reductions:
-            name = self.names.of(value)
-            if value not in running:
-                body.line(f"{name} = tl.{value.datum}({name}_block{self.axis})")
-            body.env[value] = name
+            body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
+            body.env[value] = self.names.of(value)
+
+    def _whole(self, value: Value, running: list[Value]) -> str:
+        """Give what the loop over the row left, brought together."""
+        name = self.names.of(value)
+        if value in running:
+            return f"tl.max({name}_lane)"
+        if value in self._online:
+            top = self.names.of(self._online[value])
+            return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
+        return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
         """Give the blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
@@ -122,7 +147,11 @@ class LoopedKernel(KernelWriter):
         body.line(f"for start in {self.blocks('n_cols')}:")
         inner = self.scope(body.depth + 1)
         inner.env.update(body.env)
-        inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
+        if self._online:
+            lanes = f"tl.arange(0, BLOCK_SIZE // {LANE})[:, None] * {LANE}"
+            inner.line(f"cols = start + {lanes} + tl.arange(0, {LANE})[None, :]")
+        else:
+            inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
         inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         return inner
@@ -134,11 +163,11 @@ class LoopedKernel(KernelWriter):
         """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
         name = self.names.of(value)
         text = self._masked(inner, value.args[0], "max")
-        inner.line(f"{name}_next = tl.maximum({name}, tl.max({text}{self.axis}))")
+        inner.line(f"{name}_next = tl.maximum({name}_lane, tl.max({text}, axis=1, keep_dims=True))")
         for total in (v for v, top in self._online.items() if top is value):
-            inner.line(f"{self.names.of(total)}_block *= tl.exp({name} - {name}_next)")
-        inner.line(f"{name} = {name}_next")
-        inner.env[value] = name
+            inner.line(f"{self.names.of(total)}_lane *= tl.exp({name}_lane - {name}_next)")
+        inner.line(f"{name}_lane = {name}_next")
+        inner.env[value] = f"{name}_lane"
 
     def _name_rows(self, body: Statements, roots: list[Value], running: list[Value]) -> None:
         """Numbers of the row are computed before the loop over its blocks."""
@@ -202,6 +231,9 @@ class LoopedKernel(KernelWriter):
     def _accumulate(self, inner: Statements, value: Value) -> None:
         name, kind = f"{self.names.of(value)}_block", str(value.datum)
         text = self._masked(inner, value.args[0], kind)
+        if value in self._online:
+            inner.line(f"{self.names.of(value)}_lane += tl.sum({text}, axis=1, keep_dims=True)")
+            return
         combined = f"{name} + {text}" if kind == "sum" else f"tl.{kind}imum({name}, {text})"
         inner.line(f"{name} += {text}" if kind == "sum" else f"{name} = {combined}")
 
@@ -234,6 +266,6 @@ class LoopedKernel(KernelWriter):
         lines = []
         for store in self.task.pieces:
             if store.summed and store.space != COL:
-                size = "BLOCK_SIZE" if store.value.space.cols else "1"
-                lines.append(f"    {store.name} = tl.zeros(({size},), dtype=tl.float32)")
+                shape = self.block if store.value.space.cols else "(1,)"
+                lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
         return lines

@@ -19,8 +19,15 @@ class SegmentedKernel(LoopedKernel):
     """A program takes a row; tensors with a number for each segment are loaded once a tile, and sums over the elements of a
     segment are left a row at a time."""
 
-    block = "(BLOCK_SEGMENTS, BLOCK_SIZE)"
-    axis = ""
+    @property
+    def block(self) -> str:
+        """Give the shape of a tile."""
+        return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
+
+    @property
+    def lanes(self) -> str:
+        """Give the shape of what is kept of each segment of a tile."""
+        return "(BLOCK_SEGMENTS, 1)"
 
     def __init__(self, program: Program, names: Names, scalars: Scalars, task: object) -> None:
         KernelWriter.__init__(self, program, names, scalars, task)  # type: ignore[arg-type]
