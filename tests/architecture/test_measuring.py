@@ -9,8 +9,11 @@ import torch
 from gpu_runner import peaks
 from gpu_runner.benchmark import conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
-from gpu_runner.roles import cold, gauge, sampling
-from gpu_runner.verify import compare, judge, mutants, poison, sizes
+from gpu_runner.contracts import RecordRequest
+from gpu_runner.profiler import rules
+from gpu_runner.roles import cold, gauge, sampling, timing
+from gpu_runner.tuning import final, search, table, tuner
+from gpu_runner.verify import compare, far, judge, mutants, poison, sizes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
 
@@ -68,3 +71,41 @@ def test_the_protocol_is_told() -> None:
     assert "A ring of three sets that differ in content (two where one is large)" in PAGE
     assert judge.MOST_EVIDENCE == 5
     assert "it stops after five findings" in PAGE
+
+
+def test_the_rules_of_the_profile_are_told() -> None:
+    told = PAGE.split("## Profile", 1)[1].split("## Tune", 1)[0]
+    for name in [rule.name for rule in rules.RULES]:
+        assert f"`{name}`" in told
+    for text in (
+        f"at {rules.BUSY:.0%} of its peak or more",
+        f"or more, device memory under {rules.IDLE:.0%}",
+        f"occupancy under {rules.LOW_OCCUPANCY:.0%}",
+        f"one reason for {rules.LONG_STALL:.0%} of the waiting or more, and nothing at {rules.BUSY:.0%}",
+        f"over {rules.REFETCHED} times the bytes",
+        f"({rules.OTHERS_SHARE:.0%} of the time or more",
+        f"a floor under {rules.SHORT_US:.0f} µs",
+    ):
+        assert text in told, text
+
+
+def test_the_search_for_settings_is_told() -> None:
+    first, second = (limit - 1 for limit in search.CLEARLY_WORSE)
+    for text in (
+        f"({first:.0%} after the first block, {second:.0%} after the second)",
+        f"{final.LEAST_ROUNDS} to {final.MOST_ROUNDS} rounds",
+        f"The search has {tuner.SEARCH_SHARE:.0%} of the time",
+        f"more than {table.HARM - 1:.0%} slower are not taken",
+    ):
+        assert text in PAGE, text
+    assert search.FINALISTS == 3
+    assert "a last round among the best three" in PAGE
+
+
+def test_what_is_recorded_and_what_is_wrong_by_far_is_told() -> None:
+    assert f"{RecordRequest('', '', '', '').most} at most" in PAGE
+    assert far.FAR == 10.0
+    assert "more than ten times the allowed error" in PAGE
+    assert timing.MOST_LATE == 3
+    assert "three times the runs of a turn at most" in PAGE
+    assert f"the median of at most {contender.HOST_SAMPLES} runs" in PAGE

@@ -1,0 +1,56 @@
+"""The pages about optimizing say the numbers and words of the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from service.commands.grammar import MAX_VARIANTS
+from service.conversation.measured import LARGER
+from service.conversation.variants import OUTCOME_WORDS
+from workers.contracts import JobOptions
+from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
+from workers.stages import finalizing, headroom, measuring, trial
+from workers.strategies import guardrails, search
+from workers.strategies.table import STRATEGIES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "optimizing.md").read_text()
+
+
+def test_the_bounds_of_a_job_are_told() -> None:
+    variants, other_metric, other_pass = JobOptions().variants, guardrails.OTHER_METRIC - 1, guardrails.OTHER_PASS - 1
+    for text in (
+        f"{variants} by default, {MAX_VARIANTS} at most",
+        f"at up to {headroom.MOST_SIZES} sizes",
+        f"at least {trial.LEAST_GAIN - 1:.0%} better than v0",
+        f"more than {other_metric:.0%} worse on a metric that is not the goal, or more than {other_pass:.0%} on another pass",
+        f"within {headroom.NOTHING_OVER_ALL - 1:.0%} of what can be reached over all sizes, and within "
+        f"{headroom.NOTHING_AT_ONE - 1:.0%} at each",
+        f"more than {LARGER - 1:.0%} larger is named",
+        f"One run measures {measuring.MOST_KERNELS} kernels",
+    ):
+        assert text in PAGE, text
+    assert search.Limits().patience == 2
+    assert "when two measured ones in a row are less than 1% better" in PAGE
+    assert finalizing.MOST_TRIES - 1 == 2
+    assert "the next best of the kept ones is tried, twice at most" in PAGE
+    assert MAX_STAGE_ATTEMPTS == 5
+    assert "A stage has five attempts." in PAGE
+
+
+def test_sizes_that_are_left_out_are_told() -> None:
+    told = (DOCS / "measuring.md").read_text()
+    assert f"more than 2^{headroom.MOST_ELEMENTS.bit_length() - 1} elements are left out" in told
+    assert f"At most {headroom.MOST_SIZES} sizes are measured" in told
+
+
+def test_every_outcome_is_told_in_the_words_of_the_comment() -> None:
+    for words in OUTCOME_WORDS.values():
+        assert f"| {words} |" in PAGE
+
+
+def test_every_strategy_has_a_page_that_the_index_links() -> None:
+    index = (DOCS / "strategies" / "index.md").read_text()
+    for strategy in STRATEGIES:
+        assert f"[{strategy.id}]({strategy.document})" in index
+        assert (DOCS / "strategies" / strategy.document).is_file()
