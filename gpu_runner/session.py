@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,7 +50,8 @@ class Session:
     """A sandboxed child that serves one role. A context manager; when it ends, all that the child started ends.
 
     ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
-    folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``environment`` adds variables to the child's.
+    folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
+    environment. ``beside`` is how many other children run meanwhile.
     One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
     """
 
@@ -66,6 +67,7 @@ class Session:
         import_roots: tuple[str, ...] = (".",),
         variables: Mapping[str, str] | None = None,
         levels: tuple[Isolation, ...] = LEVELS,
+        beside: int = 0,
     ) -> None:
         self.role = role
         self.limits = limits or Limits()
@@ -73,6 +75,7 @@ class Session:
         self.gpu = has_gpu() if gpu is None else gpu
         self.isolation: tuple[Isolation, ...] = ()
         self._wanted = levels
+        self._beside = beside
         self._files, self._tree = dict(files or {}), tree
         self._import_roots = import_roots
         self._variables = dict(variables or {})
@@ -138,6 +141,17 @@ class Session:
             self._kill()
             raise
         return self._answer(frame)
+
+    def renew(self) -> None:
+        """Let the time that the child has begin now."""
+        self._deadline = time.monotonic() + self.limits.time_s
+
+    def abandon(self) -> None:
+        """End the child from another thread than the one that waits for its answer: to that one it has died."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            tree.kill_descendants(process.pid)
+            process.send_signal(signal.SIGKILL)
 
     def settle(self) -> None:
         """End the child and all that it started, and keep its folder and its log for reading."""
@@ -207,7 +221,7 @@ class Session:
 
     def _lock_in(self, levels: tuple[Isolation, ...]) -> Isolation | None:
         assert self._channel is not None and self._process is not None
-        plan = make_plan(self.role, self.scratch.path, self.limits, levels, self.gpu, self._import_roots)
+        plan = make_plan(self.role, self.scratch.path, self._own_limits(levels), levels, self.gpu, self._import_roots)
         nonce = secrets.token_bytes(NONCE_BYTES)
         start = time.monotonic()
         try:
@@ -227,9 +241,16 @@ class Session:
         self.isolation = levels
         if self.gpu:
             remember_gpu(levels)
-        self._deadline = time.monotonic() + self.limits.time_s
+        self.renew()
         self._watchdog = Watchdog(self._process.pid, self.limits)
         return None
+
+    def _own_limits(self, levels: tuple[Isolation, ...]) -> Limits:
+        """Give the limits that the kernel holds the child to; the watchdog holds it to those that were asked for."""
+        if Isolation.namespaces in levels:
+            return self.limits
+        # Without a user namespace the kernel counts the threads of all children against the limit of each.
+        return replace(self.limits, processes=self.limits.processes * (1 + self._beside))
 
     def _ended(self, status: str | None = None) -> ChildDied | ChildOutOfMemory:
         status = self._status() if status is None else status

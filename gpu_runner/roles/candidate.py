@@ -71,6 +71,24 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
     return facts, [*steps.reply.tensors, *held]
 
 
+def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Run forward and backward once on a case that nobody judges, so that what is compiled is there; watched like any run."""
+    arguments = settle(state, meta, tensors)
+    watch = Watch(str(state.work), meta["poison"], state.values.setdefault("births", Births()))
+    steps = Steps(state.values["candidate"], meta, tensors, arguments, watch, Reply())
+    _current.append(watch)
+    try:
+        with watch:
+            steps.warm()
+        if state.gpu:
+            _synchronize()
+    finally:
+        _current.pop()
+    if state.gpu:
+        torch.cuda.empty_cache()  # others are at work on the device
+    return {}, []
+
+
 def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the peak bytes of GPU memory that forward and backward take beyond what was there; unwatched."""
     if not state.gpu:
@@ -103,4 +121,4 @@ def _is_untouched(value: Any, watch: Watch, arguments: Arguments) -> bool:
     return not arguments.shares(value) and bool((value != 0).any())
 
 
-HANDLERS: dict[str, Handler] = {"start": start, "load": load, "run": run, "memory": memory}
+HANDLERS: dict[str, Handler] = {"start": start, "load": load, "run": run, "warm": warm, "memory": memory}

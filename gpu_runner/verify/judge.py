@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpu_runner.errors import ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
 from gpu_runner.verify.mutants import survivors
@@ -25,7 +27,7 @@ from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files, tops_under
 from gpu_runner.verify.sizes import Case, plan_cases
-from gpu_runner.verify.truth import BadProblem, Oracle
+from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
@@ -65,14 +67,26 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
-    try:
-        proofs = prove(problem, cases, context)
-    except BadProblem as bad:
-        return _refused(frame, "problem", bad.message, bad.line, bad.log)
-    trivial = survivors(proofs)
-    if trivial:
-        return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-    return judge_by(proofs, request.candidate, context, frame, request.original)
+    with ExitStack() as stack:
+        first = _start_early(request, problem, cases, context, stack)
+        try:
+            proofs = prove(problem, cases, context, beside=len(first))
+        except BadProblem as bad:
+            return _refused(frame, "problem", bad.message, bad.line, bad.log)
+        trivial = survivors(proofs)
+        if trivial:
+            return _degenerate(frame, trivial[0].mutant, trivial[0].label)
+        return judge_by(proofs, request.candidate, context, frame, request.original, first)
+
+
+def _start_early(
+    request: VerifyRequest, problem: Problem, cases: Sequence[Case], context: RunContext, stack: ExitStack
+) -> list[Door]:
+    """Start the candidate's child, and the original's where there is one; gives their doors in this order."""
+    form = form_of(problem)
+    warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=_draw()))
+    sources = [request.candidate, *([] if request.original is None else [request.original])]
+    return [stack.enter_context(Early(source, context, len(sources), warming)).turn for source in sources]
 
 
 def judge_by(
@@ -81,8 +95,11 @@ def judge_by(
     context: RunContext,
     frame: Verdict | None = None,
     original: CandidateSource | None = None,
+    first: Sequence[Door] = (),
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
+
+    ``first`` opens the candidate's child, and the original's first one, where they were started before.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -91,11 +108,23 @@ def judge_by(
     standing = Standing([(proof, NO_PEER) for proof in proofs])
     if original is not None:
         try:
-            standing = learn(original, proofs, context)
+            standing = learn(original, proofs, context, *first[1:])
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
-        frame = replace(frame, allowances=("launch",) if standing.dropped else ())
-    return _verdict(frame, standing.proofs, _try(candidate, standing.cases, tuple(standing.overwrites), context))
+    return judge_beside(standing, candidate, context, frame, *first[:1])
+
+
+def judge_beside(
+    standing: Standing, candidate: CandidateSource, context: RunContext, frame: Verdict, door: Door | None = None
+) -> Verdict:
+    """Run a candidate on the cases in which an original is known, and say what came of it.
+
+    Raises:
+        RunnerError: the host, not the candidate, is at fault.
+    """
+    door = door or (lambda form: loaded("candidate", candidate, form, context))
+    frame = replace(frame, allowances=("launch",) if standing.dropped else ())
+    return _verdict(frame, standing.proofs, _try(door, standing.cases, tuple(standing.overwrites), context))
 
 
 def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
@@ -117,13 +146,13 @@ def _draw() -> int:
     return int.from_bytes(os.urandom(7), "big")
 
 
-def prove(problem: Problem, cases: Sequence[Case], context: RunContext) -> list[Proof]:
-    """Get the truth of every case from the reference.
+def prove(problem: Problem, cases: Sequence[Case], context: RunContext, beside: int = 0) -> list[Proof]:
+    """Get the truth of every case from the reference; ``beside`` other children run meanwhile.
 
     Raises:
         BadProblem: the reference runs in too few cases.
     """
-    with opened(reference_session("reference", problem.source, context), context) as session:
+    with opened(reference_session("reference", problem.source, context, beside), context) as session:
         oracle = Oracle.open(problem, session, _draw())
         proofs = []
         for case in cases:
@@ -136,13 +165,11 @@ def prove(problem: Problem, cases: Sequence[Case], context: RunContext) -> list[
         return proofs
 
 
-def _try(
-    candidate: CandidateSource, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext
-) -> _Trial:
+def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext) -> _Trial:
     trial = _Trial()
     check, workload = "load", None
     try:
-        with loaded("candidate", candidate, cases[0][0].form, context) as session:
+        with door(cases[0][0].form) as session:
             for proof, peer in cases:
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")

@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
+
+from gpu_runner.verify.mode import Mode
 
 _LIFTED = (torch.float32, torch.bfloat16, torch.float16)
 
 
-class _Lift(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
+class _Lift(Mode):
     """Rewrites every dtype argument, and every operand, of a smaller floating dtype to float64.
 
     It sits below autograd, so the gradient's own casts are lifted in the same way.
     """
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator in float64."""
         change: Callable[[Any], Any] = _dtype if _writes(func) else _lifted
-        return func(*tree_map(change, args), **tree_map(change, dict(kwargs or {})))
+        return func(*tree_map(change, args), **tree_map(change, dict(kwargs)))
 
 
 @contextmanager

@@ -14,13 +14,13 @@ from gpu_runner.session import Session
 from gpu_runner.verify.proof import Form
 
 
-def reference_session(role: str, problem_source: str, context: RunContext) -> Session:
-    """Give a child with the problem's file alone."""
-    return Session(role, context.limits, context.require, files={"problem.py": problem_source})
+def reference_session(role: str, problem_source: str, context: RunContext, beside: int = 0) -> Session:
+    """Give a child with the problem's file alone; ``beside`` other children run meanwhile."""
+    return Session(role, context.limits, context.require, files={"problem.py": problem_source}, beside=beside)
 
 
-def candidate_session(role: str, candidate: CandidateSource, context: RunContext) -> Session:
-    """Give a child with a candidate's files and the tree that it lies in.
+def candidate_session(role: str, candidate: CandidateSource, context: RunContext, beside: int = 0) -> Session:
+    """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
 
     Raises:
         ScratchError: the tree is not there.
@@ -31,7 +31,7 @@ def candidate_session(role: str, candidate: CandidateSource, context: RunContext
     except ValueError as error:
         raise ScratchError(str(error)) from error
     roots = candidate.import_roots
-    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots)
+    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots, beside=beside)
 
 
 @contextmanager
@@ -58,6 +58,15 @@ def loaded(role: str, candidate: CandidateSource, form: Form, context: RunContex
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
     with opened(candidate_session(role, candidate, context), context) as session:
-        facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-        session.call("load", facts)
+        load(session, candidate, form)
         yield session
+
+
+def load(session: Session, candidate: CandidateSource, form: Form) -> None:
+    """Load a candidate in its child.
+
+    Raises:
+        ChildFailed, ProtocolError: it does not load.
+    """
+    facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
+    session.call("load", facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -13,11 +14,12 @@ from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, Protoco
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.early import Door
 from gpu_runner.verify.far import runs_wrong_by_far, wrong_by_far
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import Peer
-from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.proof import Form, Proof, make_call
 
 MOST_RESTARTS = 6
 MAX_FILE_BYTES = 2**20
@@ -47,19 +49,26 @@ class Standing:
         return [proof for proof, _ in self.cases]
 
 
-def learn(original: CandidateSource, proofs: Sequence[Proof], context: RunContext) -> Standing:
-    """Run the original on every case.
+def learn(
+    original: CandidateSource, proofs: Sequence[Proof], context: RunContext, first: Door | None = None
+) -> Standing:
+    """Run the original on every case; ``first`` opens its first child.
 
     Raises:
         BadOriginal: it does not run where it must, or computes something else than the reference.
         RunnerError: the host is at fault.
     """
     standing = Standing()
+
+    def again(form: Form) -> AbstractContextManager[Session]:
+        return loaded("candidate", original, form, context)
+
     rest = list(proofs)
     restarts = 0
+    door = first or again
     while rest:
         try:
-            with loaded("candidate", original, proofs[0].form, context) as session:
+            with door(proofs[0].form) as session:
                 while rest and _goes_on(standing, session, rest.pop(0), context):
                     pass
         except ScratchError as error:
@@ -69,6 +78,7 @@ def learn(original: CandidateSource, proofs: Sequence[Proof], context: RunContex
             raise BadOriginal(
                 f"what stands in the repository cannot be loaded: {found.message}", log=found.log
             ) from error
+        door = again
         restarts += 1
         if restarts > MOST_RESTARTS and rest:
             reason = next(reversed(standing.dropped.values()))

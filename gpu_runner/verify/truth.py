@@ -50,8 +50,8 @@ class Oracle:
             reply = session.call("load", {"form": problem.form, "seed": seed})
         except ChildError as error:
             raise BadProblem(f"the problem cannot be loaded: {error}", error.line, error.log) from error
-        if problem.form != "kernelbench":
-            form = Form("reference", problem.parameters, _keyword_only(problem.source), mutates=problem.mutates)
+        form = form_of(problem)
+        if form is not None:
             return cls(problem, session, form, {})
         names = tuple(reply.meta["parameters"])
         form = Form("kernelbench", (), (), names, tuple(reply.meta["init"]))
@@ -91,12 +91,7 @@ class Oracle:
         """Make the inputs of a case."""
         if self.form.name == "kernelbench":
             return self._asked_of_module(case)
-        inputs = make_inputs(self.problem, case)
-        scalars = {spec.name: spec.default for spec in self.problem.scalars if spec.default is not None}
-        laid = {spec.name: lay(inputs[spec.name], case.layout, _beyond(spec, case)) for spec in self.problem.inputs}
-        wanted = [spec.name for spec in self.problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
-        chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
-        return Proof(case, self.form, inputs, laid, tuple((scalars | dict(case.scalars)).items()), chosen)
+        return asked_of(self.problem, self.form, case)
 
     def _asked_of_module(self, case: Case) -> Proof:
         reply = self.session.call("inputs", {"seed": case.seed})
@@ -141,6 +136,23 @@ class Oracle:
         names = list(reply.meta["names"])
         found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
         return replace(proof, gradients={name: _with_natural(item, name, proof) for name, item in found.items()})
+
+
+def form_of(problem: Problem) -> Form | None:
+    """Give how a problem's callable is called; None where only the reference's process can say it."""
+    if problem.form == "kernelbench":
+        return None
+    return Form("reference", problem.parameters, _keyword_only(problem.source), mutates=problem.mutates)
+
+
+def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
+    """Make the inputs of a case of a problem with a reference."""
+    inputs = make_inputs(problem, case)
+    scalars = {spec.name: spec.default for spec in problem.scalars if spec.default is not None}
+    laid = {spec.name: lay(inputs[spec.name], case.layout, _beyond(spec, case)) for spec in problem.inputs}
+    wanted = [spec.name for spec in problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
+    chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
+    return Proof(case, form, inputs, laid, tuple((scalars | dict(case.scalars)).items()), chosen)
 
 
 def _keyword_only(source: str) -> tuple[str, ...]:

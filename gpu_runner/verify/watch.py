@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
+from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, fill_unwritten, unwritten
 from gpu_runner.verify.remembered import Births
 
@@ -33,7 +33,7 @@ _ONE_BY_ONE = frozenset({"_local_scalar_dense", "fill_"})
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 
 
-class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
+class Watch(Mode):
     """Sees every operator that torch runs, and every kernel launch, while it is entered.
 
     ``root`` is the folder of the candidate's files, by which its additions are told from those that autograd makes by itself.
@@ -57,14 +57,13 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the
         self._zeroed: set[int] = set()  # storages of buffers that start as zeros
         self._guards: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        given = func(*args, **(kwargs or {}))
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator, and note what it is told by."""
+        given = func(*args, **kwargs)
         if self._paused:
             return given
         name = func.overloadpacket.__name__
-        operands, results = _tensors((args, kwargs or {})), _tensors(given)
+        operands, results = _tensors((args, kwargs)), _tensors(given)
         self.remembered = max(self.remembered, self._births.old(operands))
         known = {_storage(tensor) for tensor in operands}  # a view is nothing new
         self._births.note(tensor for tensor in results if _storage(tensor) not in known)

@@ -1,0 +1,122 @@
+"""Children that start while the truth is still being asked for: each start takes seconds, and they do not wait for each other.
+
+Nothing is decided here. What a child does before its turn is not looked at, and where that ended it, it starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Self
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts.envelope import Isolation
+from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.sandbox.landlock import abi, handled
+from gpu_runner.session import Session
+from gpu_runner.verify.opening import candidate_session, load, loaded, opened
+from gpu_runner.verify.proof import Form, Proof, make_call
+
+_LOOK_S = 0.2
+
+Door = Callable[[Form], AbstractContextManager[Session]]
+
+
+def keeps_apart(levels: tuple[Isolation, ...]) -> bool:
+    """Say whether a child at these levels can neither look into nor end another one."""
+    if Isolation.namespaces in levels:
+        return True
+    _, _, scopes = handled(abi())  # of signals, where this kernel's Landlock has them
+    return Isolation.landlock in levels and scopes != 0
+
+
+class Early:
+    """A candidate's child, from before its turn to the end of it. A context manager; at its end the child is gone.
+
+    ``beside`` is how many other children run meanwhile. With ``warming``, a case that nobody judges, the code is loaded before
+    its turn too, where that is safe, and run once: what it compiles then is there when its turn comes.
+    """
+
+    def __init__(self, source: CandidateSource, context: RunContext, beside: int, warming: Proof | None) -> None:
+        self._source = source
+        self._context = context
+        self._beside = beside
+        self._warming = warming
+        self._stack = ExitStack()
+        self._pool = ThreadPoolExecutor(1, "early")
+        self._future: Future[Session | None] | None = None
+        self._busy: Session | None = None  # runs code that is not ours
+        self._is_loaded = False
+
+    def __enter__(self) -> Self:
+        """Begin to start the child."""
+        self._future = self._pool.submit(self._prepare)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child, also where its turn never came."""
+        assert self._future is not None
+        while not self._future.done():
+            if self._busy is not None:
+                self._busy.abandon()
+            wait([self._future], _LOOK_S)
+        self._pool.shutdown()
+        self._stack.close()
+
+    @contextmanager
+    def turn(self, form: Form) -> Iterator[Session]:
+        """Give the child, loaded; it ends with its turn.
+
+        Raises:
+            RunnerError: the device cannot be used in there. ScratchError: files cannot be placed. ChildFailed: it does not load.
+        """
+        assert self._future is not None
+        session = self._future.result()
+        if session is None:
+            with loaded("candidate", self._source, form, self._context) as fresh:
+                yield fresh
+            return
+        with self._stack:
+            session.renew()
+            if not self._is_loaded:
+                load(session, self._source, form)
+            yield session
+
+    def _prepare(self) -> Session | None:
+        """Start the child; None where what it did before its turn left it unfit."""
+        session = candidate_session("candidate", self._source, self._context, self._beside)
+        self._stack.enter_context(opened(session, self._context))
+        if self._warming is None or not keeps_apart(session.isolation):
+            return session
+        self._busy = session
+        try:
+            load(session, self._source, self._warming.form)
+            self._is_loaded = True
+            if _is_fit_after_a_run(session, self._warming):
+                return session
+        finally:
+            self._busy = None
+        self._stack.close()
+        return None
+
+
+def _is_fit_after_a_run(session: Session, warming: Proof) -> bool:
+    call = make_call(warming, poison=True)
+    try:
+        session.call("warm", call.meta, call.tensors)
+    except ChildError:
+        return _has_its_device(session)
+    except (ChildFailed, ProtocolError):
+        return False
+    return True
+
+
+def _has_its_device(session: Session) -> bool:
+    """Say whether an error left the device as it was; a fault of a kernel spoils it for the rest of the process."""
+    try:
+        session.call("start", {})
+    except (ChildFailed, ProtocolError):
+        return False
+    return True
