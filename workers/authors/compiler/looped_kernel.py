@@ -6,6 +6,14 @@ from functools import cached_property
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
+from workers.authors.compiler.moments import (
+    Moments,
+    block_lines,
+    moments_of,
+    opening_lines,
+    squares_lines,
+    total_lines,
+)
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
@@ -23,6 +31,8 @@ class LoopedKernel(KernelWriter):
     def block(self) -> str:
         """Give the shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
         return f"(BLOCK_SIZE // {LANE}, {LANE})" if self._online else "(BLOCK_SIZE,)"
+
+    first_block = "start == 0"
 
     @property
     def lanes(self) -> str:
@@ -87,8 +97,13 @@ class LoopedKernel(KernelWriter):
         return online_maxima(self.task.values)
 
     @cached_property
+    def _moments(self) -> dict[Value, Moments]:
+        return moments_of(self.task.values, (*self._online, *self._online.values()))
+
+    @cached_property
     def _levels(self) -> dict[Value, int]:
-        return levels_of(self.task.values, self._online)
+        moments = {squares: found.total for squares, found in self._moments.items()}
+        return levels_of(self.task.values, {**self._online, **moments})
 
     @property
     def _depth(self) -> int:
@@ -99,7 +114,9 @@ class LoopedKernel(KernelWriter):
         reductions = [v for v in self.task.values if v.op == "over_cols" and levels[v] == depth + 1]
         last = depth == self._depth
         stores = [store for store in self.task.pieces if last and self._by_column(store)]
-        roots = [value.args[0] for value in reductions] + [store.value for store in stores]
+        moments = [found for squares, found in self._moments.items() if squares in reductions]
+        about = [value for found in moments for value in (found.total, found.squares)]
+        roots = [value.args[0] for value in reductions if value not in self._moments] + [s.value for s in stores]
         if not roots:
             return
         running = [value for value in reductions if value in self._online.values()]
@@ -109,7 +126,11 @@ class LoopedKernel(KernelWriter):
             body.line(f"{self.names.of(value)}_lane = tl.full({self.lanes}, {LOWEST}, dtype=tl.float32)")
         for value in (v for v in reductions if v in self._online):
             body.line(f"{self.names.of(value)}_lane = tl.zeros({self.lanes}, dtype=tl.float32)")
-        for value in (v for v in reductions if v not in running and v not in self._online):
+        for found in moments:
+            for line in opening_lines(self.names.of(found.total), self.names.of(found.squares), self.block):
+                body.line(line)
+        kept = (*running, *self._online, *about)
+        for value in (v for v in reductions if v not in kept):
             fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
             fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
             body.line(f"{self.names.of(value)}_block = {fill}")
@@ -117,14 +138,30 @@ class LoopedKernel(KernelWriter):
         self._load_blocks(inner, roots, last)
         for value in running:
             self._keep_up(inner, value)
-        for value in (v for v in reductions if v not in running):
+        for found in moments:
+            total, squares = self.names.of(found.total), self.names.of(found.squares)
+            for line in block_lines(total, squares, inner.reduced(found.column), self.first_block):
+                inner.line(line)
+        for value in (v for v in reductions if v not in (*running, *about)):
             self._accumulate(inner, value)
         self._store_blocks(inner, stores)
         body.lines += inner.lines
         self._closed(body, stores)
-        for value in reductions:
+        for value in (v for v in reductions if v not in about):
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
             body.env[value] = self.names.of(value)
+        for found in moments:
+            self._bring_together(body, found)
+
+    def _bring_together(self, body: Statements, found: Moments) -> None:
+        total, squares = self.names.of(found.total), self.names.of(found.squares)
+        for line in total_lines(total):
+            body.line(line)
+        body.env[found.total] = total
+        mean = body.env.get(found.mean) or body.assign(found.mean)
+        for line in squares_lines(total, squares, mean):
+            body.line(line)
+        body.env[found.squares] = squares
 
     def _whole(self, value: Value, running: list[Value]) -> str:
         """Give what the loop over the row left, brought together."""

@@ -24,7 +24,7 @@ def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
 
 
 def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None) -> dict[Value, int]:
-    """Give how many passes over a row each value comes after; a sum that is kept up with a maximum shares its pass."""
+    """Give how many passes over a row each value comes after; a sum that is kept up with another shares its pass."""
     levels: dict[Value, int] = {}
     for value in values:
         below = max((levels[arg] for arg in value.args), default=0)

@@ -24,6 +24,8 @@ class SegmentedKernel(LoopedKernel):
         """Give the shape of a tile."""
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
+    first_block = "(first == 0) & (start == 0)"
+
     @property
     def lanes(self) -> str:
         """Give the shape of what is kept of each segment of a tile."""
