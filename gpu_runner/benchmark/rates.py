@@ -30,14 +30,14 @@ _NAMES = {
 }
 
 
-def measure_rates(session: Session, dtype: str) -> Gauged:
-    """Measure the GPU.
+def measure_rates(session: Session, dtype: str, parts: tuple[str, ...] = tuple(_NAMES)) -> Gauged:
+    """Measure the GPU, all of it or the named parts.
 
     Raises:
         RunnerError: nothing at all could be measured.
     """
     try:
-        facts: dict[str, Any] = session.call("rates", {"dtype": dtype}).meta
+        facts: dict[str, Any] = session.call("rates", {"dtype": dtype, "parts": list(parts)}).meta
         failed = dict(facts["failed"])
         # Versions and driver as this host knows them; what CUDA the child saw stands beside.
         named = (*(fact for fact in host_facts() if fact[0] not in ("gpu", "machine")), ("cuda", str(facts["cuda"])))

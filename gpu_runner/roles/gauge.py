@@ -45,7 +45,7 @@ def _multiply_add(x_ptr, rounds, steps: tl.constexpr, block: tl.constexpr):  # t
 
 
 def rates(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Measure this GPU; a rate that could not be measured is None, with the reason under ``failed``."""
+    """Measure ``parts`` of this GPU; a rate that could not be measured is None, with the reason under ``failed``."""
     properties = torch.cuda.get_device_properties(0)
     failed: dict[str, str] = {}
     measured: dict[str, float | None] = {}
@@ -55,10 +55,12 @@ def rates(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
         "vector_tflops": lambda: _vector_tflops(properties.multi_processor_count),
     }
     for name, measure in parts.items():
+        measured[name] = None
+        if name not in meta["parts"]:
+            continue
         try:
             measured[name] = measure()
         except Exception as error:  # noqa: BLE001 - one rate that this GPU or this torch cannot give must not cost the others
-            measured[name] = None
             failed[name] = f"{type(error).__name__}: {error}"[:200]
         torch.cuda.empty_cache()
     facts = {

@@ -6,6 +6,8 @@ Nothing here is proof: what comes of it is verified and measured again as a cand
 from __future__ import annotations
 
 import importlib
+import math
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,10 +18,13 @@ import torch
 
 from gpu_runner.contracts.tuning import TABLE
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.arguments import Arguments
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.cold import cold
 from gpu_runner.roles.device import start
+from gpu_runner.roles.drawn import given
+from gpu_runner.roles.ring import Ring
+from gpu_runner.verify.compare import FLOORS
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -36,8 +41,9 @@ SLEEP_LEAST_S, SLEEP_MOST_S = 5e-4, 0.02
 EVERYTHING = 2**62
 # Two settings may sum in another order. Source: Higham, Accuracy and Stability of Numerical Algorithms (2002), section 4.2:
 # the error of a sum grows with the number of terms at worst and with its root as a rule; float32 sums of 2**16 terms stay below.
-ROUNDINGS = 8
+ROUNDINGS = 8  # times the floor of the verdict
 LEAST_SUM_ERROR = 1e-4
+CHUNK = 2**26
 
 
 class Bound(int):
@@ -65,19 +71,17 @@ class Bound(int):
 
 @dataclass
 class _Tuned:
-    """One workload: its arguments, how they were sent, and what the candidate gives with its default settings."""
+    """One workload: its arguments in a ring of one set, and what the candidate gives with its default settings."""
 
-    arguments: Arguments
-    pristine: list[torch.Tensor]
+    ring: Ring
     backward: bool
-    overwrites: bool = False
     default: dict[str, list[Any]] = field(default_factory=dict)  # by pass
     ahead_s: dict[str, float] = field(default_factory=dict)
 
-    def restore(self) -> None:
-        """Put back what a call may have overwritten."""
-        for raw, source in zip(_held(self.arguments), self.pristine, strict=True):
-            raw.copy_(source)
+    @property
+    def arguments(self) -> Arguments:
+        """Give the set that is handed out."""
+        return self.ring.sets[0]
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -114,8 +118,9 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     state.values.pop("tuned", None)
     if state.gpu:
         torch.cuda.empty_cache()
-    arguments = settle(state, meta, tensors, reuse=False)
-    tuned = _Tuned(arguments, [raw.clone() for raw in _held(arguments)], meta["backward"])
+    ring = Ring(given(state, meta, tensors), 1)
+    ring.lay(random.Random())  # noqa: S311 - an address, not a secret
+    tuned = _Tuned(ring, meta["backward"])
     facts: dict[str, Any] = {"sizes": {}, "defaults": {}}
     for name in ("forward", "backward") if tuned.backward else ("forward",):
         noted: dict[str, dict[str, int]] = state.values["defaults"]
@@ -124,9 +129,7 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
             tuned.default[name] = _copied(_once(state, tuned, name))
         facts["sizes"][name] = sorted(bounds[name].seen)[:64]
         facts["defaults"][name] = noted.get(name, {})
-        pairs = zip(_held(arguments), tuned.pristine, strict=True)
-        tuned.overwrites |= not all(torch.equal(raw, source) for raw, source in _without_nan(pairs))
-        tuned.restore()
+        ring.look(0)
     state.values["tuned"] = tuned
     return facts, []
 
@@ -139,8 +142,7 @@ def attempt(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
         with _settings(state, meta["architecture"], meta["table"]):
             values = _once(state, tuned, meta["pass"])
         wrong = wrong or _difference(tuned.default[meta["pass"]], values)
-        if tuned.overwrites:
-            tuned.restore()
+        tuned.ring.look(0)
     return {"wrong": wrong}, []
 
 
@@ -190,10 +192,6 @@ def _noted_defaults(holder: Any) -> dict[str, dict[str, int]]:
     return noted
 
 
-def _held(arguments: Arguments) -> list[torch.Tensor]:
-    return [*arguments.raw.values(), *arguments.raw_upstream]
-
-
 def _forward(state: State, tuned: _Tuned) -> list[Any]:
     value = tuned.arguments.call(state.values["candidate"])
     return list(value) if isinstance(value, tuple | list) else [value]
@@ -209,6 +207,7 @@ def _backward(tuned: _Tuned, outputs: list[Any]) -> list[Any]:
 
 
 def _once(state: State, tuned: _Tuned, name: str) -> list[Any]:
+    tuned.ring.restore(0)
     outputs = _forward(state, tuned) if name == "backward" else []
     begin = _clock()
     values = _backward(tuned, outputs) if name == "backward" else _forward(state, tuned)
@@ -221,8 +220,7 @@ def _once(state: State, tuned: _Tuned, name: str) -> list[Any]:
 
 def _timed(state: State, tuned: _Tuned, name: str) -> Callable[[], float]:
     """Run a pass once and give what reads its time in microseconds: the device's on a GPU, else the host's."""
-    if tuned.overwrites:
-        tuned.restore()
+    tuned.ring.restore(0)
     outputs = _forward(state, tuned) if name == "backward" else []
     if not state.gpu:
         begin = _clock()
@@ -271,19 +269,27 @@ def _difference(expected: list[Any], values: list[Any]) -> str | None:
 
 
 def _is_close(truth: torch.Tensor, value: torch.Tensor) -> bool:
-    if not truth.is_floating_point():
+    """Say whether two orders of summation explain the difference, over the tensor and in every element."""
+    if not truth.is_floating_point() or truth.dtype not in FLOORS:
         return bool(torch.equal(truth, value))
-    same = truth.isnan() == value.isnan()
-    exact, got = truth.nan_to_num().float(), value.nan_to_num().float()
-    scale = exact.square().mean().sqrt()
-    relative = max(ROUNDINGS * torch.finfo(truth.dtype).eps, LEAST_SUM_ERROR)
-    return bool(same.all() and ((exact - got).abs() <= relative * (exact.abs() + scale)).all())
+    floor = FLOORS[truth.dtype]
+    tensor, element = (max(ROUNDINGS * part, LEAST_SUM_ERROR) for part in (floor.tensor, floor.element))
+    pieces = list(zip(truth.reshape(-1).split(CHUNK), value.reshape(-1).split(CHUNK), strict=True))
+    scale = _rms([exact.nan_to_num() for exact, _ in pieces])
+    differences = []
+    for exact, got in pieces:
+        if not torch.equal(exact.isfinite(), got.isfinite()):
+            return False
+        off = (exact.nan_to_num().float() - got.nan_to_num().float()).abs()
+        if bool((off > element * (exact.nan_to_num().float().abs() + scale)).any()):
+            return False
+        differences.append(float(off.square().mean()) * off.numel() if off.numel() else 0.0)
+    return math.sqrt(math.fsum(differences) / max(1, truth.numel())) <= tensor * scale
 
 
-def _without_nan(pairs: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    # The borders of every buffer are NaN, which equals nothing.
-    for raw, source in pairs:
-        yield (raw.nan_to_num(), source.nan_to_num()) if raw.is_floating_point() else (raw, source)
+def _rms(pieces: list[torch.Tensor]) -> float:
+    squares = [float(piece.float().square().sum(dtype=torch.float64)) for piece in pieces]
+    return math.sqrt(math.fsum(squares) / max(1, sum(piece.numel() for piece in pieces)))
 
 
 HANDLERS: dict[str, Handler] = {

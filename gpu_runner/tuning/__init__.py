@@ -15,6 +15,6 @@ def run(request: TuneRequest, context: RunContext) -> TuneResult:
     Raises:
         RunnerError: the problem or the candidate cannot be used, or the host is at fault.
     """
-    from gpu_runner.tuning.tuner import tune
+    from gpu_runner.tuning.opening import tune
 
     return tune(request, context)

@@ -41,15 +41,22 @@ class Bench:
     _call: Call | None = None
     _chosen: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def open(self) -> None:
-        """Start the child and import the candidate.
+    @property
+    def laid(self) -> Call | None:
+        """Give the workload that lies in the child."""
+        return self._call
+
+    def open(self, session: Session | None = None) -> None:
+        """Import the candidate in a child that was started for it, else in a new one.
 
         Raises:
             ChildFailed: the candidate cannot be imported, or has no table. RunnerError: the host is at fault.
         """
         source = self.request.candidate
-        self._entered = opened(candidate_session("tuning", source, self.context), self.context)
-        self._session = self._entered.__enter__()
+        if session is None:
+            self._entered = opened(candidate_session("tuning", source, self.context), self.context)
+            session = self._entered.__enter__()
+        self._session = session
         meta = {
             "module": source.module,
             "symbol": source.symbol,
@@ -65,7 +72,9 @@ class Bench:
         """End the child; may be called twice."""
         if self._entered is not None:
             self._entered.__exit__(None, None, None)
-            self._entered, self._session = None, None
+        elif self._session is not None:
+            self._session.close()
+        self._entered, self._session = None, None
 
     def prepare(self, call: Call) -> dict[str, Any]:
         """Lay out a workload; gives the sizes by which settings were looked up, and the defaults, by pass.

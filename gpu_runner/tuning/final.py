@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from gpu_runner.benchmark import estimate
@@ -22,6 +23,7 @@ class Outcome:
     settings: Settings
     ratio: Ratio | None
     whole: bool = True  # False: the time ended before the least number of rounds
+    default_us: float | None = None
 
 
 def decide(best: Settings, meter: Meter) -> Outcome:
@@ -46,7 +48,8 @@ def decide(best: Settings, meter: Meter) -> Outcome:
     whole = len(default) >= LEAST_ROUNDS
     found = estimate.ratio(default, rival)
     won = whole and estimate.word(found, _noise(default)) is Word.faster
-    return Outcome(best if won else DEFAULT, found, whole)
+    default_us = statistics.median(estimate.block_medians(default)) if default else None
+    return Outcome(best if won else DEFAULT, found, whole, default_us)
 
 
 def _noise(default: list[list[float]]) -> float:

@@ -1,102 +1,57 @@
-"""Carries a tuning request out: every workload and pass gets its share of the budget, for a search and for a final. Thin."""
+"""Carries a tuning request out: one search for each size by which settings are looked up, and a final everywhere. Thin."""
 
 from __future__ import annotations
 
-import secrets
+import statistics
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from gpu_runner import outline
-from gpu_runner.benchmark.bench import choose_cases
-from gpu_runner.context import RunContext
-from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
-from gpu_runner.contracts.envelope import RunnerError
-from gpu_runner.contracts.problem import ProblemError, Workload, parse_problem
+from gpu_runner.contracts.benchmark import Pass
+from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.tuning import Choice, TuneRequest, TuneResult
-from gpu_runner.errors import ChildFailed, ProtocolError
-from gpu_runner.scratch import ScratchError
-from gpu_runner.session import has_gpu
+from gpu_runner.errors import ChildError
 from gpu_runner.tuning.bench import Bench, PassMeter, Worn
 from gpu_runner.tuning.final import Outcome, decide
+from gpu_runner.tuning.plan import PASSES, Job, Step, is_near, share, steps
 from gpu_runner.tuning.search import Search
-from gpu_runner.tuning.settings import DEFAULT, space_of, text
+from gpu_runner.tuning.settings import DEFAULT, Settings, space_of, text
 from gpu_runner.tuning.table import Found, table
-from gpu_runner.verify.opening import opened, reference_session
-from gpu_runner.verify.proof import make_call
-from gpu_runner.verify.sizes import Case
-from gpu_runner.verify.truth import BadProblem, Oracle
 
 SEARCH_SHARE = 0.7  # of the time of one workload and pass; the rest is the final's
-PASSES = (Pass.forward, Pass.backward)
 MOST_FAILED = 64
-NO_GPU = "No GPU is here: settings are found by measuring alone, so none were tried and the candidate's own rule holds."
-
-
-def tune(request: TuneRequest, context: RunContext) -> TuneResult:
-    """Tune; without a GPU nothing is tried.
-
-    Raises:
-        RunnerError: the problem or the candidate cannot be used, or the host is at fault.
-    """
-    if not has_gpu():
-        return TuneResult((), None, notes=(NO_GPU,))
-    return tuned(request, context)
-
-
-def tuned(request: TuneRequest, context: RunContext) -> TuneResult:
-    """Tune on the device that a child computes on.
-
-    Raises:
-        RunnerError: the problem or the candidate cannot be used, or the host is at fault.
-    """
-    deadline = time.monotonic() + request.budget_s
-    try:
-        problem = parse_problem(request.problem_source)
-    except ProblemError as error:
-        raise RunnerError(f"the problem cannot be used: {error.message}") from error
-    asked = BenchmarkRequest(problem.source, request.candidate, request.dtype, workloads=request.workloads)
-    with ExitStack() as stack:
-        session = stack.enter_context(opened(reference_session(outline.ROLE, problem.source, context), context))
-        try:
-            oracle = Oracle.open(problem, session, secrets.randbits(56))
-            bench = Bench(request, oracle.form, context)
-            stack.callback(bench.close)
-            bench.open()
-            return Tuner(request, context, oracle, bench, deadline).run(choose_cases(asked, problem))
-        except BadProblem as bad:
-            raise RunnerError(f"the problem cannot be tuned on: {bad.message}") from bad
-        except (ChildFailed, ProtocolError, ScratchError) as failure:
-            raise RunnerError(f"the candidate cannot be tuned: {' '.join(str(failure).split())[:500]}") from failure
+FIRST_BLOCKS = 3  # of the default, before it is decided whether to search
 
 
 @dataclass
 class Tuner:
-    """One request, workload after workload; what won before is tried early where it comes next."""
+    """One request, step after step; what won before is tried early where it comes next."""
 
     request: TuneRequest
-    context: RunContext
-    oracle: Oracle
     bench: Bench
-    deadline: float
+    deadline: float  # in terms of ``time.monotonic``
     found: list[Found] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
+    _winners: dict[tuple[Pass, int], Settings] = field(default_factory=dict)
 
-    def run(self, cases: list[tuple[Workload, Case]]) -> TuneResult:
-        """Tune every workload and pass."""
+    def run(self, jobs: list[Job]) -> TuneResult:
+        """Tune every workload and pass.
+
+        Raises:
+            ChildFailed, ProtocolError: the candidate runs on no workload with its default settings.
+        """
         try:
-            for place, (workload, case) in enumerate(cases):
-                if place and time.monotonic() >= self.deadline:
-                    self._cut_short(f"The budget of {self.request.budget_s:.0f} s ended before {workload.label()}.")
-                    break
-                self._workload(workload, case, len(cases) - place)
+            found, notes = steps(self._survey(jobs), {knob.tuned_pass for knob in self.request.knobs})
+            self.notes += notes
+            self._steps(found)
         except Worn as worn:
             self._cut_short(f"The search ended early: {worn}.")
+        order = {job.workload: place for place, job in enumerate(jobs)}
         return TuneResult(
-            tuple(self.choices),
+            tuple(sorted(self.choices, key=lambda item: (order[item.workload], PASSES.index(item.tuned_pass)))),
             self.bench.architecture,
             table(self.found),
             self.bench.gpu,
@@ -105,72 +60,114 @@ class Tuner:
             tuple(dict.fromkeys(self.notes)),
         )
 
-    def _workload(self, workload: Workload, case: Case, workloads_left: int) -> None:
-        seeded = replace(case, seed=secrets.randbits(56))
-        proof = outline.unproved(self.oracle, seeded, outline.outline_of(self.oracle, seeded))
-        facts = self.bench.prepare(make_call(proof))
-        wanted = {knob.tuned_pass for knob in self.request.knobs}
-        passes = [item for item in PASSES if item in wanted and (item is Pass.forward or proof.has_backward)]
-        share_s = (self.deadline - time.monotonic()) / workloads_left
-        end = time.monotonic() + share_s
-        for number, tuned_pass in enumerate(passes):
-            now = time.monotonic()
-            self._pass(tuned_pass, workload, facts, now, max(0.0, end - now) / (len(passes) - number))
+    def _survey(self, jobs: list[Job]) -> list[tuple[Job, Mapping[str, object]]]:
+        """Run every workload once, the largest last, as its search comes first; one that does not run is left out."""
+        surveyed: list[tuple[Job, Mapping[str, object]]] = []
+        for place, job in enumerate(sorted(jobs, key=lambda item: item.input_bytes)):
+            if place and time.monotonic() >= self.deadline:
+                self._over(job.workload)
+                break
+            try:
+                surveyed.append((job, self.bench.prepare(job.call)))
+            except ChildError as error:
+                if len(jobs) == 1:
+                    raise
+                flat = " ".join(str(error).split())[:300]
+                self._cut_short(f"{job.workload.label()} was left out: the candidate does not run on it: {flat}")
+        return surveyed
 
-    def _pass(self, tuned_pass: Pass, workload: Workload, facts: dict[str, object], now: float, share_s: float) -> None:
-        where = f"{tuned_pass} at {workload.label()}"
-        sizes = _numbers(_of(facts, "sizes", tuned_pass))
-        if not sizes:
-            self.notes.append(f"The candidate looked no settings up in its {tuned_pass} pass at {workload.label()}.")
+    def _steps(self, found: list[Step]) -> None:
+        for number, step in enumerate(found):
+            if number and time.monotonic() >= self.deadline:
+                self._over(step.job.workload)
+                return
+            if self.bench.laid is not step.job.call:
+                self.bench.prepare(step.job.call)
+            now = time.monotonic()
+            share_s = share(found[number:], self.deadline - now)
+            if step.is_search:
+                self._search(step, now, share_s)
+            else:
+                self._check(step, now + share_s)
+
+    def _search(self, step: Step, now: float, share_s: float) -> None:
+        near = self._near(step)
+        if near is not None:
+            self._note_near(step, near)
             return
-        defaults = _of(facts, "defaults", tuned_pass)
-        known = (
-            {str(name): value for name, value in defaults.items() if type(value) is int}
-            if isinstance(defaults, dict)
-            else {}
-        )
-        space = space_of(self.request.knobs, tuned_pass, known)
-        hints = [item.settings for item in reversed(self.found) if item.tuned_pass is tuned_pass and item.settings]
-        search = Search(
-            space, PassMeter(self.bench, tuned_pass, now + SEARCH_SHARE * share_s), list(dict.fromkeys(hints))[:3]
-        )
+        space = space_of(self.request.knobs, step.tuned_pass, dict(step.defaults))
+        hints = [item.settings for item in reversed(self.found) if item.tuned_pass is step.tuned_pass and item.settings]
+        meter = PassMeter(self.bench, step.tuned_pass, now + SEARCH_SHARE * share_s)
+        search = Search(space, meter, list(dict.fromkeys(hints))[:3])
         best = search.run()
-        outcome = decide(best, PassMeter(self.bench, tuned_pass, now + share_s))
+        outcome = decide(best, PassMeter(self.bench, step.tuned_pass, now + share_s))
         self.complete &= search.complete and outcome.whole
         for trial in search.trials.values():
             if trial.failure is not None:
-                self.failed.setdefault(f"{tuned_pass}: {text(trial.settings)} ({workload.label()})", trial.failure)
-        self.bench.choose(tuned_pass, outcome.settings)
+                self._fail(step, trial.settings, trial.failure)
         costs = tuple((trial.settings, trial.cost) for trial in search.trials.values() if trial.blocks)
-        self.found.append(Found(tuned_pass, workload, sizes, outcome.settings, costs))
-        self.choices.append(_choice(tuned_pass, workload, sizes, outcome, search.tried))
-        self.context.progress(f"tune: {where}: {text(outcome.settings)}, {search.tried} tried")
+        self._keep(step, outcome, costs, search.tried)
+
+    def _check(self, step: Step, end: float) -> None:
+        """Hold what won for the same size on a larger workload against the default on this one."""
+        winner = self._winners.get(step.key, DEFAULT)
+        failure = None if winner == DEFAULT else self.bench.attempt(step.tuned_pass, winner)
+        if failure is not None:
+            self._fail(step, winner, failure)
+            self._keep(step, Outcome(DEFAULT, None), (), 1)
+            return
+        outcome = decide(winner, PassMeter(self.bench, step.tuned_pass, end))
+        self.complete &= outcome.whole
+        costs: tuple[tuple[Settings, float], ...] = ()
+        if outcome.ratio is not None and outcome.default_us is not None:
+            costs = ((DEFAULT, outcome.default_us), (winner, outcome.default_us / outcome.ratio.median))
+        self._keep(step, outcome, costs, 1)
+
+    def _near(self, step: Step) -> float | None:
+        """Give the default's time where it is as good as the floor; None where a search may gain something."""
+        floor = step.job.floors.get(step.tuned_pass)
+        if floor is None or self.bench.attempt(step.tuned_pass, DEFAULT) is not None:
+            return None
+        blocks = [self.bench.block(step.tuned_pass, DEFAULT) for _ in range(FIRST_BLOCKS)]
+        times = [statistics.median(block) for block in blocks if block]
+        found = statistics.median(times) if times else None
+        return found if found is not None and is_near(found, floor) else None
+
+    def _note_near(self, step: Step, time_us: float) -> None:
+        floor_us = step.job.floors[step.tuned_pass].us or time_us
+        said = f"the default takes {time_us:.1f} us, {floor_us / time_us:.0%} of the limit of this GPU's memory"
+        self.notes.append(f"{step.label}: {said}, so no other settings were searched.")
+        self._keep(step, Outcome(DEFAULT, None), ((DEFAULT, time_us),), 1)
+
+    def _keep(self, step: Step, outcome: Outcome, costs: tuple[tuple[Settings, float], ...], tried: int) -> None:
+        if step.is_search:
+            self._winners[step.key] = outcome.settings
+        self.bench.choose(step.tuned_pass, outcome.settings)
+        self.found.append(Found(step.tuned_pass, step.job.workload, step.sizes, outcome.settings, costs))
+        self.choices.append(_choice(step, outcome, tried))
+        self.bench.context.progress(f"tune: {step.label}: {text(outcome.settings)}, {tried} tried")
+
+    def _fail(self, step: Step, settings: Settings, failure: str) -> None:
+        where = f"{step.tuned_pass}: {text(settings)} ({step.job.workload.label()})"
+        self.failed.setdefault(where, failure)
+
+    def _over(self, workload: Workload) -> None:
+        self._cut_short(f"The budget of {self.request.budget_s:.0f} s ended before {workload.label()}.")
 
     def _cut_short(self, note: str) -> None:
         self.complete = False
         self.notes.append(note)
 
 
-def _choice(tuned_pass: Pass, workload: Workload, sizes: tuple[int, ...], outcome: Outcome, tried: int) -> Choice:
+def _choice(step: Step, outcome: Outcome, tried: int) -> Choice:
     ratio = outcome.ratio if outcome.settings != DEFAULT else None
     return Choice(
-        tuned_pass,
-        workload,
-        max(sizes),
+        step.tuned_pass,
+        step.job.workload,
+        max(step.sizes),
         outcome.settings,
         ratio.median if ratio else None,
         ratio.low if ratio else None,
         ratio.high if ratio else None,
         tried,
     )
-
-
-def _of(facts: dict[str, object], name: str, tuned_pass: Pass) -> object:
-    part = facts.get(name)
-    return part.get(tuned_pass.value) if isinstance(part, dict) else None
-
-
-def _numbers(values: object) -> tuple[int, ...]:
-    if not isinstance(values, list):
-        return ()
-    return tuple(value for value in values if type(value) is int and 0 <= value < 2**62)

@@ -21,7 +21,7 @@ from gpu_runner.contracts import (
     Workload,
 )
 from gpu_runner.session import has_gpu
-from gpu_runner.tuning.tuner import tuned
+from gpu_runner.tuning.opening import tuned
 
 PROBLEM = '''"""Doubling."""
 import torch
@@ -115,7 +115,7 @@ def test_the_table_covers_what_was_measured(result: TuneResult) -> None:
 
 def test_what_does_not_run_is_told_with_its_reason(result: TuneResult) -> None:
     told = dict(result.failed)
-    assert "shared memory" in told["backward: num_warps=8 (T=4 H=96)"]
+    assert "shared memory" in told["backward: num_warps=8 (T=8 H=96)"]
 
 
 def test_wrong_values_and_a_process_that_ends_cost_one_try_each() -> None:

@@ -1,0 +1,91 @@
+"""The child in which settings are tried: kernels may overwrite what they were given, and may sum in another order."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpu_runner.roles import State, tuning
+
+META = {
+    "form": "reference",
+    "order": ["x"],
+    "keywords": [],
+    "parameters": [],
+    "scalars": {},
+    "seed": 7,
+    "inputs": [
+        {"name": "x", "shape": [64, 32], "dtype": "float32", "init": "normal", "noisy": False, "grad": True},
+    ],
+    "upstream": [{"shape": [64, 32], "dtype": "float32"}],
+    "backward": True,
+    "architecture": "cpu",
+}
+
+
+class Into(torch.autograd.Function):
+    """Writes its gradient into its input in the forward pass, and into the upstream gradient in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.kept = x.detach()
+        value = x * x
+        x.detach().mul_(2)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return grad.mul_(ctx.kept)
+
+
+@pytest.fixture
+def state() -> Iterator[State]:
+    module = types.ModuleType("overwriting")
+    module.candidate = Into.apply  # type: ignore[attr-defined]
+    module.TUNED = {}  # type: ignore[attr-defined]
+    sys.modules["overwriting"] = module
+    made = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+    meta = {"module": "overwriting", "symbol": "candidate", "form": "reference", "init": [], "holder": "overwriting"}
+    tuning.load(made, meta, [])
+    tuning.prepare(made, META, [])
+    yield made
+    del sys.modules["overwriting"]
+
+
+@pytest.mark.parametrize("timed_pass", ["forward", "backward"])
+def test_settings_are_good_after_runs_that_overwrote_inputs_and_upstream(state: State, timed_pass: str) -> None:
+    meta = {"pass": timed_pass, "architecture": "cpu", "table": {}, "samples": 3, "warm_up": 1}
+    for _ in range(3):
+        assert tuning.attempt(state, meta, [])[0] == {"wrong": None}
+        assert len(tuning.block(state, meta, [])[0]["device_us"]) == 3
+
+
+def test_a_value_that_is_wrong_is_told_whatever_was_overwritten(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(state.values, "candidate", lambda x: Into.apply(x) * 1.01)
+    meta = {"pass": "forward", "architecture": "cpu", "table": {}}
+    assert tuning.attempt(state, meta, [])[0] == {"wrong": "value 0 differs from the default's"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_another_order_of_summation_is_no_difference_and_a_wrong_row_is(dtype: torch.dtype) -> None:
+    terms = torch.randn(4096, 256, generator=torch.Generator().manual_seed(3))
+    one = terms.sum(0).to(dtype)
+    other = terms.flip(0).view(64, 64, 256).sum(1).sum(0).to(dtype)
+    assert tuning._is_close(one, other)
+    row = one.clone()
+    row[17] *= 1.3
+    row[17] += 0.3 * float(one.float().square().mean().sqrt())
+    assert not tuning._is_close(one, row)
+    assert not tuning._is_close(one, one * 1.05)
+    holed = one.clone()
+    holed[3] = torch.nan
+    assert not tuning._is_close(one, holed)
+    assert tuning._is_close(torch.zeros(0), torch.zeros(0))
+    assert not tuning._is_close(torch.tensor([1, 2]), torch.tensor([1, 3]))
