@@ -62,21 +62,23 @@ def calibrated(machine: Machine, names: tuple[str, ...] = ("a", "b")):  # type: 
     return calibrate([(name, PROBLEM) for name in names], trials, Tools(write, machine.race, lambda _: None))
 
 
-def test_every_comparison_is_counted_and_the_middle_size_is_raced() -> None:
+def test_every_comparison_is_counted_and_the_largest_size_is_raced() -> None:
     machine = Machine()
     found = calibrated(machine)
     assert found.words == {Word.same: 12}
     assert found.planted == {Word.slower: 5}
     assert (found.false_words, found.found) == (0, 5)
-    assert {request.workloads[0].label() for request in machine.asked} == {"T=64 H=64"}
+    assert {request.workloads[0].label() for request in machine.asked} == {"T=4096 H=8192"}
 
 
-def test_planted_wait_is_the_share_of_the_time_in_cycles_of_the_clock_that_was_read() -> None:
+def test_planted_wait_is_the_share_of_the_time_in_cycles_of_the_clock_less_what_its_launch_takes() -> None:
     machine = Machine()
     calibrated(machine, ("a",))
-    planted = next(request for request in machine.asked if len(request.candidate.files) == 2)
-    assert f"_sleep({round(0.03 * 100.0 * 1980)})" in planted.candidate.files[1].text
-    assert planted.original is not None and planted.original.module == "plain"
+    first, second = (request for request in machine.asked if len(request.candidate.files) == 2)
+    cycles, seen = round(0.03 * 100.0 * 1980), 1 / 0.97 - 1
+    assert f"_sleep({cycles})" in first.candidate.files[1].text
+    assert f"_sleep({round(cycles * (2 - seen / 0.03))})" in second.candidate.files[1].text
+    assert second.original is not None and second.original.module == "plain"
 
 
 def test_false_word_is_told_and_what_was_missed_too() -> None:
