@@ -31,7 +31,7 @@ from workers.strategies.table import strategy_named
 
 SECONDS_A_WORKLOAD = 6.0
 TUNE_SECONDS_A_WORKLOAD = 12.0
-LEAST_GAIN = 1.01
+LEAST_GAIN = 1.01  # over its parent
 EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is kept
 ORIGINAL_ALONE = ("original",)
 NO_TABLE: Table = ()
@@ -69,7 +69,7 @@ class Trials:
         if isinstance(answer, DoesNotApply):
             return self._keep(replace(base, outcome=Outcome.does_not_apply, reason=answer.sentence))
         base = replace(base, notes=answer.notes, settings=answer.settings)
-        return self._keep(self._proposed(base, answer, planned, earlier))
+        return self._keep(self._proposed(base, answer, planned, earlier, parent))
 
     def text_of(self, variant: Variant) -> str:
         """Give the text of a variant's file."""
@@ -77,7 +77,12 @@ class Trials:
         return self.context.load(variant.source).decode()
 
     def _proposed(
-        self, variant: Variant, answer: Proposed, planned: PlannedStrategy, earlier: tuple[Variant, ...]
+        self,
+        variant: Variant,
+        answer: Proposed,
+        planned: PlannedStrategy,
+        earlier: tuple[Variant, ...],
+        parent: Variant | None,
     ) -> Variant:
         tuned, table = self._tuned(variant, answer)
         text = answer.source if answer.settle is None else answer.settle(answer.source, table)
@@ -92,7 +97,7 @@ class Trials:
             first = verdict.evidence[0].message if verdict.evidence else "no evidence came with it"
             reason = f"The verdict is {verdict.status.value}: {first}"
             return replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
-        return self._weighed(variant, self._measured(variant, text), planned)
+        return self._weighed(variant, self._measured(variant, text), planned, parent)
 
     def _same(self, text: str, earlier: tuple[Variant, ...]) -> str | None:
         found = fingerprint(text)
@@ -145,7 +150,9 @@ class Trials:
         )
         return from_json(BenchmarkResult, answer_of(self._ask(f"{variant.name}-benchmark", request, Action.benchmark)))
 
-    def _weighed(self, variant: Variant, measured: BenchmarkResult, planned: PlannedStrategy) -> Variant:
+    def _weighed(
+        self, variant: Variant, measured: BenchmarkResult, planned: PlannedStrategy, parent: Variant | None
+    ) -> Variant:
         options = self.context.request.options
         rows = measured.rows
         if measured.predicted:
@@ -160,7 +167,9 @@ class Trials:
             return replace(variant, outcome=Outcome.failed, reason=_unmeasured(measured))
         if broken:
             return replace(variant, outcome=Outcome.guardrail)
-        return replace(variant, outcome=Outcome.kept if found >= LEAST_GAIN else Outcome.no_gain)
+        # A change that adds nothing to the variant that it was made to is one more thing to maintain, and nothing else.
+        before = (parent.score if parent is not None else None) or 1.0
+        return replace(variant, outcome=Outcome.kept if found >= before * LEAST_GAIN else Outcome.no_gain)
 
     def _ask(self, key: str, request: object, action: Action) -> GpuResult:
         beside = {SNAPSHOT_FILE: self.context.request.snapshot}

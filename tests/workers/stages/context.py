@@ -1,0 +1,181 @@
+"""A stage's context in memory: answers made by hand, everything that is asked, kept or said written down in order."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpu_runner.contracts import Action, GpuResult, Limits, to_json
+from tests.workers.stages import library
+from workers.authors.protocol import Feedback
+from workers.contracts import (
+    JobOptions,
+    JobRequest,
+    JobState,
+    JobView,
+    Origin,
+    ProblemKind,
+    ProblemText,
+    StageName,
+    Update,
+    Verb,
+)
+from workers.engine.protocol import DEFAULT_LIMITS, Stage, StageResult
+from workers.tree import Tree
+
+# A contract, or what gives one from the request; by action, or by ``action key`` where one key shall differ.
+Answers = dict[str, Any]
+
+
+def said(*texts: str) -> tuple[Feedback, ...]:
+    """Give reviews."""
+    return tuple(Feedback(text) for text in texts)
+
+
+@dataclass
+class FakeContext:
+    """Implements ``StageContext``. ``asked`` are the GPU requests that nobody had answered before."""
+
+    answers: Answers
+    request: JobRequest
+    feedback: tuple[Feedback, ...] = ()
+    attempt: int = 1
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    results: dict[StageName, dict[str, Any]] = field(default_factory=dict)
+    lasting: dict[str, GpuResult] = field(default_factory=dict)
+    memos: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+    stage: StageName | None = None
+
+    @property
+    def job(self) -> JobView:
+        return JobView("job1", self.request, JobState.running, tuple(StageName), (), "", "", "kernelsmith/job1")
+
+    @property
+    def order(self) -> list[str]:
+        """Give what was asked of a GPU: action and key."""
+        return [place for place, _ in self.asked]
+
+    def result_of(self, stage: StageName) -> dict[str, Any]:
+        return self.results[stage]
+
+    def gpu(
+        self,
+        key: str,
+        request: object,
+        action: Action,
+        files: Mapping[str, str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        lasting: bool = False,
+    ) -> GpuResult:
+        assert all(digest in self.blobs for digest in (files or {}).values()), "what lies beside a request is stored"
+        place = f"{action.value} {key}"
+        same = json.dumps([self.stage, place, to_json(request), dict(files or {}), to_json(limits)], sort_keys=True)
+        # The engine gives a key's answer again whatever the second request asks for.
+        assert self.keys.setdefault(key, same) == same, f"{key} is asked for two things in one attempt"
+        if lasting and same in self.lasting:
+            return self.lasting[same]
+        self.asked.append((place, request))
+        answer = self.answers[place] if place in self.answers else self.answers[action.value]
+        answer = answer(request) if isinstance(answer, Callable) else answer  # type: ignore[arg-type]
+        failed = isinstance(answer, str)
+        # What a stage gets has been written down and read again.
+        payload = None if failed else json.loads(json.dumps(to_json(answer)))
+        result = GpuResult("r", action, payload, answer if failed else None, duration_s=1.0)
+        if lasting and not failed:
+            self.lasting[same] = result
+        return result
+
+    def memo(self, key: str, function: Callable[[], Any]) -> Any:
+        if key not in self.memos:
+            self.memos[key] = json.loads(json.dumps(to_json(function())))
+        return self.memos[key]
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def artifact(self, name: str, content: bytes, media_type: str) -> str:
+        assert media_type
+        self.names[name] = self.put(content)
+        return self.names[name]
+
+    def put(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        self.blobs[digest] = content
+        return digest
+
+    def load(self, digest: str) -> bytes:
+        return self.blobs[digest]
+
+    def emit(self, update: Update) -> None:
+        raise AssertionError(f"no stage of these emits: {update}")
+
+    def cancelled(self) -> bool:
+        return False
+
+    def run(self, stage: Stage) -> StageResult:
+        """Run a stage as the engine does: its output is there for the next one."""
+        self.stage = stage.name
+        self.memos.clear()
+        self.keys.clear()
+        result = stage.run(self)
+        self.results[stage.name] = json.loads(json.dumps(result.output))
+        return result
+
+    def again(self, *texts: str) -> FakeContext:
+        """Give the context of the stage's next attempt, with reviews, and nothing asked yet."""
+        return replace(self, feedback=said(*texts), attempt=self.attempt + 1, asked=[], notes=[])
+
+
+def packed(tree: Tree) -> bytes:
+    """Give a snapshot as it is stored."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for path, content in sorted(tree.files.items()):
+            entry = tarfile.TarInfo(f"snapshot/{path}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+def optimizing(answers: Answers, tree: Tree | None = None, **options: Any) -> FakeContext:
+    """Give the context of ``/kernel optimize geglu``."""
+    request = JobRequest(
+        "comment/1",
+        Verb.optimize,
+        "geglu",
+        Origin("acme/kernels", 7, "maintainer", 11),
+        "main",
+        "a" * 40,
+        "",
+        ProblemText(ProblemKind.missing),
+        JobOptions(**options),
+    )
+    context = FakeContext(answers, request)
+    context.request = replace(request, snapshot=context.put(packed(tree or library.tree())))
+    return context
+
+
+def comparing(
+    answers: Answers, base: Tree, head: Tree, kernels: Sequence[str] = (), verb: Verb = Verb.bench, **options: Any
+) -> FakeContext:
+    """Give the context of ``/kernel bench`` or ``/kernel verify`` on a pull request."""
+    context = optimizing(answers, base, **options)
+    context.request = replace(
+        context.request,
+        verb=verb,
+        kernel="pull-7",
+        kernels=tuple(kernels),
+        head_sha="b" * 40,
+        head_snapshot=context.put(packed(head)),
+    )
+    return context
