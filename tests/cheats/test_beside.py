@@ -6,12 +6,15 @@ import functools
 
 import pytest
 
-from gpu_runner.contracts import SourceFile, Status, Verdict
-from gpu_runner.verify.judge import judge_by
+from gpu_runner import verify
+from gpu_runner.contracts import SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.verify.judge import judge_beside, judge_by
+from gpu_runner.verify.original import Standing, learn
 from gpu_runner.verify.proof import Proof
 from gpu_runner.verify.screen import screen
 from tests.cheats.table import BESIDE
 from tests.cheats.trial import HERE, proofs, source, surroundings
+from tests.problems import problem_source
 
 FOLDER = HERE / "beside"
 HONEST = ("original", "better")
@@ -23,9 +26,14 @@ def few_proofs() -> tuple[Proof, ...]:
 
 
 @functools.cache
+def learned() -> Standing:
+    return learn(source(FOLDER / "original.py"), few_proofs(), surroundings())
+
+
+@functools.cache
 def beside(name: str) -> Verdict:
-    standing = source(FOLDER / "original.py")
-    return judge_by(few_proofs(), source(FOLDER / f"{name}.py"), surroundings(), original=standing)
+    frame = Verdict(Status.passed)
+    return judge_beside(learned(), source(FOLDER / f"{name}.py"), surroundings(), frame)
 
 
 def test_every_file_is_named() -> None:
@@ -38,6 +46,15 @@ def test_what_stands_passes_beside_itself_and_its_freedoms_are_named() -> None:
     assert verdict.status is Status.passed
     assert set(verdict.overwrites) == {"a", "b"}
     assert {"honest", "second_backward", "values"} <= set(verdict.allowances)
+
+
+def test_a_request_starts_both_children_before_their_turn_and_judges_the_same() -> None:
+    original, better = source(FOLDER / "original.py"), source(FOLDER / "better.py")
+    request = VerifyRequest(problem_source("reglu"), better, quick=True, dtypes=("float32",), original=original)
+    verdict = verify.run(request, surroundings())
+    assert verdict.evidence == ()
+    assert verdict.status is Status.passed
+    assert (set(verdict.overwrites), set(verdict.allowances)) == ({"a", "b"}, {"second_backward"})
 
 
 def test_what_stands_would_not_pass_by_itself() -> None:

@@ -1,0 +1,104 @@
+"""Triton's interpreter, once it was taught, runs what it cannot run by itself: libdevice, bfloat16 constants and sums, settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_problem
+from gpu_runner.errors import ChildError
+from gpu_runner.session import has_gpu
+from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.opening import loaded
+from gpu_runner.verify.proof import make_call
+from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.truth import asked_of, form_of
+
+pytestmark = pytest.mark.skipif(has_gpu(), reason="on a GPU nothing is interpreted")
+
+COUNT = 70
+PROBLEM = """import torch
+
+INPUTS = {"x": {"dims": "N", "grad": False}}
+WORKLOADS = [{"N": 70}]
+
+
+def reference(x):
+    return x
+"""
+HEAD = """import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+"""
+TAIL = """
+
+def candidate(x):
+    y = torch.zeros_like(x)
+    kernel[(1,)](x, y, x.numel(), N=128)
+    return y
+"""
+PLAIN = """@triton.jit
+def kernel(x, y, count, N: tl.constexpr):
+    at = tl.arange(0, N)
+    v = tl.load(x + at, mask=at < count)
+"""
+STORE = "    tl.store(y + at, {}, mask=at < count)\n"
+
+
+def ran(kernel: str, dtype: str, folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give what a kernel makes of an input, and the input."""
+    problem = parse_problem(PROBLEM)
+    form = form_of(problem)
+    assert form is not None
+    asked = asked_of(problem, form, Case("one", (("N", COUNT),), dtype, 7))
+    call = make_call(asked, poison=False)
+    source = CandidateSource((SourceFile("candidate.py", HEAD + kernel + TAIL),))
+    with loaded("candidate", source, form, RunContext(folder, Limits(step_s=100.0))) as session:
+        value = read_answer(session.call("run", call.meta, call.tensors)).runs["first"]["output 0"]
+    assert value.tensor is not None
+    return value.tensor, asked.inputs["x"]
+
+
+def test_libdevice_has_its_functions(tmp_path: Path) -> None:
+    body = "libdevice.tanh(v) + libdevice.erf(v) + libdevice.rsqrt(libdevice.exp(v)) + libdevice.pow(v * v, 0.5)"
+    got, x = ran(PLAIN + STORE.format(body), "float32", tmp_path)
+    torch.testing.assert_close(got, x.tanh() + x.erf() + x.exp().rsqrt() + x.abs(), rtol=1e-5, atol=1e-5)
+
+
+def test_libdevice_says_what_is_not_a_number_with_whole_numbers(tmp_path: Path) -> None:
+    body = "tl.where(libdevice.isnan(v / 0.0 - v / 0.0) != 0, 1.0, 0.0)"
+    got, _ = ran(PLAIN + STORE.format(body), "float32", tmp_path)
+    assert torch.equal(got, torch.ones(COUNT))
+
+
+def test_libdevice_refuses_half_precisions_as_it_does_on_a_gpu(tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match="libdevice has no such function"):
+        ran(PLAIN + STORE.format("libdevice.tanh(v)"), "bfloat16", tmp_path)
+
+
+def test_a_constant_in_bfloat16_is_rounded_to_it(tmp_path: Path) -> None:
+    got, x = ran(PLAIN + STORE.format("tl.full((N,), 0.3, v.dtype) + v"), "bfloat16", tmp_path)
+    assert torch.equal(got, torch.tensor(0.3, dtype=torch.bfloat16) + x)
+
+
+def test_atomic_sums_in_bfloat16_reach_an_address_once_for_every_element(tmp_path: Path) -> None:
+    got, _ = ran(
+        PLAIN + "    tl.atomic_add(y + at // 8, (v * 0 + 0.5).to(v.dtype), mask=at < count)\n", "bfloat16", tmp_path
+    )
+    whole = COUNT // 8
+    assert torch.equal(got[:whole], torch.full((whole,), 4.0, dtype=torch.bfloat16))
+    assert float(got[whole]) == 0.5 * (COUNT % 8)
+    assert not bool(got[whole + 1 :].any())
+
+
+def test_of_several_settings_the_first_is_taken(tmp_path: Path) -> None:
+    settings = "@triton.autotune([triton.Config({'K': 3}), triton.Config({'K': 5})], key=['count'])\n"
+    kernel = settings + PLAIN.replace("N: tl.constexpr", "N: tl.constexpr, K: tl.constexpr") + STORE.format("v * K")
+    got, x = ran(kernel, "float32", tmp_path)
+    torch.testing.assert_close(got, x * 3)
