@@ -22,7 +22,7 @@ def test_the_bounds_of_a_job_are_told() -> None:
     for text in (
         f"{variants} by default, {MAX_VARIANTS} at most",
         f"at up to {headroom.MOST_SIZES} sizes",
-        f"at least {trial.LEAST_GAIN - 1:.0%} better than v0",
+        f"at least {trial.LEAST_GAIN - 1:.0%} better by the goal than what it changes",
         f"more than {other_metric:.0%} worse on a metric that is not the goal, or more than {other_pass:.0%} on another pass",
         f"within {headroom.NOTHING_OVER_ALL - 1:.0%} of what can be reached over all sizes, and within "
         f"{headroom.NOTHING_AT_ONE - 1:.0%} at each",
