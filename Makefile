@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[service,workers,gpu,dev,demo]'
 	touch $@
 
-demo: $(VENV)/installed ## Play a job on the real library, with no account, key or GPU; DEMO=optimize another, KEEP=1 stays up
+demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
 test: $(VENV)/installed ## Run all tests
