@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +21,47 @@ from sqlalchemy import event
 
 from tests.workers.store import worlds
 from workers import embedded
+from workers.engine.protocol import Stages
+
+REPOSITORY = Path(__file__).parents[3]
 
 
-def main() -> None:
+class Mortals:
+    """The other end of it: has engines work that kill themselves."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def work(
+        self, folder: Path, url: str | None, boundary: int = -1, statement: int = -1, runner: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"folder": str(folder), "url": url, "boundary": boundary, "statement": statement, "runner": runner}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+@contextmanager
+def started(module: str = __name__) -> Iterator[Mortals]:
+    """Start the process that forks."""
+    command = [sys.executable, "-m", module]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=REPOSITORY, text=True, **pipes) as process:  # type: ignore[call-overload]
+        yield Mortals(process)
+        process.stdin.close()
+
+
+def main(stages: Stages | None = None) -> None:
+    """Fork for each order; with stages of the caller's, or with those that compute nothing."""
     for line in sys.stdin:
         order = json.loads(line)
         seen = Path(order["folder"]) / "seen"
         child = os.fork()
         if child == 0:
-            work(order, seen)
+            work(order, seen, stages)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         answer = {
@@ -37,10 +72,10 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
 
 
-def work(order: dict[str, Any], seen: Path) -> None:
+def work(order: dict[str, Any], seen: Path, stages: Stages | None) -> None:
     # What is printed on standard output is the answer to the order.
     os.dup2(2, 1)
-    world = worlds.build(Path(order["folder"]), order["url"])
+    world = worlds.build(Path(order["folder"]), order["url"], stages)
     counts = {"boundary": 0, "statement": 0}
 
     def reach(kind: str) -> None:
@@ -56,7 +91,7 @@ def work(order: dict[str, Any], seen: Path) -> None:
     world.runtime.database.migrate()
     world.runtime.at_boundary = at_boundary
     if order["runner"]:
-        world.runtime.runner_command = (sys.executable, order["runner"])
+        world.runtime.runner_command = (sys.executable, *order["runner"])
     for moment in ("before_cursor_execute", "commit"):
         event.listen(world.runtime.database.engine, moment, lambda *_: reach("statement"))
     embedded.drive()

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import update
 
 from tests.workers.engine.fakes import request
+from tests.workers.engine.mortals import Mortals, started
 from tests.workers.store.worlds import World
 from workers import embedded, inbox, outbox
 from workers.contracts import (
@@ -34,7 +31,6 @@ from workers.reconcile import reconcile
 from workers.store.models import GpuWork, StageAttempt
 
 pytestmark = pytest.mark.fault
-REPOSITORY = Path(__file__).parents[3]
 
 # Where a process can die between two transactions, on the way of one stage that keeps a value and asks a GPU twice.
 BOUNDARIES = [
@@ -58,31 +54,10 @@ BOUNDARIES = [
 ]
 
 
-class Mortals:
-    """Has engines work that kill themselves."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def work(
-        self, folder: Path, url: str | None, boundary: int = -1, statement: int = -1, runner: str = ""
-    ) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        order = {"folder": str(folder), "url": url, "boundary": boundary, "statement": statement, "runner": runner}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-
 @pytest.fixture(scope="module")
 def mortals() -> Iterator[Mortals]:
-    command = [sys.executable, "-m", "tests.workers.engine.mortals"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=REPOSITORY, text=True, **pipes) as process:  # type: ignore[call-overload]
-        yield Mortals(process)
-        process.stdin.close()
+    with started() as process:
+        yield process
 
 
 def url_of(world: World) -> str | None:
@@ -170,7 +145,7 @@ def test_runner_does_not_outlive_its_supervisor(local: World, mortals: Mortals, 
         "os.kill(os.getppid(), 9)\n"
         "time.sleep(60)\n"
     )
-    answer = mortals.work(tmp_path, None, runner=str(runner))
+    answer = mortals.work(tmp_path, None, runner=[str(runner)])
     assert answer["signal"] == signal.SIGKILL
     assert ends(int(pid_file.read_text()))
     carry_on(local)
