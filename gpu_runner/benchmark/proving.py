@@ -63,6 +63,6 @@ def _wanted(
 ) -> Wanted:
     if exact.shape != own.shape:
         raise ValueError("rows of two shapes")
-    if kind == "own" and own.dtype in FLOORS:
+    if kind in ("own", str(own.dtype).removeprefix("torch.")) and own.dtype in FLOORS:
         natural += LOOSE * FLOORS[own.dtype].tensor * rms(own)
     return Wanted(label, tuple(form["shape"]), Truth(exact, own, natural))

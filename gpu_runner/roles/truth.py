@@ -29,6 +29,7 @@ def truth(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
 
     ``rows`` is the secret number that says which rows; ``kind`` in the answer, in which dtype the exact ones were computed.
     """
+    _release(state, 1.0)  # where the last call did not come to its end
     arguments, outputs, gradients = _run(state, meta, tensors, None)
     facts: dict[str, Any] = {
         "outputs": [_form(output) for output in outputs],

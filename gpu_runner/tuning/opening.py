@@ -88,11 +88,13 @@ def _openings(problem: Problem, request: TuneRequest, context: RunContext) -> di
 
 
 def _gauged(sessions: dict[str, Session], request: TuneRequest) -> Gauged | None:
-    """Measure the bandwidth alone; None without a GPU."""
+    """Measure the bandwidth alone; None where it cannot be, and then everything is searched."""
     if GAUGE not in sessions:
         return None
     try:
         return measure_rates(sessions[GAUGE], request.dtype, ("gbps",))
+    except RunnerError:
+        return None
     finally:
         sessions[GAUGE].close()
 

@@ -30,7 +30,7 @@ META = {
 }
 
 
-class Into(torch.autograd.Function):
+class Into(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped to the checker
     """Writes its gradient into its input in the forward pass, and into the upstream gradient in the backward pass."""
 
     @staticmethod
