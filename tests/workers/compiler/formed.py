@@ -19,6 +19,7 @@ from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal, Signature, SourceStyle
 
 PREFIX = "_fast_"
+OFFSET_FORM, OFFSET = "far from zero", 100.0  # squares about zero would drown those about the mean
 # Settings that no rule would choose, so that what is looked up is what is run.
 SETTINGS = {
     "tunable": {},
@@ -112,9 +113,9 @@ def found(name: str, sizes: dict[str, int], dtype: str, form: str) -> list[str]:
     if form == "in place":
         return complaints(name, sizes, dtype, candidate=fast_path(name, everything(name)), in_place=True)
     module = loaded(name, formed(name, tunable_style(name)).source)
-    entry = ((1 << 40, SETTINGS[form]),)
+    entry = ((1 << 40, SETTINGS["looped" if form == OFFSET_FORM else form]),)
     module.TUNED["cpu"] = {"forward": entry, "backward": entry}
-    return complaints(name, sizes, dtype, candidate=module.candidate)
+    return complaints(name, sizes, dtype, candidate=module.candidate, offset=OFFSET if form == OFFSET_FORM else 0.0)
 
 
 def main() -> None:

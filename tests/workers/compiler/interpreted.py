@@ -42,10 +42,11 @@ def complaints(
     leading: tuple[int, ...] = (),
     candidate: Callable[..., Any] | None = None,
     in_place: bool = False,
+    offset: float = 0.0,
 ) -> list[str]:
     """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
 
-    One that works ``in_place`` has no second backward.
+    One that works ``in_place`` has no second backward; ``offset`` moves all numbers.
     """
     problem, graph = captured(name)
     dtype = getattr(torch, dtype_name)
@@ -63,7 +64,9 @@ def complaints(
             high = spec.high if isinstance(spec.high, int) else sizes[str(spec.high)]
             inputs.append(torch.randint(spec.low or 0, high, shape))
             continue
-        inputs.append(torch.rand(shape) > 0.5 if spec.dtype == "bool" else (0.7 * torch.randn(shape)).to(dtype).float())
+        inputs.append(
+            torch.rand(shape) > 0.5 if spec.dtype == "bool" else (offset + 0.7 * torch.randn(shape)).to(dtype).float()
+        )
 
     def run(function: Callable[..., Any], kind: torch.dtype) -> list[torch.Tensor]:
         own = [
@@ -108,11 +111,11 @@ def _lifted(reference: Callable[..., Any]) -> Callable[..., Any]:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         plain = torch.Tensor.float
-        torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
+        torch.Tensor.float = torch.Tensor.double
         try:
             return reference(*args, **kwargs)
         finally:
-            torch.Tensor.float = plain  # type: ignore[method-assign]
+            torch.Tensor.float = plain
 
     return function
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.compiler.captured import answer, names
+from tests.workers.compiler.formed import OFFSET_FORM
 from tests.workers.compiler.test_values_in_the_interpreter import sizes_of
 from workers.authors.protocol import Proposal
 
@@ -28,6 +29,8 @@ def cases() -> dict[str, tuple[str, dict[str, int], str, str]]:
         for place, form in enumerate((*ALWAYS, IN_TURN[turn % 3])):
             rows, cols, dtype = SIZES[(turn + place) % 2]
             found[f"{name} {form} {rows}x{cols}"] = (name, sizes_of(name, rows, cols), dtype, form)
+    for name in ("group_norm", "group_norm_2d", "layer_norm", "softmax"):
+        found[f"{name} {OFFSET_FORM}"] = (name, sizes_of(name, 4, 2050), "float32", OFFSET_FORM)
     return found
 
 

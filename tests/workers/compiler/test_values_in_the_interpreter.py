@@ -66,7 +66,7 @@ def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
 
 def cases() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]]:
     """Every problem at each shape, the dtypes taking turns."""
-    found = {}
+    found: dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]] = {}
     for name in COMPILED:
         for turn, (rows, cols) in enumerate((*SHAPES, *([WIDE] if name in WIDE_NAMES else []))):
             if (rows, cols) == (1, 1) and name in NO_SINGLE:
@@ -92,7 +92,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads((folder / "results.json").read_text())
+    given: dict[str, list[str]] = json.loads((folder / "results.json").read_text())
+    return given
 
 
 @pytest.mark.slow

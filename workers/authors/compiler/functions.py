@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gpu_runner.contracts import Problem
@@ -82,7 +83,23 @@ def _guards(design: Design) -> list[str]:
             name = design.names.scalars[spec.name]
             lines.append(f"if {name} != {spec.default!r}:")
             lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
-    lines += _part_guards(design)
+    return lines + _part_guards(design) + _group_guards(design)
+
+
+def _group_guards(design: Design) -> list[str]:
+    """A dimension that does not fall into groups would lose its last elements."""
+    domain, lines, known = design.program.domain, [], set[tuple[int, ...]]()
+    for spec in design.program.problem.inputs:
+        shape = domain.shapes[spec.name]
+        for place, dim in enumerate(shape):
+            sizes = [domain.sizes[axis] for axis in dim if axis not in domain.part_axes]
+            count = math.prod(size for size in sizes if isinstance(size, int))
+            if count > 1 and any(isinstance(size, Expr) for size in sizes) and dim not in known:
+                known.add(dim)
+                name, position = design.names.tensors[spec.name], place - len(shape)
+                lines.append(f"if {name}.shape[{position}] % {count}:")
+                sentence = f"dimension {position} of {name} is no multiple of {count}"
+                lines.append(f'{INDENT}raise ValueError("{sentence}")')
     return lines
 
 

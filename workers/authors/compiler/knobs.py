@@ -78,7 +78,7 @@ def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
         narrowest = min(tiles) if stage.task.reduces_cols else min(1024, *tiles)
         found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
         if not stage.task.reduces_cols:
-            found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096) if n <= max(tiles))))
+            found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
     return [*found, *_hints(stage)]
 
 

@@ -23,7 +23,13 @@ from workers.authors.compiler.settings_text import (
     TILE_SETTINGS,
 )
 from workers.authors.compiler.several import Several, autograd_of, entry_of, launchers_of
-from workers.authors.compiler.tuned_text import LOOP_STAGES, PROGRAMS_AND_STAGES, SUM_PARTIALS, TUNED
+from workers.authors.compiler.tuned_text import (
+    LOOP_STAGES,
+    PROGRAMS_AND_STAGES,
+    STREAMING_SETTINGS,
+    SUM_PARTIALS,
+    TUNED,
+)
 from workers.authors.compiler.values import ordered
 from workers.authors.compiler.wrapping import wrapped
 from workers.authors.protocol import SourceStyle
@@ -31,6 +37,7 @@ from workers.authors.protocol import SourceStyle
 _SETTINGS = {
     "_tuned(": TUNED,
     "_tile_settings(": TILE_SETTINGS,
+    "_streaming_settings(": STREAMING_SETTINGS,
     "_segment_settings(": SEGMENT_SETTINGS,
     "_persistent_settings(": PERSISTENT_SETTINGS,
     "_block_settings(": BLOCK_SETTINGS,

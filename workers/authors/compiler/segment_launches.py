@@ -6,9 +6,9 @@ from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import Store
 
 SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
-    """A tile holds whole segments where they are short: 8192 elements keep enough bytes on their way."""
-    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 8192)
-    BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 8192 // BLOCK_SIZE)
+    """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
+    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 4096)
+    BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
     return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
 CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
 SETTING_LINE = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"

@@ -30,6 +30,11 @@ PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, p
     stages = max(1, min(most_stages, capacity // tile_bytes))
     return min(n_tiles, programs * properties.multi_processor_count), stages'''
 
+STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
+    """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
+
 LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
     """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
     if device.type != "cuda" or torch.version.hip is not None:
@@ -68,7 +73,7 @@ def _sum_partials(partials, dtype):
             partials,
             n_partials,
             n_cols,
-            BLOCK_ROWS=64,
+            BLOCK_ROWS=min(triton.next_power_of_2(n_partials), 256),
             BLOCK_SIZE=32,
             num_warps=4,
         )

@@ -1,0 +1,75 @@
+"""How often a wide row is read, what is kept in registers on the way, and what a launcher refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.workers.compiler.captured import proposal
+from tests.workers.compiler.formed import formed, tunable_style
+
+
+def kernel(source: str, name: str) -> str:
+    """Give one kernel of a source."""
+    return source[source.index(f"def {name}(") :].split("@triton.jit", maxsplit=1)[0]
+
+
+def passes(text: str) -> int:
+    """Count the loops over a row's blocks."""
+    return len(re.findall(r"for start in ", text))
+
+
+@pytest.mark.parametrize(("name", "loops"), [("layer_norm_forward_kernel_wide", 2), ("softmax_forward_kernel_wide", 2)])
+def test_mean_and_squares_or_maximum_and_sum_share_a_pass(name: str, loops: int) -> None:
+    source = proposal(name.split("_forward", maxsplit=1)[0]).source
+    assert passes(kernel(source, f"_{name}")) == loops
+
+
+def test_group_norm_reads_a_group_twice() -> None:
+    assert passes(kernel(proposal("group_norm").source, "_group_norm_forward_kernel")) == 2
+
+
+def test_squares_about_a_mean_are_shifted_by_each_lane_s_first_element() -> None:
+    text = kernel(proposal("group_norm").source, "_group_norm_forward_kernel")
+    assert "tl.where(mask & ((first == 0) & (start == 0)), x, sum_x_shift)" in text
+
+
+def test_a_growing_maximum_is_kept_by_each_thread_and_not_by_the_program() -> None:
+    loop = kernel(proposal("cross_entropy").source, "_cross_entropy_forward_kernel_wide").split("for start in ")[1]
+    inside = loop.split("        max_x = tl.max(max_x_lane)")[0]
+    assert "axis=1, keep_dims=True" in inside
+    assert "axis=0" not in inside
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "logsumexp", "kl_rows"])
+def test_rows_that_are_read_once_are_not_held_in_registers(name: str) -> None:
+    assert "if n_cols <= 4096:" in proposal(name).source
+
+
+@pytest.mark.parametrize("name", ["softmax", "rms_norm"])
+def test_rows_that_are_read_again_are_held_in_registers(name: str) -> None:
+    assert "if n_cols <= 65536:" in proposal(name).source
+
+
+def test_blocks_of_a_wide_row_are_on_their_way_where_settings_are_tuned() -> None:
+    source = formed("cross_entropy", tunable_style("cross_entropy")).source
+    assert "tl.range(0, n_cols, BLOCK_SIZE, num_stages=NUM_STAGES)" in source
+    assert "LOOP_STAGES = _loop_stages(x.device, block_bytes" in source
+
+
+def test_layer_norm_streams_rows_past_its_vectors_and_rms_norm_takes_a_row_a_program() -> None:
+    assert "_streaming_settings(" in formed("layer_norm", tunable_style("layer_norm")).source
+    assert "_streaming_settings(" not in formed("rms_norm", tunable_style("rms_norm")).source
+
+
+def test_channels_that_do_not_fall_into_groups_are_refused_by_the_launcher() -> None:
+    source = proposal("group_norm").source
+    assert "if x.shape[-2] % 32:" in source
+    assert 'raise ValueError("dimension -2 of x is no multiple of 32")' in source
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "swiglu", "rope_heads", "chunked"])
+def test_nothing_is_asked_of_dimensions_that_are_taken_whole(name: str) -> None:
+    assert "is no multiple of 32" not in proposal(name).source
+    assert 'raise ValueError("dimension' not in proposal(name).source
