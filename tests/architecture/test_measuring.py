@@ -12,7 +12,7 @@ from gpu_runner.benchmark.roofline import FAULT_SHARE
 from gpu_runner.contracts import RecordRequest
 from gpu_runner.profiler import rules
 from gpu_runner.roles import cold, gauge, sampling, timing
-from gpu_runner.tuning import final, search, table, tuner
+from gpu_runner.tuning import final, plan, search, table, tuner
 from gpu_runner.verify import compare, far, judge, mutants, poison, sizes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
@@ -97,6 +97,7 @@ def test_the_search_for_settings_is_told() -> None:
         f"{final.LEAST_ROUNDS} to {final.MOST_ROUNDS} rounds",
         f"The search has {tuner.SEARCH_SHARE:.0%} of the time",
         f"more than {table.HARM - 1:.0%} slower are not taken",
+        f"within {plan.NEAR - 1:.0%} of what the GPU's memory allows",
     ):
         assert text in FLAT, text
     assert search.FINALISTS == 3
