@@ -13,6 +13,7 @@ from workers.layouts.imports import Import, read_imports, with_import
 from workers.strategies.calling import UncallableError, bound_call
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.guardrails import GOAL_PASSES
+from workers.strategies.master_weights import Names, loosened
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.splicing import Splice
 from workers.strategies.syntax import parsed
@@ -66,14 +67,17 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
         free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
         section = _with_free_table(answer.source, style.prefix) if free else answer.source
+        loose = loosened(file, called, situation.problem, section, Names(style, answer.signature))
         parts = (
             situation.problem,
             situation.graph,
             style,
-            section,
+            loose.section,
             answer.signature,
             situation.overwrites,
             least_elements,
+            loose.loose,
+            loose.told,
         )
         text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
     except UncallableError as error:

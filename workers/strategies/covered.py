@@ -16,8 +16,16 @@ class Coverage:
     """Writes the conditions of one problem, called in one way."""
 
     def __init__(
-        self, problem: Problem, graph: Graph, called: Called, *, contiguous: bool, least_elements: int = 0
+        self,
+        problem: Problem,
+        graph: Graph,
+        called: Called,
+        *,
+        contiguous: bool,
+        least_elements: int = 0,
+        loose: frozenset[str] = frozenset(),
     ) -> None:
+        self.may_be_float32 = loose
         self.least_elements = least_elements
         self.problem, self.graph, self.called, self.contiguous = problem, graph, called, contiguous
         self.anchor = max(problem.inputs, key=lambda spec: (spec.dtype is None, len(spec.dims)))
@@ -50,11 +58,16 @@ class Coverage:
         found.append(f"{anchor}.dtype in ({dtypes}{',' if len(self.problem.dtypes) == 1 else ''})")
         for spec in self.problem.inputs:
             if spec is not self.anchor:
-                wanted = f"torch.{spec.dtype}" if spec.dtype else f"{anchor}.dtype"
-                found.append(f"{self._place(spec)}.dtype == {wanted}")
+                found.append(f"{self._place(spec)}.dtype {self._dtype(spec)}")
         if not self.contiguous:
             found.append(_all("tensor.is_contiguous()", listed))
         return found
+
+    def _dtype(self, spec: InputSpec) -> str:
+        anchor = f"{self._place(self.anchor)}.dtype"
+        if spec.name in self.may_be_float32:
+            return f"in (torch.float32, {anchor})"
+        return f"== torch.{spec.dtype}" if spec.dtype else f"== {anchor}"
 
     def _leading_dimensions_are_free(self) -> bool:
         """More dimensions may come before the last ones where every row is computed for itself and results keep the rows."""

@@ -38,7 +38,7 @@ def is_none(file: KernelFile, node: ast.expr, frame: Frame, depth: int = DEPTH) 
         return False
     if node.id in frame.known:
         return frame.known[node.id] is None
-    sources = _sources(node.id, frame.function)
+    sources = sources_of(node.id, frame.function)
     return bool(sources) and all(_source_is_none(file, value, index, frame, depth - 1) for value, index in sources)
 
 
@@ -51,7 +51,7 @@ def _source_is_none(file: KernelFile, value: ast.expr, index: int | None, frame:
         return False
     called = file.functions[value.func.id]
     elements = returned_elements(called)
-    if elements is None or index >= len(elements) or _returns(called) != 1:
+    if elements is None or index >= len(elements) or returns_of(called) != 1:
         return False
     return is_none(file, elements[index], Frame(called, _handed(called, value, frame)), depth)
 
@@ -64,7 +64,7 @@ def _handed(function: ast.FunctionDef, call: ast.Call, frame: Frame) -> dict[str
     return {name: value for name, value in values.items() if value is not UNKNOWN}
 
 
-def _sources(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int | None]]:
+def sources_of(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int | None]]:
     """Everything that a name is given in a function, with its place where a tuple is taken apart."""
     found: list[tuple[ast.expr, int | None]] = []
     for node in ast.walk(function):
@@ -82,7 +82,8 @@ def _sources(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int |
     return found if len(stores) == len(found) else []
 
 
-def _returns(function: ast.FunctionDef) -> int:
+def returns_of(function: ast.FunctionDef) -> int:
+    """Give the number of places where a function returns."""
     return sum(1 for node in ast.walk(function) if isinstance(node, ast.Return))
 
 

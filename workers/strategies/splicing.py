@@ -30,6 +30,8 @@ class Splice:
     signature: Signature
     overwrites: tuple[str, ...]
     least_elements: int = 0  # of the largest input: below it the file's own code is faster
+    loose: frozenset[str] = frozenset()  # inputs that may be float32 beside others of fewer bits
+    told: tuple[str, ...] = ()  # inputs whose dtype the backward function takes behind its other arguments
 
     def result(self) -> str:
         """Give the file with the fast path in it.
@@ -47,6 +49,7 @@ class Splice:
             self.called,
             contiguous=_decorated(self.called.forward),
             least_elements=self.least_elements,
+            loose=self.loose,
         )
         function = coverage.function(covers, self._wants(), self._synchronised())
         patches.insert_before(
@@ -75,6 +78,7 @@ class Splice:
         if kept:
             lines.append(f"    ctx.save_for_backward({', '.join(kept)})")
         lines += [f"    ctx.{self.called.places[n]} = {self.called.places[n]}" for n in self._scalars_kept()]
+        lines += [f"    ctx.{self.called.places[n]}_dtype = {self.called.places[n]}.dtype" for n in self.told]
         return [*lines, f"    return {self._returned(made[: len(self.signature.outputs)])}"]
 
     def _backward(self, flag: str) -> list[str]:
@@ -84,9 +88,12 @@ class Splice:
             target = f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept)
             lines.append(f"    {target} = ctx.saved_tensors")
         arguments = [self._backward_argument(name) for name in self.signature.backward_arguments]
+        arguments += [f"ctx.{self.called.places[name]}_dtype" for name in self.told]
         gradients = {self.called.places[name]: self._own(f"d{name}") for name in self.signature.gradients}
         made = ", ".join(gradients.values())
-        lines.append(f"    {made} = {self.style.backward_function}({', '.join(arguments)})")
+        width = self.style.line_length - METHOD_INDENT
+        call = rendered_call(f"{made} = {self.style.backward_function}", arguments, "    ", width=width)
+        lines.append(f"    {call}")
         returned = [gradients.get(parameter, "None") for parameter in self.called.parameters]
         return [*lines, f"    return {', '.join(returned)}"]
 
