@@ -20,6 +20,7 @@ SEGMENT_KNOBS = (
     ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
     ("NUM_STAGES", (1, 2, 3)),
 )
+A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
 USUAL_COLS = 4096  # where a problem has no workloads
 
 
@@ -73,13 +74,19 @@ def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
     if tiles:
         found.append(("num_warps", _warps(tiles)))
     if tiles or stage.task.is_persistent:
-        found.append(("PROGRAMS", (1, 2, 4) if stage.task.is_persistent else (1, 2, 4, 8)))
+        found.append(("PROGRAMS", _programs(stage)))
     if tiles:
         narrowest = min(tiles) if stage.task.reduces_cols else min(1024, *tiles)
         found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
         if not stage.task.reduces_cols:
             found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
     return [*found, *_hints(stage)]
+
+
+def _programs(stage: Pass) -> tuple[int, ...]:
+    if stage.task.is_persistent:
+        return (1, 2, 4)
+    return (1, 2, 4, A_PROGRAM_A_TILE) if stage.streams else (1, 2, 4, 8)
 
 
 def _other_widest(stage: Pass, cols: list[int]) -> tuple[int, ...]:

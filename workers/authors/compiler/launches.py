@@ -8,7 +8,7 @@ from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.form import Form
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.partial_rows import size_axes
+from workers.authors.compiler.partial_rows import partial_size_lines
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.segment_launches import (
     GRID,
@@ -89,7 +89,7 @@ class Pass:
 def size_lines(stage: Pass) -> list[str]:
     """Compute the sizes that the kernels ask for."""
     if stage.is_segmented:
-        return segment_size_lines(stage.hand) + _partial_size_lines(stage)
+        return segment_size_lines(stage.hand) + _partial_sizes(stage)
     lines = []
     asked = {size for kernel in stage.kernels for size in kernel.sizes}
     if "n_elements" in asked:
@@ -98,18 +98,11 @@ def size_lines(stage: Pass) -> list[str]:
         lines.append(f"n_cols = {stage.hand.cols}")
     if "n_rows" in asked:
         lines.append(f"n_rows = {stage.hand.rows}")
-    return lines + _partial_size_lines(stage)
+    return lines + _partial_sizes(stage)
 
 
-def _partial_size_lines(stage: Pass) -> list[str]:
-    lines = []
-    for size in dict.fromkeys(size for kernel in stage.kernels for size in kernel.sizes):
-        for text, node in stage.hand.tensors:
-            for suffix in ("repeats", "rows"):
-                if size == f"{text}_{suffix}" and size != "n_rows":
-                    axes = size_axes(stage.program, node, suffix == "repeats")
-                    lines.append(f"{size} = {stage.hand.product(axes)}")
-    return lines
+def _partial_sizes(stage: Pass) -> list[str]:
+    return partial_size_lines(stage.hand, tuple(size for kernel in stage.kernels for size in kernel.sizes))
 
 
 def setting_lines(stage: Pass) -> list[str]:

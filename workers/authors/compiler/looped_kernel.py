@@ -9,10 +9,9 @@ from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter
 from workers.authors.compiler.moments import (
     Moments,
     block_lines,
+    bring_together,
     moments_of,
     opening_lines,
-    squares_lines,
-    total_lines,
 )
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
@@ -151,17 +150,7 @@ class LoopedKernel(KernelWriter):
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
             body.env[value] = self.names.of(value)
         for found in moments:
-            self._bring_together(body, found)
-
-    def _bring_together(self, body: Statements, found: Moments) -> None:
-        total, squares = self.names.of(found.total), self.names.of(found.squares)
-        for line in total_lines(total):
-            body.line(line)
-        body.env[found.total] = total
-        mean = body.env.get(found.mean) or body.assign(found.mean)
-        for line in squares_lines(total, squares, mean):
-            body.line(line)
-        body.env[found.squares] = squares
+            bring_together(body, self.names, found)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
         """Give what the loop over the row left, brought together."""

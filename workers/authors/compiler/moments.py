@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workers.authors.compiler.naming import Names
+from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value, ordered
 
 
@@ -57,16 +59,14 @@ def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
     ]
 
 
-def total_lines(total: str) -> list[str]:
-    """Bring the lanes' sums together."""
-    return [f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)"]
-
-
-def squares_lines(total: str, squares: str, mean: str) -> list[str]:
-    """Bring the lanes' sums of squares together, each moved from its own mean to the row's."""
-    return [
-        f"{total}_offset = {total}_block / tl.maximum({total}_count, 1.0)",
-        f"{squares}_block -= {total}_block * {total}_offset",
-        f"{total}_offset += {total}_shift - {mean}",
-        f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)",
-    ]
+def bring_together(body: Statements, names: Names, found: Moments) -> None:
+    """Add up what the lanes hold: each sum of squares moves from its lane's own mean to the row's."""
+    total, squares = names.of(found.total), names.of(found.squares)
+    body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)")
+    body.env[found.total] = total
+    mean = body.env.get(found.mean) or body.assign(found.mean)
+    body.line(f"{total}_offset = {total}_block / tl.maximum({total}_count, 1.0)")
+    body.line(f"{squares}_block -= {total}_block * {total}_offset")
+    body.line(f"{total}_offset += {total}_shift - {mean}")
+    body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)")
+    body.env[found.squares] = squares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
@@ -24,7 +25,19 @@ def row_index(program: Program, names: Names, load: Value, row: str = "rows") ->
     return text, tuple(sizes)
 
 
-def size_axes(program: Program, name: str, repeats: bool) -> tuple[int, ...]:
+def partial_size_lines(hand: Hand, sizes: tuple[str, ...]) -> list[str]:
+    """Compute, in a launcher, those of the sizes that tensors with fewer rows need."""
+    lines = []
+    for size in dict.fromkeys(sizes):
+        for text, node in hand.tensors:
+            for suffix in ("repeats", "rows"):
+                if size == f"{text}_{suffix}" and size != "n_rows":
+                    axes = _size_axes(hand.program, node, suffix == "repeats")
+                    lines.append(f"{size} = {hand.product(axes)}")
+    return lines
+
+
+def _size_axes(program: Program, name: str, repeats: bool) -> tuple[int, ...]:
     """Give the axes whose product is ``NAME_repeats``, or ``NAME_rows``."""
     run = _run(program, name)
     if run is None:
