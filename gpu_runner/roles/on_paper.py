@@ -15,7 +15,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpu_runner.verify.mode import Mode
 
 # The GPU that scripts believe in: they choose their sizes by its memory. An H200, by NVIDIA's data sheet.
 NAME = "NVIDIA H200"
@@ -27,7 +28,7 @@ _ELSEWHERE = ("cuda", "xpu", "npu", "mps", "hpu")
 _NUMBERS = {"item": 1, "__int__": 1, "__float__": 1.0, "__bool__": True, "__index__": 1}
 
 
-class Account(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to the checker
+class Account(Mode):
     """Counts the bytes of the tensors that live, and the most that lived at once."""
 
     def __init__(self) -> None:
@@ -36,10 +37,9 @@ class Account(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped to t
         self._live_bytes = 0
         self.peak_bytes = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        given = func(*args, **(kwargs or {}))
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator, and count what it made."""
+        given = func(*args, **kwargs)
         for tensor in given if isinstance(given, tuple | list) else (given,):
             if isinstance(tensor, torch.Tensor):
                 self._note(tensor)

@@ -32,7 +32,7 @@ def examine(
     deterministic = examiner.second_run(proof)
     if proof.other is not None:
         examiner.interleaved(proof, proof.other)
-    judge_honesty(notes, proof, answer, peer.answer)
+    judge_honesty(notes, proof, answer, peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
     return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen)
 

@@ -7,27 +7,29 @@ from collections.abc import Iterator, Mapping
 from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer
 from gpu_runner.verify.notes import Notes
+from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof
 
 FULL_SIZE_SHARE = 8  # torch works on an eighth of the largest input or more in all: that is the answer, not bookkeeping
 FULL_SIZE_LEAST = 256
 
 
-def judge_honesty(notes: Notes, proof: Proof, answer: Answer, original: Answer | None) -> None:
-    """Accuse a candidate; what ``original`` did in the same case is no accusation, but named as an allowance."""
-    alone = list(_accusations(proof, answer, None))
-    beside = alone if original is None else list(_accusations(proof, answer, original))
+def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:
+    """Accuse a candidate; what the original did in the same case is no accusation, but named as an allowance."""
+    alone = list(_accusations(proof, answer, NO_PEER))
+    beside = alone if peer.answer is None else list(_accusations(proof, answer, peer))
     for message, rule in beside:
         notes.wrong(Status.cheating, "honest", message, rule=rule)
     if len(beside) < len(alone):
         notes.allow("honest")
 
 
-def _accusations(proof: Proof, answer: Answer, original: Answer | None) -> Iterator[tuple[str, str]]:
+def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str]]:
+    original = peer.answer
     if not any(answer.launched.values()):
         if original is None or any(original.launched.values()):
             yield "The candidate launched no kernel of its own.", "no kernel ran"
-    elif _launches_fewer(answer) and not (original is not None and _launches_fewer(original)):
+    elif _launches_fewer(answer) and not _had_no_second_call(peer):
         yield "The second call with the same inputs launched fewer kernels than the first.", "remembers an answer"
     largest = max((tensor.numel() for tensor in proof.inputs.values()), default=0)
     if largest >= FULL_SIZE_LEAST:
@@ -42,6 +44,11 @@ def _accusations(proof: Proof, answer: Answer, original: Answer | None) -> Itera
     for label in answer.untouched:
         if label not in known:
             yield f"No kernel wrote {label}.", "no kernel wrote the answer"
+
+
+def _had_no_second_call(peer: Peer) -> bool:
+    """Say whether there was none because the original's is wrong, or the original launches fewer kernels in it too."""
+    return "second" in peer.failed or (peer.answer is not None and _launches_fewer(peer.answer))
 
 
 def _launches_fewer(answer: Answer) -> bool:
