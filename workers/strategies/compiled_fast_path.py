@@ -7,16 +7,17 @@ import re
 from dataclasses import replace
 
 from gpu_runner.contracts import TABLE
-from workers.authors.protocol import Brief, Proposal, Refusal
+from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
 from workers.contracts import Notes, PlannedStrategy
 from workers.layouts.imports import Import, read_imports, with_import
-from workers.strategies.calling import UncallableError, bound_call
+from workers.strategies.calling import Called, UncallableError, bound_call
+from workers.strategies.choosing import choices_of_memory, with_choice
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.guardrails import GOAL_PASSES
 from workers.strategies.master_weights import Names, loosened
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.splicing import Splice
-from workers.strategies.syntax import parsed
+from workers.strategies.syntax import KernelFile, parsed
 from workers.tuned_table import settled
 
 # Shares of the floor that compiled kernels were seen to reach on an H200, docs/measurements.
@@ -65,8 +66,9 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
         if answer.signature is None:
             return DoesNotApply(f"The {situation.author.name} author writes no sections of existing files.")
+        choice, text = _with_choice(situation, file, called, style, answer)
         free = TABLE not in {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name)}
-        section = _with_free_table(answer.source, style.prefix) if free else answer.source
+        section = _with_free_table(text, style.prefix) if free else text
         loose = loosened(file, called, situation.problem, section, Names(style, answer.signature))
         parts = (
             situation.problem,
@@ -77,6 +79,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             situation.overwrites,
             least_elements,
             loose.loose,
+            choice,
             loose.told,
         )
         text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
@@ -85,6 +88,21 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
     except ValueError as error:
         return DoesNotApply(f"The source was not understood: {error}.")
     return Proposed(text, _notes(answer, least_elements), answer.knobs if free else (), settled if free else None)
+
+
+def _with_choice(
+    situation: Situation, file: KernelFile, called: Called, style: SourceStyle, answer: Proposal
+) -> tuple[str | None, str]:
+    """A call that wants its upstream gradients left alone is covered too, where one boolean is all that says so."""
+    choices = choices_of_memory(file, called)
+    if len(choices) != 1 or not situation.overwrites or any(not n.startswith("upstream") for n in situation.overwrites):
+        return None, answer.source
+    assert situation.graph is not None, "what was written had a graph"
+    plain = situation.author.propose(Brief(situation.standing.name, situation.problem, situation.graph, style))
+    if isinstance(plain, Refusal) or (plain.signature, plain.knobs) != (answer.signature, answer.knobs):
+        return None, answer.source
+    joined = with_choice(answer.source, plain.source, style.backward_function, choices[0])
+    return (None, answer.source) if joined is None else (choices[0], joined)
 
 
 def _with_free_table(section: str, prefix: str) -> str:
@@ -105,13 +123,15 @@ def _with_imports(source: str, lines: tuple[str, ...]) -> str:
 
 
 def _with_first_import(source: str, wanted: Import) -> str:
-    """An import of a package that the file has nothing of: among the plain ones of its kind, or before all."""
+    """An import of a package that the file has nothing of: among the plain ones of its kind, behind them, or before all."""
     statements = read_imports(source)
     lines = source.splitlines(keepends=True)
     plain = [s for s in statements if s.imported.name is None and s.imported.module < wanted.module]
     standard = [s for s in plain if s.imported.module.split(".")[0] not in ("torch", "triton")]
     if standard and wanted.name is None:
         lines.insert(standard[-1].last, wanted.line() + "\n")
+    elif wanted.name is not None and all(s.imported.name is None for s in statements) and statements:
+        lines.insert(statements[-1].last, "\n" + wanted.line() + "\n")
     else:
         at = statements[0].first - 1 if statements else 0
         lines.insert(at, wanted.line() + "\n\n")

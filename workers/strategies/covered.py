@@ -24,7 +24,9 @@ class Coverage:
         contiguous: bool,
         least_elements: int = 0,
         loose: frozenset[str] = frozenset(),
+        choice: str | None = None,
     ) -> None:
+        self.choice = choice
         self.may_be_float32 = loose
         self.least_elements = least_elements
         self.problem, self.graph, self.called, self.contiguous = problem, graph, called, contiguous
@@ -127,7 +129,8 @@ class Coverage:
         return found
 
     def _constants(self) -> list[str]:
-        return [_equals(name, node) for name, node in self.called.fixed]
+        free = [] if self.choice is None else [f"isinstance({self.choice}, bool)"]
+        return [_equals(name, node) for name, node in self.called.fixed if name != self.choice] + free
 
     def _ranges(self) -> list[str]:
         found: list[str] = []

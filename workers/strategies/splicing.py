@@ -31,6 +31,7 @@ class Splice:
     overwrites: tuple[str, ...]
     least_elements: int = 0  # of the largest input: below it the file's own code is faster
     loose: frozenset[str] = frozenset()  # inputs that may be float32 beside others of fewer bits
+    choice: str | None = None  # the Function's parameter that says whether gradients may take memory that is there
     told: tuple[str, ...] = ()  # inputs whose dtype the backward function takes behind its other arguments
 
     def result(self) -> str:
@@ -50,6 +51,7 @@ class Splice:
             contiguous=_decorated(self.called.forward),
             least_elements=self.least_elements,
             loose=self.loose,
+            choice=self.choice,
         )
         function = coverage.function(covers, self._wants(), self._synchronised())
         patches.insert_before(
@@ -78,6 +80,7 @@ class Splice:
         if kept:
             lines.append(f"    ctx.save_for_backward({', '.join(kept)})")
         lines += [f"    ctx.{self.called.places[n]} = {self.called.places[n]}" for n in self._scalars_kept()]
+        lines += [] if self.choice is None else [f"    ctx.{self.choice} = {self.choice}"]
         lines += [f"    ctx.{self.called.places[n]}_dtype = {self.called.places[n]}.dtype" for n in self.told]
         return [*lines, f"    return {self._returned(made[: len(self.signature.outputs)])}"]
 
@@ -88,6 +91,7 @@ class Splice:
             target = f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept)
             lines.append(f"    {target} = ctx.saved_tensors")
         arguments = [self._backward_argument(name) for name in self.signature.backward_arguments]
+        arguments += [] if self.choice is None else [f"ctx.{self.choice}"]
         arguments += [f"ctx.{self.called.places[name]}_dtype" for name in self.told]
         gradients = {self.called.places[name]: self._own(f"d{name}") for name in self.signature.gradients}
         made = ", ".join(gradients.values())
