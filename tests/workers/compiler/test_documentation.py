@@ -20,6 +20,12 @@ def test_a_long_title_is_wrapped_between_words() -> None:
     ]
 
 
+def test_a_title_that_fits_without_its_closing_quotes_is_wrapped_too() -> None:
+    for length in range(len(TITLE), len(TITLE) + 20):
+        lines = sentence_docstring(TITLE, length)
+        assert len(lines) in (1, 3) and max(map(len, lines)) <= length
+
+
 def test_a_short_title_stays_on_its_line() -> None:
     assert sentence_docstring("ReGLU", 80) == ['    """ReGLU."""']
 

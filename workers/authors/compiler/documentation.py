@@ -23,6 +23,8 @@ def sentence_docstring(text: str, line_length: int, depth: int = 1) -> list[str]
     if len(indent) + len(sentence) + 2 * len(QUOTE) <= line_length:
         return [f"{indent}{QUOTE}{sentence}{QUOTE}"]
     first, *rest = textwrap.wrap(sentence, line_length - len(indent), initial_indent=" " * len(QUOTE))
+    if not rest:  # a formatter would put the closing quotes behind a single line, where they do not fit
+        first, *rest = textwrap.wrap(sentence, line_length - len(indent) - len(QUOTE), initial_indent=" " * len(QUOTE))
     return [indent + QUOTE + first.strip(), *(indent + line for line in rest), indent + QUOTE]
 
 
