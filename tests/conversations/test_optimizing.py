@@ -1,4 +1,4 @@
-"""`/kernel optimize` through the real stages, with the runner's answers made by hand."""
+"""`/kernel optimize` from the command to the pull request, through the real stages, with the runner's answers made by hand."""
 
 # ruff: noqa: E501 (messages stand here as they are sent)
 
@@ -6,86 +6,319 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from gpu_runner.contracts import CaptureResult, RecordResult, TuneResult, to_json
+from gpu_runner.contracts import to_json
 from tests.conversations.conftest import Open
-from tests.conversations.talk import REPOSITORY, Talk, gist
-from tests.recorded.libraries import LIGER
-from tests.service.conversation.facts import VERDICT
-from tests.service.conversation.kernels_facts import PROFILED, V0
+from tests.conversations.optimizing import approve, heard, searched
+from tests.conversations.talk import REPOSITORY
+from tests.recorded.libraries import STANDING
+from tests.service.conversation.facts import TESTS
 from workers.contracts import JobState
 
-LIBRARY = LIGER | {
-    "test/transformers/test_geglu.py": b"def test_nothing():\n    assert True\n",
-    "benchmark/scripts/benchmark_geglu.py": b"print('nothing to measure')\n",
-}
 
-
-def answers(talk: Talk) -> None:
-    """Have the runner say what stands today, and that the problem cannot be traced."""
-    talk.answer("capture", to_json(CaptureResult(None, "the problem is not traced here")), always=True)
-    talk.answer("record", to_json(RecordResult(())), always=True)
-    talk.answer("tune", to_json(TuneResult((), None)), always=True)
-    talk.answer("profile", to_json(PROFILED), always=True)
-    talk.answer("verify", to_json(VERDICT), always=True)
-    talk.answer("benchmark", to_json(V0), always=True)
-
-
-def approve(talk: Talk, number: int) -> None:
-    talk.clock[0] += 10
-    checkpoint = talk.job().checkpoint
-    assert checkpoint is not None
-    talk.say(number, f"/kernel approve {(checkpoint.sha or '')[:12]}")
-    talk.settle()
-
-
-def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk: Open) -> None:
-    talk = open_talk(LIBRARY)
-    answers(talk)
+def test_a_kernel_is_made_faster_from_the_command_to_the_pull_request(open_talk: Open) -> None:
+    talk = open_talk(STANDING)
+    searched(talk, 1.4, 1.5, 1.5, 1.4)
+    talk.answer("tests", to_json(TESTS), always=True)
     before = dict(talk.hub.branches(REPOSITORY))
-    number = talk.ask("/kernel optimize geglu --goal speed --variants 3")
-    assert talk.job().state is JobState.waiting
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    number = talk.ask("/kernel optimize geglu --goal speed")
+    assert talk.asked() == ["capture", "record", "verify", "benchmark", "profile"]
+    assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50%, full reaches 50% of the speed that the hardware allows.
+**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+
+Goal: speed, of both passes.
+
+- `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
+
+| workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | full | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
+
+<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+
+▸ Noise and conditions
+
+![Measured times of geglu-today on NVIDIA H200, by workload and pass](https://hub/octo/kernels/raw/COMMIT2/JOB1/geglu-today-speed.png)
+
+These would be tried, in this order:
+
+|  | strategy | because | expected gain |
+| ---: | --- | --- | --- |
+| 1 | Launch settings by measurement | 2 kernels are launched with settings of one rule for all GPUs and sizes. | 1.00× to 1.15× |
+| 2 | Pipelined loops | Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: 2 places; forward runs at 0.50 of its floor, backward runs at 0.50 of its floor. | 1.00× to 1.25× |
+| 3 | Row lengths as constants | The length of a row is a compile-time constant: 1 places; forward runs at 0.50 of its floor, backward runs at 0.50 of its floor. | 1.00× to 1.08× |
+| 4 | Eviction hints on streamed loads | Loads that are used once are marked to be evicted first, what every program reads again to be kept: 5 places; forward runs at 0.50 of its floor, backward runs at 0.50 of its floor. | 1.00× to 1.05× |
+
+- The problem could not be traced, so the compiler author's kernels are out of reach: the problem is not traced here
+- The library's benchmark script gave no sizes for this problem; the problem's own sizes are measured.
+
+▸ Reading of the source
+
+▸ Nsight Compute
+
+▸ Proof of v0
+
+▸ Peak memory
+
+▸ Problem
+
+<sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
+
+- `/kernel approve COMMIT1`: the strategies are tried in this order, each proved and measured against v0.
+- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
             """\
 **`geglu`: profile is done and waits for your decision** here.
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.\
+
+**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+
+- 👀 **profile**: measure what stands today, read its source, list what can be tried
+- ⬜ **optimize**: try variants, each proved and measured against what stands
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
         ]
     )
     approve(talk, number)
-    assert talk.job().state is JobState.done
-    assert talk.job().pull_number is None
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    assert talk.asked()[5:] == ["tune", *["verify", "benchmark"] * 3]
+    assert heard(talk, number) == snapshot(
         [
             """\
-**Nothing that was tried makes `geglu` better than it is:** 1 variant, every strategy whose trigger holds has been tried.
-**Next:** nothing to do; the job ends with its report, and nothing is changed.\
+**Of 4 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** Row lengths as constants.
+**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+
+| variant | from | strategy | outcome | forward | backward | full | memory | score | why |
+| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
+| v1 | v0 | Launch settings by measurement | the same code again | – | – | – | – | – | It is the same code as v0. |
+| v2 | v0 | Pipelined loops | kept | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
+| **v3** | v2 | Row lengths as constants | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
+| v4 | v3 | Eviction hints on streamed loads | no gain | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
+
+The search (greedy) ended because every strategy whose trigger holds has been tried.
+
+![Speedup of 3 variants of geglu over what stands, by pass; the best is v3 at 1.50](https://hub/octo/kernels/raw/COMMIT3/JOB1/geglu-variants.png)
+
+▸ v1: Launch settings by measurement, the same code again
+
+▸ v2: Pipelined loops, kept
+
+▸ v3: Row lengths as constants, kept
+
+▸ v4: Eviction hints on streamed loads, no gain
+
+- `/kernel approve COMMIT1`: `v3` is applied, and the library's whole test file and style check run on it.
+- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 1 of 5.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
             """\
-**`geglu` is done**: nothing was changed.
-**Next:** nothing; the report says what it means.\
-""",
-            """\
-**`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.\
+**`geglu`: optimize is done and waits for your decision** here.
+
+**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+
+- ✅ **profile**: measure what stands today, read its source, list what can be tried
+- 👀 **optimize**: try variants, each proved and measured against what stands
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
             "Approved: `profile` is done.",
         ]
     )
+    talk.clock[0] += 10
+    talk.say(number, "/kernel revise Less code is better, use v2")
+    talk.settle()
+    assert talk.asked()[12:] == []
+    assert heard(talk, number) == snapshot(
+        [
+            """\
+**Of 4 variants of `geglu`, `v2` is 1.40× as fast as v0 on NVIDIA H200:** Pipelined loops.
+**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+
+| variant | from | strategy | outcome | forward | backward | full | memory | score | why |
+| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
+| v1 | v0 | Launch settings by measurement | the same code again | – | – | – | – | – | It is the same code as v0. |
+| **v2** | v0 | Pipelined loops | kept | 1.40× | 1.40× | 1.40× | same | 1.40× |  |
+| v3 | v2 | Row lengths as constants | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
+| v4 | v3 | Eviction hints on streamed loads | no gain | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
+
+The search (greedy) ended because every strategy whose trigger holds has been tried.
+
+![Speedup of 3 variants of geglu over what stands, by pass; the best is v3 at 1.50](https://hub/octo/kernels/raw/COMMIT3/JOB1/geglu-variants.png)
+
+- v2 was chosen by the review.
+
+▸ v1: Launch settings by measurement, the same code again
+
+▸ v2: Pipelined loops, kept
+
+▸ v3: Row lengths as constants, kept
+
+▸ v4: Eviction hints on streamed loads, no gain
+
+- `/kernel approve COMMIT1`: `v2` is applied, and the library's whole test file and style check run on it.
+- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 2 of 5.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+""",
+            """\
+**`geglu`: optimize is done and waits for your decision** here.
+
+**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+
+- ✅ **profile**: measure what stands today, read its source, list what can be tried
+- 👀 **optimize** (2 attempts): try variants, each proved and measured against what stands
+- ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+""",
+            "Understood: `optimize` is done again.",
+        ]
+    )
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
-    assert talk.checks() == []
+    assert talk.hub.pull_numbers(REPOSITORY) == []
+    approve(talk, number)
+    assert talk.asked()[12:] == ["tests", "verify", "benchmark", "tests"]
+    assert heard(talk, number) == snapshot(
+        [
+            """\
+**`geglu`: finalize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
 
+**Next:** approve or request changes on commit `COMMIT4`; the checkpoint's comment says what each does.
 
-def test_all_that_is_missing_is_named_at_once(open_talk: Open) -> None:
-    talk = open_talk(LIGER)
-    number = talk.ask("/kernel optimize geglu")
-    assert talk.read(number) == snapshot("""\
-`geglu` has no test file `test/transformers/test_geglu.py`; `geglu` has no benchmark script `benchmark/scripts/benchmark_geglu.py`. Nothing was done.
+- ✅ **profile**: measure what stands today, read its source, list what can be tried
+- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
+- 👀 **finalize**: apply the winner, run the library's own checks and tests, the report
 
-**Next:** Add one that holds the kernel against PyTorch: no change is proposed that it does not pass. Add one, as the library's other kernels have it: its sizes are what a change is measured on.\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""",
+            "Approved: `optimize` is done.",
+        ]
+    )
+    assert talk.body(talk.pull()) == snapshot("""\
+**`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
+It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)). Only the kernel and its benchmark data are changed.
+
+**What was changed** (Pipelined loops): Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: `_geglu_forward_kernel` \\(1 loops\\), `_geglu_backward_kernel` \\(1 loops\\).
+
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+
+<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+
+▸ Noise and conditions
+
+▸ Peak memory
+
+▸ All variants
+
+▸ Proof
+
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
+
+▸ Reference
+
+The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """)
-    assert talk.untouched()
+    assert heard(talk, talk.pull()) == snapshot(
+        [
+            """\
+**`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
+**Next:** review [`COMMIT4`](https://hub/octo/kernels/commit/COMMIT4) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
+
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+
+<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+
+▸ Noise and conditions
+
+![Errors of geglu against the float64 reference; the worst is 0.38 of what is allowed](https://hub/octo/kernels/raw/COMMIT5/JOB1/geglu-accuracy.png)
+![Measured times of geglu on NVIDIA H200, by workload and pass](https://hub/octo/kernels/raw/COMMIT5/JOB1/geglu-speed.png)
+
+The search ended because every strategy whose trigger holds has been tried.
+
+▸ What was changed
+
+▸ All variants
+
+▸ What was tried and left
+
+▸ Proof
+
+▸ The library's tests
+
+▸ The library's benchmark script
+
+▸ Style check
+
+▸ Peak memory
+
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
+
+To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
+
+```sh
+kernelsmith optimize geglu --repo . --auto --goal speed --scope general --variants 8
+```
+
+- **Approve**: the job ends, and the pull request is yours to merge.
+- **Request changes**: tests, benchmark and report are made again, with your words and line comments as feedback. This was attempt 1 of 5.
+- Where GitHub does not let you review: `/kernel approve COMMIT4`, or `/kernel revise` and what should change.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+"""
+        ]
+    )
+    assert talk.changed() == snapshot(["src/liger_kernel/ops/geglu.py +36 -6"])
+    assert talk.checks() == snapshot(["Kernelsmith: completed success, finalize: passed"])
+    talk.review()
+    assert talk.job().state is JobState.done
+    assert heard(talk, number) == snapshot(
+        [
+            """\
+**`geglu` is done**: see [pull request 2](https://hub/octo/kernels/pull/2).
+
+**Next:** merge it when you are content. The bot never merges.
+
+- ✅ **profile**: measure what stands today, read its source, list what can be tried
+- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
+- ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+"""
+        ]
+    )
+    assert heard(talk, talk.pull()) == snapshot([])
+    assert talk.page(talk.pull()) == snapshot("""\
+smith[bot] opened «Optimize geglu: 1.40× as fast»
+smith[bot] committed: Optimize the geglu kernel
+smith[bot]: ready_for_review
+smith[bot] commented: **`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
+smith[bot]: review_requested maintainer
+maintainer reviewed: approved\
+""")

@@ -127,8 +127,11 @@ class Installation:
         """Wait until a stage waits for its review, and everything about it is told."""
 
         def there() -> JobView | None:
-            busy, job = self.busy(), self.job()
-            if busy or job is None:
+            # Asked before, so that all was published of a stage that waited then; asked again for the commit that was.
+            before, busy, job = self.job(), self.busy(), self.job()
+            if busy or before is None or job is None or before.state is not job.state:
+                return None
+            if len(before.stages) != len(job.stages):
                 return None
             assert job.state not in ENDED, f"{job.failure}\n{self.story()}"
             here = job.state is JobState.waiting and job.checkpoint is not None and job.checkpoint.stage == stage

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.workers.layouts import miniature
+from tests.workers.layouts.standing import NORM
+from tests.workers.stages import library
 
 SCALE = '''\
 """Scaling of rows."""
@@ -62,6 +64,10 @@ PLAIN: dict[str, bytes] = {
 }
 
 LIGER: dict[str, bytes] = {path: text.encode() for path, text in miniature.files().items()}
+
+# With a kernel that there is something to gain on, and a norm that says in a file of its own how it is called.
+STANDING: dict[str, bytes] = {path: text.encode() for path, text in library.files().items()}
+STANDING |= {".kernelsmith/problems/rms_norm.py": NORM.encode()}
 
 
 def create(name: str, problem: str, options: str = "") -> str:
