@@ -9,6 +9,9 @@ from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Table
 from workers.strategies.sweeping import swept
 from workers.tuned_table import settled
 
+NOTHING = "The file launches no kernel of its own whose settings could be looked up."
+AUTOTUNED = "`@triton.autotune` chooses this file's settings on the user's own GPU, so that a table would not be asked."
+
 
 class ParameterSweep:
     """Tunes warps, stages, blocks and programs of every launch; no kernel changes."""
@@ -33,7 +36,7 @@ class ParameterSweep:
         except ValueError as error:
             return DoesNotApply(f"The source was not understood: {error}.")
         if found is None:
-            return DoesNotApply("The file launches no kernel of its own whose settings could be looked up.")
+            return DoesNotApply(AUTOTUNED if situation.reading.autotuned else NOTHING)
         text, knobs = found
         named = ", ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in knobs)
         notes = Notes(

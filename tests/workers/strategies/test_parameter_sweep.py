@@ -109,3 +109,10 @@ def test_the_lookup_takes_the_first_entry_that_is_not_below_the_size() -> None:
     assert looked_up(16, num_warps=8) == {"num_warps": 1}
     assert looked_up(17, num_warps=8) == {"num_warps": 2}
     assert looked_up(65, num_warps=8, num_stages=None) == {"num_warps": 8}
+
+
+def test_a_file_that_triton_tunes_itself_is_told_as_such() -> None:
+    tuned = ROW_SCALE.replace("@triton.jit\n", '@triton.autotune(configs=[], key=["n_cols"])\n@triton.jit\n')
+    answer = ParameterSweep().propose(situation(tuned))
+    assert isinstance(answer, DoesNotApply)
+    assert "`@triton.autotune` chooses the settings" in answer.sentence
