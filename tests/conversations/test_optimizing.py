@@ -8,8 +8,8 @@ from inline_snapshot import snapshot
 
 from gpu_runner.contracts import to_json
 from tests.conversations.conftest import Open
-from tests.conversations.optimizing import approve, heard, searched
-from tests.conversations.talk import REPOSITORY
+from tests.conversations.optimizing import approve, heard, searched, so_fast
+from tests.conversations.talk import REPOSITORY, gist
 from tests.recorded.libraries import STANDING
 from tests.service.conversation.facts import TESTS
 from workers.contracts import JobState
@@ -322,3 +322,21 @@ smith[bot] commented: **`geglu` is 1.40× as fast as before on NVIDIA H200, peak
 smith[bot]: review_requested maintainer
 maintainer reviewed: approved\
 """)
+    talk.answer("benchmark", to_json(so_fast(1.4)))
+    talk.clock[0] += 10
+    pull = talk.pull()
+    talk.say(pull, "/kernel bench")
+    talk.settle()
+    assert talk.asked()[16:] == ["benchmark"]
+    assert [gist(body) for body in heard(talk, pull)] == snapshot(
+        [
+            """\
+**Compared with the merge base with main:** 1 of 1 kernel is faster: `geglu` (forward 1.40×, backward 1.40×, full 1.40×); nothing is slower.
+**Next:** nothing stands in the way as far as speed goes.\
+""",
+            """\
+**The bench of this pull request is done**: the report stands below.
+**Next:** nothing; the report says what it means.\
+""",
+        ]
+    )
