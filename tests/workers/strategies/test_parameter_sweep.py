@@ -115,4 +115,4 @@ def test_a_file_that_triton_tunes_itself_is_told_as_such() -> None:
     tuned = ROW_SCALE.replace("@triton.jit\n", '@triton.autotune(configs=[], key=["n_cols"])\n@triton.jit\n')
     answer = ParameterSweep().propose(situation(tuned))
     assert isinstance(answer, DoesNotApply)
-    assert "`@triton.autotune` chooses the settings" in answer.sentence
+    assert "`@triton.autotune` chooses this file's settings" in answer.sentence
