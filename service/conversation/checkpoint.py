@@ -38,7 +38,7 @@ AGAIN: dict[StageName, str] = {
     StageName.generate: "the kernel is written and proved again, with your words and line comments as feedback",
     StageName.validate: "tests, benchmark and report are made again, with your words and line comments as feedback",
     StageName.profile: "the profile is made again; a Python block in your words replaces the problem",
-    StageName.optimize: "`use v2` takes that variant instead, where it was kept",
+    StageName.optimize: "`use v2` takes that variant instead, unless it is wrong or breaks a guardrail",
     StageName.finalize: "tests, benchmark and report are made again, with your words and line comments as feedback",
     StageName.measure: "it is measured again",
 }

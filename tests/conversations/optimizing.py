@@ -66,5 +66,6 @@ def to_the_comparison(talk: Talk, options: str = "--goal speed") -> int:
     """Ask, approve the profile, and give the issue's number where the comparison waits."""
     number = talk.ask(f"/kernel optimize geglu {options}")
     approve(talk, number)
-    assert talk.job().checkpoint is not None and talk.job().checkpoint.stage == "optimize"
+    checkpoint = talk.job().checkpoint
+    assert checkpoint is not None and checkpoint.stage == "optimize"
     return number

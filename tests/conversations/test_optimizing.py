@@ -117,7 +117,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 ▸ v4: Eviction hints on streamed loads, no gain
 
 - `/kernel approve COMMIT1`: `v3` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 1 of 5.
+- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -167,7 +167,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 ▸ v4: Eviction hints on streamed loads, no gain
 
 - `/kernel approve COMMIT1`: `v2` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 2 of 5.
+- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 2 of 5.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,

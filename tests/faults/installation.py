@@ -186,7 +186,8 @@ def assert_one_of_everything(installation: Installation, issue: int) -> None:
     hub, job = installation.hub, installation.done()
     pull = job.pull_number or 0
     assert hub.pull_numbers(REPOSITORY) == [pull]
-    assert not hub.issue(REPOSITORY, pull).pull.draft
+    opened = hub.issue(REPOSITORY, pull).pull
+    assert opened is not None and not opened.draft
     marks = Counter(
         str(find_marker(entry.body))
         for number in (issue, pull)

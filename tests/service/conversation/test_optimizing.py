@@ -343,7 +343,7 @@ Verdict: a gradient is wrong.
 </details>
 
 - `/kernel approve abc012345678`: `v1` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 1 of 5.
+- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
@@ -379,7 +379,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 ▸ v2: Recompute &#124; instead of save, rejected by a guardrail
 
 - `/kernel approve abc012345678`: `v1` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, where it was kept. This was attempt 1 of 5.
+- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
 
 <sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
 
