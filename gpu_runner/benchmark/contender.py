@@ -35,6 +35,7 @@ class Contender:
     peaks: dict[Pass, int | None] = field(default_factory=dict)
     wrong: dict[Pass, str] = field(default_factory=dict)
     overwrites: tuple[str, ...] = ()
+    waits: set[Pass] = field(default_factory=set)  # passes in which the host waits for the device
 
     def load(self, module: str, symbol: str, form: Form, *, compiled: bool) -> None:
         """Import it."""
@@ -45,7 +46,7 @@ class Contender:
 
     def prepare(self, call: Call, passes: list[Pass], places: int) -> None:
         """Lay out a workload; what was measured of the last one is dropped, and an error of the last one with it."""
-        self.host_us, self.wall_us, self.peaks, self.wrong = {}, {}, {}, {}
+        self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
         self.error = self.gone
         given = self._call("prepare", call.meta | {"passes": [item.value for item in passes], "places": places}, call)
         found = given.get("overwritten", [])
@@ -58,6 +59,8 @@ class Contender:
         host, wall = given.get("host_us"), given.get("wall_us")
         if _is_time(host) and _is_time(wall):
             self.host_us[timed_pass], self.wall_us[timed_pass] = host, wall
+            if given.get("waits") is True:
+                self.waits.add(timed_pass)
         else:
             self.error = self.error or "it gave no times"
 

@@ -99,6 +99,8 @@ class Contest:
             self.rows.append(row(self._finish(material, timed_pass, race)))
             self.remarks.say(notes.early(material.workload, timed_pass, race))
             self.remarks.say(notes.dropped(material.workload, timed_pass, race))
+            waiting = [name for name, one in self.contenders.items() if timed_pass in one.waits]
+            self.remarks.say(notes.waits(timed_pass, waiting))
             self.remarks.complete &= len(race.units) >= race.looks[0]
 
     def _check(self, material: Material, rows: Rows, timed_pass: Pass) -> None:
@@ -115,7 +117,11 @@ class Contest:
             self.remarks.say(notes.wrong(material.workload, timed_pass, ORIGINAL, said))
         if candidate is None or same_bits(candidate, original):
             return
-        self.contenders[CANDIDATE].error = objection(candidate, rows, timed_pass, original)
+        said = objection(candidate, rows, timed_pass, original)
+        if self.request.standing and said is not None:
+            self.remarks.say(notes.wrong(material.workload, timed_pass, CANDIDATE, said))
+        else:
+            self.contenders[CANDIDATE].error = said
 
     def _finish(self, material: Material, timed_pass: Pass, race: Race) -> Finish:
         accounts = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpu_runner.benchmark.race import Race
 from gpu_runner.contracts.benchmark import Comparison, Pass, Word
 from gpu_runner.contracts.problem import Workload
@@ -45,6 +47,14 @@ def dropped(workload: Workload, timed_pass: Pass, race: Race) -> str | None:
 def wrong(workload: Workload, timed_pass: Pass, contender: str, objection: str) -> str:
     """Say that a contender which keeps its time gave wrong results."""
     return f"{place_of(workload, timed_pass)}: {contender} keeps its time although {objection}."
+
+
+def waits(timed_pass: Pass, contenders: Sequence[str]) -> str | None:
+    """Say that contenders wait for the device in the middle of a pass; None where none does."""
+    if not contenders:
+        return None
+    verb = "wait" if len(contenders) > 1 else "waits"
+    return f"{', '.join(contenders)} {verb} for the device within {timed_pass.value}, so the host's share is in those times."
 
 
 def rough(workload: Workload, kind: str) -> str | None:

@@ -39,6 +39,9 @@ class BenchmarkRequest:
     budget_s: float = 60.0
     original: CandidateSource | None = None
     contenders: tuple[str, ...] = ()  # of eager and torch_compile, those that take part, or original alone; empty: both
+    standing: bool = (
+        False  # the candidate is what stands in the repository: where its values are off it keeps its time, with a note
+    )
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ SLEEP_CYCLES_PER_S = 2e9  # about the clock of current GPUs; the exact rate does
 SLEEP_LEAST_S = 2e-4
 SLEEP_MOST_S = 0.05
 HOST_AHEAD = 2.5  # times what the host usually needs to queue a pass
+WAIT_S = 0.02  # of sleep, by which a pass is found that waits for the device
 MOST_LATE = 3  # times the samples of a block that may be taken again because the host came too late
 
 
@@ -49,7 +50,7 @@ class _Timed:
     turn: int = 0
     outputs: dict[int, list[Any]] = field(default_factory=dict)
     gradients: dict[int, list[Any]] = field(default_factory=dict)
-    ahead_s: dict[str, float] = field(default_factory=dict)  # by pass
+    ahead_s: dict[str, float] = field(default_factory=dict)  # by pass; none where the pass waits for the device
 
     def forget(self) -> None:
         """Drop what was computed."""
@@ -108,8 +109,27 @@ def host(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         if number >= 2 and _clock() - begin > meta["most_s"]:
             break
     typical = statistics.median(queued[1:] or queued)
-    timed.ahead_s[meta["pass"]] = min(SLEEP_MOST_S, max(SLEEP_LEAST_S, HOST_AHEAD * typical))
-    return {"host_us": typical * 1e6, "wall_us": statistics.median(whole[1:] or whole) * 1e6}, []
+    waits = _waits(step, ready, typical)
+    timed.ahead_s[meta["pass"]] = 0.0 if waits else min(SLEEP_MOST_S, max(SLEEP_LEAST_S, HOST_AHEAD * typical))
+    facts = {"host_us": typical * 1e6, "wall_us": statistics.median(whole[1:] or whole) * 1e6, "waits": waits}
+    return facts, []
+
+
+def _waits(step: Callable[[Any], None], ready: Callable[[], Any], typical_s: float) -> bool:
+    """Say whether a pass waits for the device, such as by ``item()``: then queueing it takes as long as the device sleeps before.
+
+    The host cannot be ahead of such a pass, so its time is taken with nothing before it, the host's share included.
+    """
+    if _sleep is None:
+        return False
+    given = ready()
+    _synchronize()
+    begin = _clock()
+    _sleep(int(WAIT_S * SLEEP_CYCLES_PER_S))
+    step(given)
+    queued = _clock() - begin
+    _synchronize()
+    return queued > typical_s + 0.7 * WAIT_S
 
 
 def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -130,14 +150,14 @@ def block(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
             given = ready()
             chilled.chill()
             # The device sleeps while the host queues the whole step: what is timed is the device's work, not the launches.
-            if _sleep is not None:
+            if _sleep is not None and ahead_s:
                 _sleep(int(ahead_s * SLEEP_CYCLES_PER_S))
             begin, end = _Event(enable_timing=True), _Event(enable_timing=True)
             _record(begin)
             step(given)
             _record(end)
             given = None
-            if _sleep is not None and late < MOST_LATE * runs and _query(begin):
+            if _sleep is not None and ahead_s and late < MOST_LATE * runs and _query(begin):
                 # The device woke before the whole step was queued, so that its waiting would be in the time.
                 late += 1
                 timed.ahead_s[meta["pass"]] = min(SLEEP_MOST_S, 1.5 * ahead_s)

@@ -44,7 +44,7 @@ from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json
 from workers.stylecheck import check_style
 
 MOST_TRIES = 3  # the winner and two repairs
-SECONDS_A_WORKLOAD = 12.0
+START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 NOTHING = "No variant was better than what stands, within the guardrails: nothing is changed."
 AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
 BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."
@@ -230,7 +230,7 @@ def _measured(context: StageContext, bench: Bench, changes: tuple[FileChange, ..
         bench.problem.source,
         bench.form(changes[0].text),
         workloads=bench.workloads,
-        budget_s=SECONDS_A_WORKLOAD * len(bench.workloads),
+        budget_s=START_S + SECONDS_A_WORKLOAD * len(bench.workloads),
         original=bench.form(),
     )
     beside = {SNAPSHOT_FILE: context.request.snapshot}

@@ -37,7 +37,7 @@ from workers.stages.workbench import answer_of, choose_layout, open_tree
 from workers.tree import Tree, read_tarball
 
 BASE_FILE, HEAD_FILE = "base.tar.gz", "head.tar.gz"
-SECONDS_A_WORKLOAD = 12.0
+START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 MOST_KERNELS = 12
 
 
@@ -99,9 +99,13 @@ def _wanted(
     named = context.request.kernels
     if named:
         found = [layout.locate(name, head).name for name in named]
-        return {name: touched.get(name, ()) for name in dict.fromkeys(found)}, ()
+        touched = {name: touched.get(name, ()) for name in dict.fromkeys(found)}
     left = list(touched)[MOST_KERNELS:]
-    notes = (f"Not measured, to keep the run short: {', '.join(left)}. Name them to measure them.",) if left else ()
+    notes = (
+        (f"Not measured, to keep the run short: {', '.join(left)}. Name them in a command of their own.",)
+        if left
+        else ()
+    )
     return touched, notes
 
 
@@ -150,7 +154,7 @@ def _asked(
     candidate = layout.form_of(new, problem, changes, head.file)
     if context.request.verb is Verb.verify:
         return VerifyRequest(source, candidate, original=original), Action.verify
-    budget_s = SECONDS_A_WORKLOAD * len(problem.workloads)
+    budget_s = START_S + SECONDS_A_WORKLOAD * len(problem.workloads)
     return BenchmarkRequest(source, candidate, budget_s=budget_s, original=original), Action.benchmark
 
 

@@ -26,6 +26,8 @@ from workers.contracts import (
     Failure,
     FailureCode,
     Image,
+    ProblemKind,
+    ProblemText,
     ProfileSummary,
     StageName,
     UserFacingError,
@@ -34,6 +36,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.reports.plots import draw_speed
 from workers.stages.generate import verdict_failure
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume
+from workers.stages.problem_text import revised_source
 from workers.stages.situation import Profiled, situation_of
 from workers.stages.standing import Bench, open_bench, stored
 from workers.stages.suites import json_bytes
@@ -41,7 +44,7 @@ from workers.stages.workbench import SNAPSHOT_FILE, answer_of
 from workers.strategies.order import ordered
 from workers.strategies.reading import read_source
 
-SECONDS_A_WORKLOAD = 10.0
+START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 PROFILE_BUDGET_S = 60.0
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
 UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
@@ -58,7 +61,7 @@ class Profile:
     def run(self, context: StageContext) -> StageResult:
         """Give the profile of a kernel as it stands, and the strategies whose triggers hold."""
         context.note("looking for the kernel, its tests, its benchmark script and its problem")
-        bench = open_bench(context)
+        bench = open_bench(context, _revised(context))
         bench, notes = _traced(context, bench)
         bench, more = _sized(context, bench)
         verdict = _judged(context, bench)
@@ -86,6 +89,12 @@ class Profile:
         )
         context.artifact("profile.json", json_bytes(summary), "application/json")
         return StageResult(_output(bench, summary), _updates(context, summary, images), checkpoint=not nothing)
+
+
+def _revised(context: StageContext) -> ProblemText | None:
+    """Give the problem that a review put in the place of the known one; None where it holds none."""
+    source = revised_source(tuple(review.text for review in context.feedback), "")
+    return ProblemText(ProblemKind.block, source) if source else None
 
 
 def _updates(
@@ -145,8 +154,10 @@ def _judged(context: StageContext, bench: Bench) -> Verdict:
 
 def _measured(context: StageContext, bench: Bench) -> BenchmarkResult:
     context.note(f"measuring what stands today at {len(bench.workloads)} sizes")
-    budget_s = SECONDS_A_WORKLOAD * len(bench.workloads)
-    request = BenchmarkRequest(bench.problem.source, bench.form(), workloads=bench.workloads, budget_s=budget_s)
+    budget_s = START_S + SECONDS_A_WORKLOAD * len(bench.workloads)
+    request = BenchmarkRequest(
+        bench.problem.source, bench.form(), workloads=bench.workloads, budget_s=budget_s, standing=True
+    )
     beside = {SNAPSHOT_FILE: context.request.snapshot}
     answer = answer_of(context.gpu("benchmark", request, Action.benchmark, beside, lasting=True))
     return from_json(BenchmarkResult, answer)

@@ -120,14 +120,14 @@ def look_over(kernel: str, problem: ProblemText, tree: Tree, layout: str | None)
     preflight(kernel, problem, tree, layout_named(layout) if layout else find_layout(tree))
 
 
-def open_bench(context: StageContext) -> Bench:
-    """Find the kernel of an optimize job for the first time.
+def open_bench(context: StageContext, problem: ProblemText | None = None) -> Bench:
+    """Find the kernel of an optimize job for the first time; ``problem`` takes the place of the command's.
 
     Raises:
         UserFacingError: something is missing.
     """
     request, tree = context.request, open_tree(context)
-    found = preflight(request.kernel, request.problem, tree, choose_layout(context, tree))
+    found = preflight(request.kernel, problem or request.problem, tree, choose_layout(context, tree))
     return Bench(tree, found.layout, found.standing, found.problem, found.problem.workloads)
 
 

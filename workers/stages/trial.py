@@ -29,8 +29,9 @@ from workers.strategies.identity import fingerprint
 from workers.strategies.protocol import DoesNotApply, Proposed, Table
 from workers.strategies.table import strategy_named
 
-SECONDS_A_WORKLOAD = 6.0
-TUNE_SECONDS_A_WORKLOAD = 12.0
+START_S = 25.0  # until every contender has imported the library; the rest is for measuring
+SECONDS_A_WORKLOAD = 4.0
+TUNE_SECONDS_A_WORKLOAD = 9.0
 LEAST_GAIN = 1.01  # over its parent
 EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is kept
 ORIGINAL_ALONE = ("original",)
@@ -116,7 +117,7 @@ class Trials:
             self.bench.form(answer.source),
             answer.knobs,
             workloads=workloads,
-            budget_s=TUNE_SECONDS_A_WORKLOAD * len(workloads),
+            budget_s=START_S + TUNE_SECONDS_A_WORKLOAD * len(workloads),
             module=self.bench.standing.module,
         )
         found = from_json(TuneResult, answer_of(self._ask(f"{variant.name}-tune", request, Action.tune)))
@@ -144,7 +145,7 @@ class Trials:
             self.bench.problem.source,
             self.bench.form(text),
             workloads=self.bench.workloads,
-            budget_s=SECONDS_A_WORKLOAD * len(self.bench.workloads),
+            budget_s=START_S + SECONDS_A_WORKLOAD * len(self.bench.workloads),
             original=self.bench.form(),
             contenders=ORIGINAL_ALONE,
         )
