@@ -158,7 +158,9 @@ def test_more_kernels_than_a_run_may_take_are_named_with_the_cure() -> None:
     head = base.overlaid(tuple(FileChange(path, text + "\n\nANOTHER = 1\n") for path, text in many.items()))
     summary, _ = measure(comparing({"benchmark": SAME}, base, head))
     assert len(summary.kernels) == MOST_KERNELS
-    assert summary.notes == ("Not measured, to keep the run short: copy_12, copy_13. Name them to measure them.",)
+    assert summary.notes == (
+        "Not measured, to keep the run short: copy_12, copy_13. Name them in a command of their own.",
+    )
 
 
 def test_the_base_is_named_as_it_was_asked_for() -> None:
