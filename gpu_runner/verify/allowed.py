@@ -38,7 +38,7 @@ TORCH = _words("""
     float8_e4m3fn float8_e5m2 contiguous_format preserve_format channels_last strided
     no_grad is_grad_enabled is_tensor is_floating_point finfo iinfo promote_types result_type broadcast_shapes sum
     cuda.get_device_properties cuda.get_device_capability cuda.current_device cuda.device cuda.is_available cuda.device_count
-    xpu.get_device_properties xpu.is_available version.hip version.cuda version.__version__ __version__
+    xpu.get_device_properties xpu.is_available compiler.is_compiling version.hip version.cuda version.__version__ __version__
     amp.custom_fwd amp.custom_bwd cuda.amp.custom_fwd cuda.amp.custom_bwd
     distributed.tensor distributed.tensor.DTensor distributed.tensor.DTensor.from_local distributed.tensor.distribute_tensor
     nn nn.Module nn.Parameter

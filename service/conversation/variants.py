@@ -103,7 +103,7 @@ def variants_table(variants: tuple[Variant, ...], winner: str | None) -> str:
 def variant_notes(variant: Variant) -> str:
     """Give a variant's lab notebook, folded: what was written before it ran, and what was learned."""
     notes = variant.notes
-    settings = ", ".join(code(f"{name}={value}", 80) for name, value in variant.settings[:20])
+    settings = ", ".join(code(f"{name}: {value}", 80) for name, value in variant.settings[:20])
     status = f"Verdict: {STATUS_WORDS[variant.status]}." if variant.status is not None else ""
     points = [
         f"**Hypothesis**: {sentence(notes.hypothesis)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from gpu_runner.contracts import Pass
@@ -51,13 +52,11 @@ def variants_plot(name: str, variants: Sequence[Variant]) -> bytes:
     axes.axvline(1.0, color="#444444", linewidth=1.0)
     axes.set_yticks([place + 0.4 - step / 2 for place in range(len(variants))], [_label(v) for v in variants])
     axes.invert_yaxis()
-    axes.set_xlabel(
-        "times as fast as what stands today (bars: geometric mean over sizes; lines: from the worst to the best size)"
-    )
+    axes.set_xlabel("times as fast as what stands today; lines go from the worst to the best size")
     axes.set_title(f"{name}: variants", loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
     return png_of(figure)
 
 
 def _label(variant: Variant) -> str:
-    return f"{variant.name}\n{variant.title[:28]}"
+    return f"{variant.name}\n{textwrap.fill(variant.title, 22)}"

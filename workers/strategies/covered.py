@@ -55,6 +55,9 @@ class Coverage:
         found = [_all(f"type(tensor) in {PLAIN}", listed)]
         found.append(f'{anchor}.device.type in ("cuda", "cpu")')
         found.append("torch.version.hip is None")
+        # Traced into a compiled graph, kernels over memory that is used again gave wrong gradients: Liger's test of kl_div
+        # under torch.compile, seen on an H200. There the original is what runs.
+        found.append("not torch.compiler.is_compiling()")
         found += [f"{place}.device == {anchor}.device" for place in places if place != anchor]
         dtypes = ", ".join(f"torch.{dtype}" for dtype in self.problem.dtypes)
         found.append(f"{anchor}.dtype in ({dtypes}{',' if len(self.problem.dtypes) == 1 else ''})")
