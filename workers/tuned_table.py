@@ -6,6 +6,7 @@ import ast
 
 from gpu_runner.contracts import TABLE
 
+LINE_LENGTH = 120
 Settings = tuple[tuple[str, int], ...]
 # Architecture such as "sm_90", then pass, then (size up to, settings), sizes rising.
 Table = tuple[tuple[str, tuple[tuple[str, tuple[tuple[int, Settings], ...]], ...]], ...]
@@ -18,7 +19,7 @@ def settled(source: str, table: Table, name: str = TABLE) -> str:
     other architectures stay. With an empty table the source stays as it is, byte by byte.
 
     Raises:
-        ValueError: the source has no such dict of plain values.
+        ValueError: the source has no such dict of plain values, or the table holds what is no name.
     """
     if not table:
         return source
@@ -55,24 +56,52 @@ def rendered(table: Table) -> str:
         return "{}"
     lines = ["{"]
     for architecture, passes in table:
-        lines.append(f'    "{architecture}": {{')
+        lines.append(f"    {_name(architecture)}: {{")
         for timed_pass, entries in passes:
-            lines.append(f'        "{timed_pass}": (')
-            lines += [f"            ({size}, {_settings(settings)})," for size, settings in entries]
-            lines.append("        ),")
+            lines += _pass(timed_pass, entries)
         lines.append("    },")
     return "\n".join([*lines, "}"])
 
 
-def _settings(settings: Settings) -> str:
-    return "{" + ", ".join(f'"{name}": {value}' for name, value in settings) + "}"
+def _pass(timed_pass: str, entries: tuple[tuple[int, Settings], ...]) -> list[str]:
+    written = [line for size, settings in entries for line in _entry(size, settings)]
+    alone = f"        {_name(timed_pass)}: ({written[0].strip()}),"
+    # A formatter leaves the tuple of a single entry on one line where it fits.
+    if len(entries) == 1 and len(written) == 1 and len(alone) <= LINE_LENGTH:
+        return [alone]
+    return [f"        {_name(timed_pass)}: (", *written, "        ),"]
+
+
+def _entry(size: int, settings: Settings) -> list[str]:
+    items = [f"{_name(name)}: {int(value)}" for name, value in settings]
+    line = f"            ({int(size)}, {{{', '.join(items)}}}),"
+    if len(line) <= LINE_LENGTH:
+        return [line]
+    inner = [f"                    {item}," for item in items]
+    return [
+        "            (",
+        f"                {int(size)},",
+        "                {",
+        *inner,
+        "                },",
+        "            ),",
+    ]
+
+
+def _name(word: str) -> str:
+    # What comes from a measurement is data, and must stay that where it is written into a source.
+    if not word.isidentifier():
+        message = f"{word!r} names no architecture, pass or setting"
+        raise ValueError(message)
+    return f'"{word}"'
 
 
 def _merged(held: dict[str, dict[str, tuple[tuple[int, Settings], ...]]], table: Table) -> Table:
     for architecture, passes in table:
         known = held.setdefault(architecture, {})
         for timed_pass, entries in passes:
-            known[str(timed_pass)] = tuple((size, settings) for size, settings in entries if settings)
+            # An entry without settings says that the rule holds up to its size, so it stays where a larger one has some.
+            known[str(timed_pass)] = tuple(entries) if any(settings for _, settings in entries) else ()
     kept = {a: tuple((p, e) for p, e in passes.items() if e) for a, passes in held.items()}
     return tuple((architecture, passes) for architecture, passes in kept.items() if passes)
 

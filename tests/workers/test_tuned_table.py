@@ -31,6 +31,26 @@ def test_a_pass_for_which_nothing_was_found_again_loses_its_entries() -> None:
     assert table_of(settled(settled(SOURCE, FOUND), emptied)) == ()
 
 
+def test_an_entry_without_settings_keeps_the_rule_up_to_its_size() -> None:
+    guarded: Table = (("sm_90", (("forward", ((2048, ()), (4096, (("num_warps", 4),)), (8192, ()))),)),)
+    assert table_of(settled(SOURCE, guarded)) == guarded
+
+
+def test_what_is_no_name_does_not_get_into_a_source() -> None:
+    for table in (
+        (('sm_90": exit() #', (("forward", FOUND[0][1][0][1]),)),),
+        (("sm_90", (("forward", ((1, (("a b", 1),)),)),)),),
+    ):
+        with pytest.raises(ValueError, match="names no"):
+            settled(SOURCE, table)
+
+
+def test_written_lines_are_no_longer_than_most_formatters_allow() -> None:
+    many = tuple((f"SETTING_{letter}", 16) for letter in "ABCDEFGH")
+    source = settled(SOURCE, (("sm_90", (("forward", ((8192, many),)),)),))
+    assert max(map(len, source.splitlines())) <= 120
+
+
 @pytest.mark.parametrize("source", ["x = 1\n", "TUNED = dict()\n", "def f():\n    TUNED = {}\n"])
 def test_a_source_without_a_plain_table_is_refused(source: str) -> None:
     assert not has_table(source)

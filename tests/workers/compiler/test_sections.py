@@ -14,8 +14,8 @@ from tests.workers.compiler.captured import answer, captured, names, proposal
 from tests.workers.compiler.formed import PREFIX, everything, formed, section_style, tunable_style
 from tests.workers.compiler.test_sources import TARGET_RUFF
 from tests.workers.compiler.test_tuning import TABLE
-from workers.authors.compiler.settled import settled
 from workers.authors.protocol import Proposal, Signature
+from workers.tuned_table import settled
 
 COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 import pytest
 
 from gpu_runner.contracts import Pass
 from tests.workers.compiler.captured import answer, names, proposal
 from tests.workers.compiler.formed import formed, section_style, tunable_style
-from workers.authors.compiler.settled import COMMENT, settled
 from workers.authors.protocol import Proposal
 from workers.strategies.protocol import Table
+from workers.tuned_table import has_table, settled, table_of
 
 COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 TABLE: Table = (
@@ -74,40 +73,12 @@ def test_partial_sums_are_added_up_by_one_kernel_where_settings_are_tuned() -> N
     assert "dweight = _sum_partials(dweight_partials, weight.dtype)" in source
 
 
-def test_settled_source_holds_the_table_and_nothing_else_changes() -> None:
-    source = formed("rms_norm", tunable_style("rms_norm")).source
-    given = settled(source, TABLE)
-    space: dict[str, object] = {}
-    text = given[given.index("TUNED = {") : given.index("\n\n\ndef _tuned(")]
-    exec(text, space)  # the text is this test's own
-    assert space["TUNED"] == {
-        "sm_90": {
-            "forward": ((2048, {}), (4096, {"num_warps": 8}), (8192, {})),
-            "backward": ((4096, {}), (8192, {"BLOCK_ROWS": 1})),
-        }
-    }
-    assert given.replace(text, "TUNED = {}").replace(COMMENT + "\n", "") == source
+def test_a_tunable_source_and_a_tunable_section_have_a_table_to_settle() -> None:
+    for style in (tunable_style("rms_norm"), section_style("rms_norm")):
+        source, name = formed("rms_norm", style).source, f"{style.prefix}TUNED"
+        assert table_of(settled(source, TABLE, name), name) == TABLE
+        assert settled(source, (), name) == source
 
 
-def test_settling_twice_is_settling_once_and_keeps_other_architectures() -> None:
-    source = settled(formed("rms_norm", section_style("rms_norm")).source, TABLE)
-    assert settled(source, TABLE) == source
-    other: Table = (("sm_80", (("forward", ((8192, (("num_warps", 4),)),)),)),)
-    both = settled(source, other)
-    assert re.findall(r'^    "(sm_\d+)": \{$', both, re.MULTILINE) == ["sm_80", "sm_90"]
-
-
-def test_settled_lines_are_no_longer_than_the_target_s() -> None:
-    many = tuple((f"SETTING_{letter}", 16) for letter in "ABCDEFGH")
-    source = settled("TUNED = {}\n", (("sm_90", (("forward", ((8192, many),)),)),))
-    assert max(map(len, source.splitlines())) <= 120
-
-
-def test_a_source_without_a_table_is_not_settled() -> None:
-    with pytest.raises(ValueError, match="no TUNED"):
-        settled(proposal("rms_norm").source, TABLE)
-
-
-def test_what_is_no_name_does_not_get_into_a_source() -> None:
-    with pytest.raises(ValueError, match="names no"):
-        settled("TUNED = {}\n", (('sm_90": exit() #', (("forward", ()),)),))
+def test_a_source_that_is_not_tunable_has_no_table() -> None:
+    assert not has_table(proposal("rms_norm").source)
