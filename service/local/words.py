@@ -8,7 +8,14 @@ from service.escape import sentence
 from workers.contracts import Failure, FailureCode, JobView
 
 REFUSALS = frozenset(
-    {FailureCode.problem, FailureCode.exists, FailureCode.name, FailureCode.layout, FailureCode.refused}
+    {
+        FailureCode.problem,
+        FailureCode.exists,
+        FailureCode.missing,
+        FailureCode.name,
+        FailureCode.layout,
+        FailureCode.refused,
+    }
 )
 # What a comment on GitHub would say, and what stands for it on the command line.
 COMMANDS = (

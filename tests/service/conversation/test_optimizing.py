@@ -293,7 +293,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 - **Expected**: Backward 1.1 to 1.3 times as fast.
 - **Learned**: It did: 1.6.
 
-Settings: `num_warps=16`
+Settings: `num_warps: 16`
 
 Verdict: values and gradients match the reference.
 
