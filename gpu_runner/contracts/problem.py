@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_runner.contracts.call import CALL_CURE, checked_call
+
 DTYPES = ("float32", "bfloat16", "float16")
 INITS = ("normal", "ones", "zeros", "uniform", "log_softmax", "softmax")
 INTEGER_DTYPES = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -339,20 +341,7 @@ def _call(values: dict[str, tuple[Any, int]], parameters: list[str]) -> str | No
     if "CALL" not in values:
         return None
     text, line = values["CALL"]
-    cure = 'Write the call as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
     try:
-        tree = ast.parse(text, mode="eval").body if isinstance(text, str) else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ProblemError("CALL is not an expression", line, cure) from error
-    call = tree.value if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant) else tree
-    if not isinstance(call, ast.Call) or call.keywords or not all(_plain(node) for node in ast.walk(call)):
-        raise ProblemError("CALL is not one call with plain arguments in their order", line, cure)
-    named = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
-    for name in sorted(named - set(parameters)):
-        raise ProblemError(f"CALL uses `{name}`, which `reference` does not take", line, "Use the parameters' names.")
-    return str(text)
-
-
-def _plain(node: ast.AST) -> bool:
-    kinds = (ast.Call, ast.Attribute, ast.Name, ast.Constant, ast.Subscript, ast.UnaryOp, ast.USub, ast.expr_context)
-    return isinstance(node, kinds)
+        return checked_call(text, parameters)
+    except ValueError as error:
+        raise ProblemError(str(error), line, CALL_CURE) from error

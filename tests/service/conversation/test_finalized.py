@@ -1,4 +1,4 @@
-"""What is said while a kernel that exists is made faster."""
+"""What is said of an optimize job at its end, and around it."""
 
 # ruff: noqa: E501 (messages stand here as they are sent)
 from __future__ import annotations
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from gpu_runner.contracts import Bound, Pass, ProfileResult
 from service.conversation import (
     check_run_output,
     checkpoint_comment,
@@ -23,10 +22,8 @@ from tests.conversations.normal import folded
 from tests.service.conversation.facts import LINKS, PROBLEM, WRONG
 from tests.service.conversation.kernels_facts import (
     FINALIZED,
-    NOTHING_TIMED,
     OPTIMIZE_DONE,
     OPTIMIZED,
-    PEAKS,
     PROFILE_SUMMARY,
     PROFILE_WAITS,
     V0,
@@ -40,14 +37,12 @@ from workers.contracts import (
     CommitPurpose,
     CommitUpdate,
     FileChange,
-    Goal,
     JobState,
     OptimizeSummary,
     ProfileSummary,
     PullRequestUpdate,
     ReportUpdate,
     StageName,
-    StopReason,
     Summary,
     Verb,
 )
@@ -67,360 +62,6 @@ def profiled(**changes: object) -> str:
 
 def optimized(**changes: object) -> str:
     return checkpoint(StageName.optimize, replace(OPTIMIZED, **changes))  # type: ignore[arg-type]
-
-
-def test_the_profile_of_a_kernel() -> None:
-    assert profiled() == snapshot("""\
-**`rms_norm` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
-
-Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
-
-- `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
-
-| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | so it is |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
-| `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
-
-<details><summary>Noise and conditions</summary>
-
-| workload | pass | baseline against itself | SM clock | memory clock | temperature | throttled | dropped |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-| `M=2048 N=4096 bfloat16` | forward | 1.00× (0.99 to 1.01) | 1950 to 1980 MHz | 3201 MHz | 54 °C | sw\\_power\\_cap | 1 |
-| `M=2048 N=16384 bfloat16` | forward | 1.00× (0.99 to 1.01) | 1950 to 1980 MHz | 3201 MHz | 54 °C | sw\\_power\\_cap | 1 |
-| `M=2048 N=4096 bfloat16` | backward | 1.00× (0.99 to 1.01) | 1950 to 1980 MHz | 3201 MHz | 54 °C | sw\\_power\\_cap | 1 |
-| `M=2048 N=16384 bfloat16` | backward | 1.00× (0.99 to 1.01) | 1950 to 1980 MHz | 3201 MHz | 54 °C | sw\\_power\\_cap | 1 |
-
-</details>
-
-These would be tried, in this order:
-
-|  | strategy | because | expected gain |
-| ---: | --- | --- | --- |
-| 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
-
-- Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
-
-<details><summary>Reading of the source</summary>
-
-- `src/ops/rms_norm.py`: tier 2, reduction
-- saved for backward: `X`, `RSTD`, `W`
-- it writes over an input
-- its settings are fixed rules
-- `W` is loaded again for every row.
-
-| kernel | line | block sizes | launch | grid | loads | stores | casts | loops | atomics |
-| --- | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |
-| `_rms_norm_backward_kernel` | 101 | `BLOCK_SIZE` | `num_warps=num_warps` | `(sm_count,)` | 5 | 2 | 6 | 1 | 0 |
-
-</details>
-
-<details><summary>Nsight Compute</summary>
-
-| kernel | pass | on | time | DRAM | L2 | SM | occupancy | registers | waits for |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| `_rms_norm_backward_kernel` | backward | `M=2048 N=4096 bfloat16` | 180 µs | 41% | 33% | 52% | 38% | 96 | long\\_scoreboard 44%, barrier 20% |
-
-</details>
-
-<details><summary>Proof of v0</summary>
-
-- 4 of 4 checks passed, on 2 workloads with 5 seeds.
-- Kernels seen to run: `_reglu_forward`, `_reglu_backward`.
-- Two runs agree bit by bit.
-- Peak memory: 3.00 MiB forward, 5.00 MiB backward.
-
-<details><summary>All checks</summary>
-
-| check | of | passed | largest error | allowed | on |
-| --- | --- | ---: | ---: | ---: | --- |
-| values | output 0 | 2 of 2 | 0.003 | 0.008 | `T=1 I=1 bfloat16` |
-| gradient | gradient of a | 1 of 1 | 2e-07 | 2e-06 | `T=7 I=129 float32` |
-| written | – | 1 of 1 | – | – | `T=7 I=129 float32` |
-
-</details>
-
-</details>
-
-<details><summary>Peak memory</summary>
-
-| workload | pass | v0 | eager | torch.compile |
-| --- | --- | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-
-</details>
-
-<details><summary>Problem</summary>
-
-```python
-def reference(a, b):
-    return F.relu(a) * b
-```
-
-</details>
-
-<sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
-
-- `/kernel approve abc012345678`: the strategies are tried in this order, each proved and measured against v0.
-- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=checkpoint key=profile-1 -->\
-""")
-
-
-def test_a_kernel_at_its_limit() -> None:
-    assert folded(profiled(nothing_to_gain=True, strategies=())) == snapshot("""\
-**`rms_norm` is at its limit on NVIDIA H200 already, so there is nothing to gain:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
-**Next:** nothing to do; the job ends with its report, and nothing is changed.
-
-Goal: speed, of both passes, until `forward < 0.1 ms @ N=4096`.
-
-- `backward`: share of the DRAM bandwidth is 0.41, and the rule `dram_idle` has its threshold at 0.6: latency-bound
-
-| workload | pass | v0 | eager | torch.compile | against the best baseline (95% interval) | floor | so it is |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
-| `M=2048 N=4096 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | forward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | backward | 200 µs | 900 µs | 210 µs | 1.05× (1.04 to 1.06) | 100 µs | faster than torch.compile |
-
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
-
-▸ Noise and conditions
-
-- Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
-
-▸ Reading of the source
-
-▸ Nsight Compute
-
-▸ Proof of v0
-
-▸ Peak memory
-
-▸ Problem
-
-<sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=checkpoint key=profile-1 -->\
-""")
-
-
-def test_a_profile_without_a_gpu_and_without_counters() -> None:
-    predicted = ProfileResult(
-        PROFILE_SUMMARY.profile.rooflines,
-        replace(PEAKS, measured=False),
-        bounds=((Pass.forward, Bound.memory), (Pass.backward, Bound.memory)),
-        counters_error="`ncu` is not on this host: install Nsight Compute.",
-    )
-    assert folded(profiled(profile=predicted, benchmark=NOTHING_TIMED, target=None)) == snapshot("""\
-**`rms_norm` is memory-bound on NVIDIA H200:** by its bytes and operations, since no GPU was there to time it.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
-
-Goal: speed, of both passes.
-
-| workload | pass | least time | bytes to move |
-| --- | --- | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 66.0 µs | 256 MiB |
-
-<sub>Predicted for NVIDIA H200: the bytes that must move, over the bandwidth that a copy is expected to reach. A kernel on a GPU takes longer than this.</sub>
-
-These would be tried, in this order:
-
-|  | strategy | because | expected gain |
-| ---: | --- | --- | --- |
-| 1 | Settings by size | Settings are one rule for all sizes. | 1.02× to 1.30× |
-| 2 | Recompute instead of save | `X` is saved &#124; as a copy. | in memory |
-
-- Sizes are those of `benchmark/scripts/benchmark_rms_norm.py`.
-
-▸ Reading of the source
-
-Nsight Compute was not used: `ncu` is not on this host: install Nsight Compute.
-
-▸ Proof of v0
-
-▸ Problem
-
-<sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; by the maker's data sheet.</sub>
-
-- `/kernel approve abc012345678`: the strategies are tried in this order, each proved and measured against v0.
-- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=checkpoint key=profile-1 -->\
-""")
-
-
-def test_a_kernel_that_does_not_compute_what_its_problem_says() -> None:
-    assert gist(profiled(verdict=WRONG)) == snapshot("""\
-**`rms_norm` does not compute what its problem says:** a gradient is wrong.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.\
-""")
-
-
-def test_the_variants_of_a_kernel() -> None:
-    assert optimized() == snapshot("""\
-**Of 3 variants of `rms_norm`, `v1` is 1.35× as fast as v0 on NVIDIA H200:** Settings by size.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
-
-| variant | from | strategy | outcome | forward | backward | full | memory | score | why |
-| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
-| **v1** | v0 | Settings by size | kept | 1.10× | 1.60× | 1.40× | -25% | 1.35× |  |
-| v2 | v1 | Recompute &#124; instead of save | rejected by a guardrail | 1.00× | 0.95× | – | +10% | 0.97× | Forward is 12% worse, and 10% are allowed. |
-| v3 | v1 | Pipelined loop | wrong | – | – | – | – | – | dW is wrong. |
-
-The search (greedy) ended because every strategy whose trigger holds has been tried.
-
-<details><summary>v1: Settings by size, kept</summary>
-
-- **Hypothesis**: Wide rows want more warps.
-- **Change**: `num_warps` comes from a table.
-- **Expected**: Backward 1.1 to 1.3 times as fast.
-- **Learned**: It did: 1.6.
-
-Settings: `num_warps: 16`
-
-Verdict: values and gradients match the reference.
-
-| workload | pass | v1 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| `M=2048 N=4096 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | forward | 182 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.10× (1.09 to 1.11) faster | 1.16× (1.14 to 1.17) | 100 µs | 55% | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | backward | 125 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.60× (1.58 to 1.62) faster | 1.68× (1.66 to 1.70) | 100 µs | 80% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | backward | 125 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.60× (1.58 to 1.62) faster | 1.68× (1.66 to 1.70) | 100 µs | 80% | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
-
-</details>
-
-<details><summary>v2: Recompute &#124; instead of save, rejected by a guardrail</summary>
-
-- **Hypothesis**: Wide rows want more warps.
-- **Change**: `num_warps` comes from a table.
-- **Expected**: Backward 1.1 to 1.3 times as fast.
-
-Verdict: values and gradients match the reference.
-
-- time of forward at `M=2048 N=4096 bfloat16` is +12%, and +10% is allowed
-
-| workload | pass | v2 | v0 | eager | torch.compile | host | against v0 (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| `M=2048 N=4096 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | forward | 200 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.00× (0.99 to 1.01) same | 1.05× (1.04 to 1.06) | 100 µs | 50% | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
-| `M=2048 N=16384 bfloat16` | backward | 211 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 0.95× (0.94 to 0.96) slower | 1.00× (0.99 to 1.01) | 100 µs | 48% | same |
-
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 4 disturbed rounds were left out.</sub>
-
-</details>
-
-<details><summary>v3: Pipelined loop, wrong</summary>
-
-- **Hypothesis**: Wide rows want more warps.
-- **Change**: `num_warps` comes from a table.
-- **Expected**: Backward 1.1 to 1.3 times as fast.
-- **Learned**: It did: 1.6.
-
-Verdict: a gradient is wrong.
-
-</details>
-
-- `/kernel approve abc012345678`: `v1` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=checkpoint key=optimize-1 -->\
-""")
-
-
-def test_where_there_is_nothing_to_choose_nobody_is_asked() -> None:
-    for body in (profiled(nothing_to_gain=True), optimized(winner=None)):
-        assert "/kernel approve" not in body
-        assert "**Next:** nothing to do; the job ends" in body
-
-
-def test_variants_without_a_gpu() -> None:
-    untimed = replace(OPTIMIZED, predicted=True, variants=(replace(V1, rows=(), score=None),))
-    assert "`v1` is proved, and the last that was kept" in checkpoint(StageName.optimize, untimed)
-    variants = tuple(replace(variant, rows=(), breaches=(), reason=None) for variant in (V1, V2))
-    assert folded(optimized(predicted=True, variants=variants)) == snapshot("""\
-**Of 2 variants of `rms_norm`, `v1` is predicted to be 1.35× as fast as v0 on NVIDIA H200:** Settings by size.
-**Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.
-
-No GPU was there: nothing was timed, and every gain is only predicted, from the roofline of NVIDIA H200.
-
-| variant | from | strategy | outcome | score |
-| --- | --- | --- | --- | ---: |
-| **v1** | v0 | Settings by size | kept | 1.35× |
-| v2 | v1 | Recompute &#124; instead of save | rejected by a guardrail | 0.97× |
-
-The search (greedy) ended because every strategy whose trigger holds has been tried.
-
-▸ v1: Settings by size, kept
-
-▸ v2: Recompute &#124; instead of save, rejected by a guardrail
-
-- `/kernel approve abc012345678`: `v1` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=checkpoint key=optimize-1 -->\
-""")
-
-
-def test_a_search_that_found_nothing() -> None:
-    summary = replace(OPTIMIZED, winner=None, variants=(V2, V3), stop=StopReason.no_progress)
-    assert gist(checkpoint(StageName.optimize, summary)) == snapshot("""\
-**Nothing that was tried makes `rms_norm` better than it is:** 2 variants, two variants in a row were less than 1% better.
-**Next:** nothing to do; the job ends with its report, and nothing is changed.\
-""")
-    assert "the job ends with its report, and nothing is changed" in checkpoint(StageName.optimize, summary)
-
-
-def test_every_goal_and_every_reason_to_stop_has_its_words() -> None:
-    told = [
-        gist(optimized(goal=goal, predicted=predicted)).splitlines()[0] for goal in Goal for predicted in (False, True)
-    ]
-    assert told == snapshot(
-        [
-            "**Of 3 variants of `rms_norm`, `v1` is 1.35× as fast as v0 on NVIDIA H200:** Settings by size.",
-            "**Of 3 variants of `rms_norm`, `v1` is predicted to be 1.35× as fast as v0 on NVIDIA H200:** Settings by size.",
-            "**Of 3 variants of `rms_norm`, `v1` is 1.35× as small as v0 in peak memory on NVIDIA H200:** Settings by size.",
-            "**Of 3 variants of `rms_norm`, `v1` is predicted to be 1.35× as small as v0 in peak memory on NVIDIA H200:** Settings by size.",
-            "**Of 3 variants of `rms_norm`, `v1` is 1.35× as good as v0, by speed and memory together on NVIDIA H200:** Settings by size.",
-            "**Of 3 variants of `rms_norm`, `v1` is predicted to be 1.35× as good as v0, by speed and memory together on NVIDIA H200:** Settings by size.",
-        ]
-    )
-    ends = [optimized(stop=stop).partition("ended because ")[2].partition("\n")[0] for stop in StopReason]
-    assert ends == snapshot(
-        [
-            "as many variants as were allowed have been tried.",
-            "two variants in a row were less than 1% better.",
-            "the target is met.",
-            "the kernel has reached its floor, so nothing is left to gain.",
-            "every strategy whose trigger holds has been tried.",
-            "it was cancelled.",
-        ]
-    )
 
 
 def test_what_was_applied() -> None:
