@@ -13,7 +13,7 @@ from service.conversation.profiled import TITLES as PROFILE_TITLES
 from service.conversation.quantities import counted, ratio
 from service.conversation.status import pull_link
 from service.conversation.validated import pictures, provenance_line, repetition, style_section, tests_section
-from service.conversation.variants import STOP_WORDS, variant_notes, variants_table
+from service.conversation.variants import STOP_WORDS, lineage, variant_notes, variants_table
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import FinalizeSummary, JobView, Outcome
@@ -59,7 +59,8 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
     """Give the report below its verdict: before and after, plots, the diff, what was rejected; the rest folded."""
     titles = TITLES if summary.applied else PROFILE_TITLES
     winner = summary.winner.name if summary.winner is not None else None
-    rejected = [variant for variant in summary.variants if variant.name != winner]
+    taken = {variant.name for variant in lineage(summary.winner, summary.variants)}
+    rejected = [variant for variant in summary.variants if variant.name not in taken]
     notes = summary.notes if summary.applied else summary.notes[1:]
     return paragraphs(
         benchmark_table(summary.benchmark, titles) if summary.benchmark else "",

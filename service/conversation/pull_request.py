@@ -7,13 +7,13 @@ from service.conversation.benchmark_table import benchmark_table, memory_table
 from service.conversation.comparisons import overall_speedup
 from service.conversation.finalized import TITLES, finalized_verdict
 from service.conversation.links import Links
-from service.conversation.markdown import folded, paragraphs
+from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.profile_table import profile_table
 from service.conversation.quantities import ratio
 from service.conversation.status import job_footer
 from service.conversation.validated import provenance_line
-from service.conversation.variants import variants_table
+from service.conversation.variants import lineage, variants_table
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import clip, code, code_block, inline, plain, sentence
 from workers.contracts import FinalizeSummary, JobView, KernelProfile, PullRequestUpdate
@@ -55,10 +55,11 @@ def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[s
     if found is None:
         return f"This makes {kernel} faster or smaller. {asked}", "**Not measured yet.**"
     winner = found.winner
-    change = f"{sentence(winner.notes.change)}" if winner is not None else ""
+    changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, found.variants)]
+    told = f"**What was changed** {changes[0]}" if len(changes) == 1 else ""
     return (
         f"{finalized_verdict(found, job)}\n{asked}",
-        f"**What was changed** ({inline(winner.title, 100)}): {change}" if winner is not None else "",
+        told or (paragraphs("**What was changed**, one on top of the other:", bullets(changes)) if changes else ""),
         benchmark_table(found.benchmark, TITLES) if found.benchmark is not None else "",
         folded("Peak memory", memory_table(found.benchmark, TITLES) if found.benchmark is not None else ""),
         folded("All variants", variants_table(found.variants, winner.name if winner is not None else None)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gpu_runner.contracts import BenchmarkResult, Pass
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
@@ -153,3 +153,13 @@ def _rows_table(variant: Variant) -> str:
     titles = {**TITLES, CANDIDATE: inline(variant.name, 20)}
     # Without a GPU every variant has the same floor, which the profile has told already.
     return benchmark_table(BenchmarkResult(timed, False, None, None), titles, conditions=False) if timed else ""
+
+
+def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Give a variant with those that it builds on, the first of them first; none for none."""
+    known = {variant.name: variant for variant in variants}
+    found: list[Variant] = []
+    while winner is not None and winner not in found:
+        found.insert(0, winner)
+        winner = known.get(winner.parent)
+    return tuple(found)

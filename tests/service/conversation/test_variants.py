@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 from service.conversation import (
     checkpoint_comment,
 )
+from service.conversation.variants import lineage
 from tests.conversations.normal import folded
 from tests.service.conversation.facts import LINKS
 from tests.service.conversation.kernels_facts import (
@@ -193,3 +194,12 @@ def test_every_goal_and_every_reason_to_stop_has_its_words() -> None:
             "it was cancelled.",
         ]
     )
+
+
+def test_a_variant_stands_on_those_that_it_builds_on() -> None:
+    first, second, third = (replace(V1, name=f"v{n}", parent=f"v{n - 1}") for n in (1, 2, 3))
+    other = replace(V1, name="v4", parent="v0")
+    variants = (first, second, third, other)
+    assert [variant.name for variant in lineage(third, variants)] == ["v1", "v2", "v3"]
+    assert [variant.name for variant in lineage(other, variants)] == ["v4"]
+    assert lineage(None, variants) == ()
