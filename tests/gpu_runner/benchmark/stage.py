@@ -64,7 +64,7 @@ class Room:
             with self._imports(method):
                 try:
                     found, given = handlers[method](self.state, meta, [_owned(buffer) for buffer in tensors])
-                except Exception as error:
+                except Exception as error:  # as a real child reports whatever a handler raises
                     raise ChildError(type(error).__name__, str(error)) from error
             return Reply(found, tuple(Buffer.from_torch(tensor.clone()) for tensor in given))
 
