@@ -1,0 +1,141 @@
+"""What is asked of a language model and what comes back, whoever provides it. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from workers.errors import WorkersError
+
+
+class Role(StrEnum):
+    """Who says a message."""
+
+    user = "user"
+    assistant = "assistant"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of text; ``stable`` ends a prefix that later questions of the job repeat, so that a provider may cache it."""
+
+    text: str
+    stable: bool = False
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of the conversation, oldest first in a question."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the answer must look: a tool that the model has to call, whose input, a JSON object by ``schema``, is the answer."""
+
+    name: str
+    description: str
+    schema: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One request. The same question by ``digest`` has the same recorded answer in a replay."""
+
+    purpose: str  # what it is for: "generate", "repair", ...; the ledger's and the recording's word
+    system: tuple[Part, ...]
+    messages: tuple[Message, ...]
+    form: Form | None = None  # None: the answer is text
+    most_tokens: int = 16_000  # of the answer, thinking not counted
+    thinking_tokens: int = 0  # 0: no extended thinking
+    temperature: float | None = None  # None: the provider's own; never sent together with thinking
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one request; what was read from a cache is not counted in ``input_tokens``."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_written_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said, untrusted. ``data`` is the form's object, checked against its schema; None where no form was asked for."""
+
+    text: str
+    data: dict[str, Any] | None = field(hash=False)
+    usage: Usage
+    provider: str
+    model: str  # as the provider named it in its answer
+    request_id: str | None = None  # the provider's, for its support
+
+
+class Trouble(StrEnum):
+    """Why there is no answer."""
+
+    overloaded = "overloaded"  # 529, 503: the same request may succeed later
+    rate_limited = "rate_limited"  # 429
+    failing = "failing"  # 500 and the like
+    unreachable = "unreachable"  # no connection, or it broke off
+    overdue = "overdue"  # no answer within the time
+    malformed = "malformed"  # not what the protocol or the form says
+    truncated = "truncated"  # the answer ended at its token limit
+    refused = "refused"  # the model declined
+    too_long = "too_long"  # the question does not fit the model's context
+    unauthorised = "unauthorised"  # the key is wrong or may not
+    rejected = "rejected"  # any other request that the provider does not take, such as an unknown model
+    out_of_budget = "out_of_budget"  # ours, not the provider's
+
+
+# A later try of the same question may succeed; the others need another question, another setting or another provider.
+PASSING = frozenset({Trouble.overloaded, Trouble.rate_limited, Trouble.failing, Trouble.unreachable, Trouble.overdue})
+
+
+class ModelError(WorkersError):
+    """No answer. The text is ours and holds no key, no prompt and no answer; ``usage`` is what was paid all the same."""
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        sentence: str,
+        *,
+        provider: str = "",
+        retry_after_s: float | None = None,
+        usage: Usage | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(sentence)
+        self.trouble = trouble
+        self.provider = provider
+        self.retry_after_s = retry_after_s
+        self.usage = usage or Usage()
+        self.request_id = request_id
+
+
+class Provider(Protocol):
+    """One configured provider with one model. It asks once: retries, budgets and other providers are its caller's."""
+
+    @property
+    def name(self) -> str:
+        """Give the provider's name in the configuration, such as ``anthropic``."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Give the configured model's name."""
+        ...
+
+    def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+        """Ask, streaming; ``cancelled`` is looked at while the answer streams in, and ends the request.
+
+        Raises:
+            ModelError: there is no answer that can be used.
+        """
+        ...
