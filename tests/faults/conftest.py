@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from service.localhub import Hub, HubServer
-from tests.faults.installation import REPOSITORY, ROOT, SECRET, Installation, free_port
-from tests.recorded.libraries import PLAIN
+from tests.faults import optimizing
+from tests.faults.installation import REPOSITORY, ROOT, SECRET, SEVERAL_MACHINES, Installation
+from tests.faults.optimizing import Undisturbed
+from tests.faults.processes import free_port
+from tests.recorded.libraries import PLAIN, STANDING
+from tests.workers.store.servers import redis_over_tcp
 from workers import embedded
 
 LEASE_S = 2
@@ -22,29 +26,73 @@ LEASE_S = 2
 def install(tmp_path: Path) -> Iterator[Callable[..., Installation]]:
     """Start an installation; ``deliver`` False leaves it to the test to deliver webhooks."""
     with ExitStack() as stack:
-
-        def start(deliver: bool = True) -> Installation:
-            port = stack.enter_context(free_port())
-            hub = Hub(tmp_path / "hub")
-            server = stack.enter_context(HubServer(hub, deliver=deliver))
-            log = stack.enter_context((tmp_path / "kernelsmith.log").open("wb"))
-            environment = _environment(tmp_path, port, server) | _people_and_app(hub, port, tmp_path)
-            made = Installation(hub, tmp_path, port, environment, log)
-            for name in ("pause", "paused", "answers"):
-                (made.desk / name).mkdir(parents=True)
-            made.start()
-            stack.callback(_end, made)
-            embedded.configure(tmp_path / "state")
-            stack.callback(embedded.close)
-            return made
-
-        yield start
+        yield lambda deliver=True: stack.enter_context(_installed(tmp_path, PLAIN, deliver=deliver))
 
 
 @pytest.fixture
 def installation(install: Callable[..., Installation]) -> Installation:
     """An installation to which webhooks are delivered as they happen."""
     return install()
+
+
+@pytest.fixture
+def standing(tmp_path: Path) -> Iterator[Installation]:
+    """An installation for a library with a kernel that can be made faster."""
+    with _installed(tmp_path, STANDING) as installation:
+        optimizing.answers(installation.desk)
+        yield installation
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Installation]:
+    """The same with the service, the stages and the GPU host apart, as on machines of their own."""
+    with redis_over_tcp(tmp_path) as redis_url:
+        state = tmp_path / "state"
+        shared = {
+            "REDIS_URL": redis_url,
+            "DATABASE_URL": f"sqlite:///{state / 'kernelsmith.sqlite3'}",
+            "KERNELSMITH_ARTIFACTS_URL": str(state / "artifacts"),
+        }
+        with _installed(tmp_path, STANDING, shared, SEVERAL_MACHINES) as installation:
+            optimizing.answers(installation.desk)
+            yield installation
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """What an optimize job comes to that nobody disturbs."""
+    with _installed(tmp_path_factory.mktemp("undisturbed"), STANDING) as installation:
+        optimizing.answers(installation.desk)
+        issue = optimizing.ask(installation)
+        return optimizing.look(installation, issue)
+
+
+@contextmanager
+def _installed(
+    folder: Path,
+    files: Mapping[str, bytes],
+    environment: Mapping[str, str] | None = None,
+    commands: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    deliver: bool = True,
+) -> Iterator[Installation]:
+    with ExitStack() as stack:
+        port = stack.enter_context(free_port())
+        hub = Hub(folder / "hub")
+        server = stack.enter_context(HubServer(hub, deliver=deliver))
+        log = stack.enter_context((folder / "kernelsmith.log").open("wb"))
+        variables = _environment(folder, port, server) | _people_and_app(hub, port, folder, files)
+        made = Installation(hub, server.url, folder, port, variables | dict(environment or {}), log)
+        made.commands = dict(commands or made.commands)
+        for name in ("pause", "paused", "answers"):
+            (made.desk / name).mkdir(parents=True)
+        (folder / "state").mkdir()
+        stack.callback(made.end)
+        for name in made.commands:
+            made.start(name)
+        embedded.configure(folder / "state")
+        stack.callback(embedded.close)
+        yield made
 
 
 def _environment(folder: Path, port: int, server: HubServer) -> dict[str, str]:
@@ -68,10 +116,10 @@ def _environment(folder: Path, port: int, server: HubServer) -> dict[str, str]:
     }
 
 
-def _people_and_app(hub: Hub, port: int, folder: Path) -> dict[str, str]:
+def _people_and_app(hub: Hub, port: int, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     owner, name = REPOSITORY.split("/")
     hub.add_user("maintainer")
-    hub.create_repository(owner, name, files=PLAIN)
+    hub.create_repository(owner, name, files=dict(files))
     hub.add_collaborator(REPOSITORY, "maintainer", "write")
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
@@ -86,9 +134,3 @@ def _people_and_app(hub: Hub, port: int, folder: Path) -> dict[str, str]:
         "KERNELSMITH_PRIVATE_KEY_PATH": str(folder / "app.pem"),
         "KERNELSMITH_BOT_LOGIN": app.bot_login,
     }
-
-
-def _end(installation: Installation) -> None:
-    if installation.serving is not None:
-        installation.serving.kill()
-        installation.serving.wait()

@@ -9,45 +9,42 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from redis import Redis
 from redis.exceptions import RedisError
 
-from service.conversation import find_marker
 from service.localhub import Hub
-from service.localhub.conversation import CommentEntry, CommitEntry
 from service.localhub.hub_deliveries import Order
 from service.settings import clean_environment
-from tests.recorded.libraries import REGLU, create
+from tests.faults.processes import descendants, is_gone, until
 from workers import inbox
 from workers.broker import socket_path
 from workers.contracts import JobState, JobView
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "octo/kernels"
-WITHIN_S = 120.0
 SECRET = secrets.token_hex(32)
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
-T = TypeVar("T")
+# The commands of an installation: all of it on one machine, or its parts on several.
+ONE_MACHINE = {"service": ("serve",)}
+SEVERAL_MACHINES = {"service": ("web",), "stages": ("work", "--only", "stages"), "gpu": ("work", "--only", "gpu")}
 
 
 @dataclass
 class Installation:
-    """``kernelsmith serve`` and what it works with; ``serving`` is its process."""
+    """The commands of ``kernelsmith`` that serve, and what they work with; ``serving`` are their processes by name."""
 
     hub: Hub
+    hub_url: str
     folder: Path
     port: int
     environment: dict[str, str]
     log: BinaryIO
-    serving: subprocess.Popen[bytes] | None = None
+    commands: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict(ONE_MACHINE))
+    serving: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
     order: Order | None = None  # how the test delivers webhooks, where no thread does
 
@@ -55,12 +52,13 @@ class Installation:
     def desk(self) -> Path:
         return self.folder / "desk"
 
-    def start(self) -> None:
-        """Start the service and its workers, without waiting for them."""
-        self.serving = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.serve"],
+    def start(self, name: str = "service") -> None:
+        """Start one of the commands, without waiting for it. Each has a folder of its own, as on a machine of its own."""
+        own = {} if name == "service" else {"KERNELSMITH_DATA_DIR": str(self.folder / name)}
+        self.serving[name] = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.serve", *self.commands[name]],
             cwd=ROOT,
-            env=clean_environment() | self.environment,
+            env=clean_environment() | self.environment | own,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=subprocess.STDOUT,
@@ -101,12 +99,33 @@ class Installation:
 
     def kill_service(self) -> None:
         """End the service, and with it everything that it started, and start it again."""
-        assert self.serving is not None
-        ours = descendants(self.serving.pid)
-        self.kill(self.serving.pid, "service")
-        self.serving.wait()
+        serving = self.serving["service"]
+        ours = descendants(serving.pid)
+        self.kill(serving.pid, "service")
+        serving.wait()
         until(lambda: all(is_gone(pid) for pid in ours), "the workers to end with the service", self.story)
         self.start()
+
+    def lose(self, name: str) -> None:
+        """End one of the commands with all of its processes in one moment, as a machine that loses its power."""
+        serving = self.serving.pop(name)
+        # The system starts nothing there anew: what would is stopped first.
+        for pid in (serving.pid, *sorted(descendants(serving.pid))):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        ours = descendants(serving.pid)
+        for pid in (*ours, serving.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        serving.wait()
+        self.killed.append(name)
+        until(lambda: all(is_gone(pid) for pid in ours), f"all of {name} to end", self.story)
+
+    def end(self) -> None:
+        """End everything that was started."""
+        for serving in self.serving.values():
+            serving.kill()
+            serving.wait()
 
     def kill_redis(self) -> None:
         """End the embedded Redis; everything in it is lost."""
@@ -117,11 +136,15 @@ class Installation:
         assert len(found) <= 1
         return found[0] if found else None
 
-    def ask(self) -> int:
-        """Ask for a kernel, and give the issue's number."""
-        number = self.hub.open_issue(REPOSITORY, "maintainer", "Wanted: reglu").number
-        self.hub.comment(REPOSITORY, number, "maintainer", create("reglu", REGLU))
+    def ask(self, title: str, comment: str) -> int:
+        """Open an issue, give a command on it, and give the issue's number."""
+        number = self.hub.open_issue(REPOSITORY, "maintainer", title).number
+        self.say(number, comment)
         return number
+
+    def say(self, number: int, comment: str) -> None:
+        """Give a command."""
+        self.hub.comment(REPOSITORY, number, "maintainer", comment)
 
     def waits(self, stage: str) -> JobView:
         """Wait until a stage waits for its review, and everything about it is told."""
@@ -147,16 +170,21 @@ class Installation:
         self.ready()
         self.hub.review(REPOSITORY, job.pull_number, "maintainer", "APPROVE", commit_id=job.head_sha)
 
-    def done(self) -> JobView:
-        """Wait until the job is done and everything about it is told."""
+    def ended(self, state: JobState) -> JobView:
+        """Wait until the job has ended, that way and no other, and everything about it is told."""
 
         def there() -> JobView | None:
             busy, job = self.busy(), self.job()
             return job if job is not None and job.state in ENDED and not busy else None
 
         job = until(there, "the job to end", self.story)
-        assert job.state is JobState.done, f"{job.failure}\n{self.story()}"
+        assert job.state is state, f"{job.failure}\n{self.story()}"
         return job
+
+    def asked(self) -> list[str]:
+        """Give the action and the request of every start of a runner."""
+        told = self.desk / "asked"
+        return told.read_text().splitlines() if told.exists() else []
 
     def busy(self) -> bool:
         """Tell whether there is something to handle or to publish; deliver what waits where the test says how."""
@@ -179,88 +207,3 @@ class Installation:
         ):
             return int(client.info("server")["process_id"])
         return None
-
-
-def assert_one_of_everything(installation: Installation, issue: int) -> None:
-    """One job, one comment of each kind, one commit of each purpose, one pull request, and nothing open or lost."""
-    hub, job = installation.hub, installation.done()
-    pull = job.pull_number or 0
-    assert hub.pull_numbers(REPOSITORY) == [pull]
-    opened = hub.issue(REPOSITORY, pull).pull
-    assert opened is not None and not opened.draft
-    marks = Counter(
-        str(find_marker(entry.body))
-        for number in (issue, pull)
-        for entry in hub.conversation(REPOSITORY, number)
-        if isinstance(entry, CommentEntry) and entry.by.endswith("[bot]")
-    )
-    assert len(marks) == 4, marks
-    assert set(marks.values()) == {1}
-    commits = [e.message.splitlines()[0] for e in hub.conversation(REPOSITORY, pull) if isinstance(e, CommitEntry)]
-    assert commits == ["Add the reference of reglu and its tests", "Add the reglu kernel"]
-    assert sorted(hub.branches(REPOSITORY)) == sorted(["main", job.branch, "kernelsmith-assets"])
-    checks = Counter(check.external_id for check in hub.check_runs(REPOSITORY))
-    assert set(checks.values()) == {1}
-    assert len(checks) == 3
-    assert {check.status for check in hub.check_runs(REPOSITORY)} == {"completed"}
-    assert [(view.stage.value, view.attempt) for view in job.stages] == [
-        ("analyze", 1),
-        ("generate", 1),
-        ("validate", 1),
-    ]
-    counts = inbox.counts()
-    assert counts["gpu_requests"] == {"done": 4}
-    assert set(counts["updates"]) == {"published"}, counts
-    assert set(counts["deliveries"]) == {"done"}, counts
-    assert hub.errors == []
-    assert hub.faults.waiting() == {}
-
-
-def until(found: Callable[[], T | None], what: str, story: Callable[[], str] = str) -> T:
-    """Wait until something is there, and give it."""
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"waited {WITHIN_S:.0f} s in vain for {what}\n{story()}")
-
-
-def descendants(pid: int) -> set[int]:
-    """Give the processes that a process started, and theirs."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
-    found: set[int] = set()
-    queue = [pid]
-    while queue:
-        for child in children.get(queue.pop(), []):
-            found.add(child)
-            queue.append(child)
-    return found
-
-
-def parent_of(pid: int) -> int:
-    """Give the process that started another."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def is_gone(pid: int) -> bool:
-    """Tell whether a process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-@contextmanager
-def free_port() -> Iterator[int]:
-    """Give a port of loopback that stays this test's own while nobody listens there."""
-    with socket.socket() as held:
-        # Bound and never listening: others cannot get it by chance, and the service may bind it as well.
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        yield int(held.getsockname()[1])

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from service.localhub.faults import Faults
-from tests.faults.installation import Installation, assert_one_of_everything
+from tests.faults.creating import STAGES, ask, assert_one_of_everything
+from tests.faults.installation import Installation
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
@@ -54,7 +55,7 @@ def test_requests_fail_and_every_webhook_comes_twice_and_in_the_wrong_order(
     installation.ready()
     for operation, strike in STRIKES:
         strike(installation.hub.faults, operation)
-    issue = installation.ask()
-    for stage in ("analyze", "generate", "validate"):
+    issue = ask(installation)
+    for stage in STAGES:
         installation.approve(stage)
     assert_one_of_everything(installation, issue)

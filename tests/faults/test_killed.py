@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.installation import Installation, assert_one_of_everything, parent_of
+from tests.faults.creating import STAGES, ask, assert_one_of_everything
+from tests.faults.installation import Installation
+from tests.faults.processes import parent_of
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
-STAGES = ("analyze", "generate", "validate")
 # A place where a stage has done half of its work. It begins at stage_claimed, and at stage_ran it has ended and nobody knows.
 INSIDE = {"analyze": "gpu_requested", "generate": "memo_computed", "validate": "memo_kept"}
 ACTIONS = {"analyze": ("capture",), "generate": ("verify",), "validate": ("tests", "benchmark")}
@@ -18,7 +19,7 @@ def test_the_worker_of_stages_is_killed_at_every_boundary_and_inside_of_every_st
     installation: Installation,
 ) -> None:
     installation.pause("stage_claimed")
-    issue, kills = installation.ask(), 0
+    issue, kills = ask(installation), 0
     for stage in STAGES:
         places = ("stage_claimed", INSIDE[stage], "stage_ran")
         for place, following in zip(places, (*places[1:], None), strict=True):
@@ -41,7 +42,7 @@ def test_the_runner_and_its_worker_are_killed_in_the_middle_of_every_action(inst
     victims = {"capture": (0, 1), "verify": (2, 0), "tests": (1, 2), "benchmark": (0, 1)}
     names = ("runner", "pool process", "worker")
     installation.pause("runner.capture")
-    issue = installation.ask()
+    issue = ask(installation)
     for stage in STAGES:
         for action in ACTIONS[stage]:
             for kind in victims[action]:
@@ -62,7 +63,7 @@ def test_the_runner_and_its_worker_are_killed_in_the_middle_of_every_action(inst
 
 def test_redis_is_killed_at_every_boundary_and_inside_of_every_stage(installation: Installation) -> None:
     installation.pause("stage_claimed")
-    issue = installation.ask()
+    issue = ask(installation)
     for stage in STAGES:
         installation.paused("stage_claimed")
         installation.pause(f"runner.{ACTIONS[stage][0]}")
@@ -83,7 +84,7 @@ def test_the_service_and_all_workers_are_killed_inside_and_at_the_end_of_every_s
     installation: Installation,
 ) -> None:
     installation.pause("runner.capture")
-    issue = installation.ask()
+    issue = ask(installation)
     for number, stage in enumerate(STAGES):
         place = f"runner.{ACTIONS[stage][0]}"
         installation.paused(place)
@@ -110,7 +111,7 @@ def test_the_service_is_killed_in_the_middle_of_an_effect(
 ) -> None:
     for operation in operations:
         installation.hub.faults.before_next(operation, installation.kill_service)
-    issue = installation.ask()
+    issue = ask(installation)
     for stage in STAGES:
         installation.approve(stage)
     assert_one_of_everything(installation, issue)

@@ -3,7 +3,8 @@
 It answers by what is asked, not by which candidate stands in the request, so that a better kernel needs no new recording. The
 recordings are made anew by ``rm tests/recorded/answers/*.json; pytest tests/conversations --record``, which asks the real runner.
 A test tells it what to do by files on its *desk*: ``answers/verify-1.json`` is the payload of the next verify and of no
-other (``verify-always.json`` of all), ``pause/runner.verify`` has it wait there until that file is gone.
+other (``verify-always.json`` of all), ``pause/runner.verify`` has it wait there until that file is gone. A benchmark with no
+original to hold the kernel against is answered by ``alone-always.json`` where there is one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def main() -> int:
     with (options.desk / "asked").open("a") as told:
         told.write(f"{request['action']} {request['request_id']}\n")
     pause(options.desk, f"runner.{request['action']}")
-    directed = _directed(options.desk, request["action"])
+    alone = request["action"] == "benchmark" and request["payload"].get("original") is None
+    directed = (_directed(options.desk, "alone") if alone else None) or _directed(options.desk, request["action"])
     if directed is not None:
         result = {"payload": directed, "duration_s": 1.0}
     else:
