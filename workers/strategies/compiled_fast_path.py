@@ -59,7 +59,9 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         tabled = re.search(rf"^{TABLE}\b", situation.source, re.MULTILINE) is not None
         file = parsed(situation.original if tabled else situation.source)
         called = bound_call(file, situation.problem)
-        style = replace(situation.style, section=True, tunable=True, function_class=called.owner.name)
+        # Callers compare the Function with what eager mode gives, which rounds after every operator.
+        own = {"section": True, "tunable": True, "rounds_as_reference": True}
+        style = replace(situation.style, function_class=called.owner.name, **own)
         names = (situation.standing.name, situation.problem, situation.graph, style)
         answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
         if isinstance(answer, Refusal):

@@ -9,11 +9,13 @@ from workers.strategies.fast_path_by_size import FastPathBySize
 from workers.strategies.parameter_sweep import ParameterSweep
 from workers.strategies.pipelined_loops import PIPELINED_LOOPS
 from workers.strategies.protocol import Strategy
+from workers.strategies.several_rows import SEVERAL_ROWS
 
 STRATEGIES: tuple[Strategy, ...] = (
     ParameterSweep(),
     CompiledFastPath(),
     FastPathBySize(),
+    SEVERAL_ROWS,
     PIPELINED_LOOPS,
     CONSTANT_SIZES,
     EVICTION_HINTS,

@@ -14,7 +14,16 @@ STAGES = (1, 2, 3, 4)
 BLOCKS = (1024, 2048, 4096, 8192, 16384, 32768)
 PROGRAMS = (1, 2, 3, 4, 8)
 PROGRAMS_NAME = "programs_per_multiprocessor"
-VALUES = {"num_warps": WARPS, "num_stages": STAGES, PROGRAMS_NAME: PROGRAMS}
+ROWS_NAME = "rows_per_program"
+ROWS = (1, 2, 4, 8, 16, 32)
+LOOP_STAGES_NAME = "loop_stages"
+VALUES = {
+    "num_warps": WARPS,
+    "num_stages": STAGES,
+    PROGRAMS_NAME: PROGRAMS,
+    ROWS_NAME: ROWS,
+    LOOP_STAGES_NAME: STAGES,
+}
 ALLOCATIONS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 
 
@@ -69,7 +78,7 @@ def _tunable(file: KernelFile, launch: Launch) -> Tunable | None:
     kernel = file.kernels[launch.kernel]
     if launch.timed_pass is None or autotune_of(kernel) is not None or _looked_up(launch):
         return None
-    tensor, size = tensor_of(file, launch), _size(file, launch, kernel)
+    tensor, size = tensor_of(file, launch), size_of(file, launch, kernel)
     if tensor is None or size is None:
         return None
     settings = _settings(launch, kernel)
@@ -128,7 +137,8 @@ def _tells_tensor(node: ast.AST, name: str) -> bool:
     return False
 
 
-def _size(file: KernelFile, launch: Launch, kernel: ast.FunctionDef) -> str | None:
+def size_of(file: KernelFile, launch: Launch, kernel: ast.FunctionDef) -> str | None:
+    """Give the length of a row as the host knows it, by which settings are looked up; None where it has no name."""
     parameter = size_parameter(kernel)
     value = launch.argument(parameter) if parameter is not None else None
     return file.segment(value) if isinstance(value, ast.Name | ast.Attribute) else None
