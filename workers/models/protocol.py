@@ -52,7 +52,7 @@ class Question:
     form: Form | None = None  # None: the answer is text
     most_tokens: int = 16_000  # of the answer, thinking not counted
     thinking_tokens: int = 0  # 0: no extended thinking
-    temperature: float | None = None  # None: the provider's own; never sent together with thinking
+    temperature: float | None = None  # None: the provider's own; left out with thinking, and where an API takes none
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ class Trouble(StrEnum):
     unauthorised = "unauthorised"  # the key is wrong or may not
     rejected = "rejected"  # any other request that the provider does not take, such as an unknown model
     out_of_budget = "out_of_budget"  # ours, not the provider's
+    cancelled = "cancelled"  # ours: nobody waits for the answer any more
 
 
 # A later try of the same question may succeed; the others need another question, another setting or another provider.

@@ -1,0 +1,58 @@
+"""Anthropic, by its SDK: messages with streaming, tools for structured answers, prompt caching and thinking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anthropic
+import httpx2
+
+from workers.models.anthropic_speech import Thinking, hear, parameters
+from workers.models.exchange import Endpoint, Streaming, Tongue, asked
+from workers.models.protocol import Answer, Question
+
+BASE_URL = "https://api.anthropic.com"
+
+
+class AnthropicProvider:
+    """A model of Anthropic, or of a relay that speaks the Messages API."""
+
+    def __init__(self, endpoint: Endpoint, thinking: Thinking = Thinking.adaptive) -> None:
+        """Take the endpoint, whose key is needed."""
+        self._endpoint = endpoint
+        self._thinking = thinking
+
+    @property
+    def name(self) -> str:
+        """Give the provider's name in the configuration."""
+        return self._endpoint.name
+
+    @property
+    def model(self) -> str:
+        """Give the configured model's name."""
+        return self._endpoint.model
+
+    def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+        """Ask once, streaming.
+
+        Raises:
+            ModelError: there is no answer that can be used.
+            OpenFormError: the question's form cannot be held strictly, a fault of the program.
+        """
+        wanted = parameters(question, self.model, self._thinking, self.name)
+
+        def opened(http: httpx2.Client) -> Streaming:
+            key = self._endpoint.key
+            client = anthropic.Anthropic(
+                api_key=key.get_secret_value() if key is not None else "",
+                base_url=self._endpoint.base_url,
+                http_client=http,
+                timeout=timeout_s,  # the wire ends what is quiet or late before that
+                max_retries=0,
+                open_telemetry=False,  # a trace may hold what was asked
+            )
+            stream: Streaming = client.messages.create(stream=True, **wanted)
+            return stream
+
+        tongue = Tongue(opened, hear, (anthropic.AnthropicError,), "request-id")
+        return asked(self._endpoint, tongue, question, timeout_s, cancelled)

@@ -1,0 +1,185 @@
+"""One question to one provider over the wire: whatever goes wrong, one error of ours comes out, and no key with it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpcore2
+import httpx2
+from pydantic import BaseModel, SecretStr
+
+from workers.models.faults import place_of, refusal, short_id
+from workers.models.forms import OpenFormError
+from workers.models.heard import Heard, HeardError, concluded
+from workers.models.protocol import Answer, ModelError, Question, Trouble
+from workers.models.wire import Call, client_for
+
+CHARACTERS_OF_AN_ERROR = 20_000  # of a body that is no success; anything longer says nothing more
+
+FAILURES: tuple[type[Exception], ...] = (
+    HeardError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.StreamError,
+    httpcore2.NetworkError,
+    httpcore2.TimeoutException,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
+    OSError,
+    ValueError,
+    TypeError,
+    RecursionError,
+)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a provider is asked, with which model and key, and how long silence is borne."""
+
+    name: str  # in the configuration
+    model: str
+    base_url: str
+    key: SecretStr | None = None
+    connect_s: float = 10.0
+    quiet_s: float = 120.0  # without any byte
+
+
+class Streaming(Protocol):
+    """A stream of one of the SDKs: typed events, over a response."""
+
+    response: httpx2.Response
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the events."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tongue:
+    """How one SDK is spoken to."""
+
+    open: Callable[[httpx2.Client], Streaming]
+    hear: Callable[[Heard, Mapping[str, Any]], None]
+    errors: tuple[type[Exception], ...]  # the root of the SDK's own
+    request_id_header: str
+
+
+@dataclass
+class Exchange:
+    """The state of one request, for the answer and for the error alike."""
+
+    endpoint: Endpoint
+    tongue: Tongue
+    call: Call
+    heard: Heard = field(default_factory=Heard)
+    request_id: str | None = None
+
+    def listen(self, http: httpx2.Client) -> None:
+        """Send the request and take in the stream to its end.
+
+        Raises:
+            Exception: any of the SDK's, of the client's below it, or ``HeardError``; ``failure`` tells what they mean.
+        """
+        stream = self.tongue.open(http)
+        try:
+            self.request_id = short_id(stream.response.headers.get(self.tongue.request_id_header))
+            if not stream.response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+                raise HeardError("the answer is no stream of events")
+            for event in stream:
+                if not isinstance(event, BaseModel):
+                    raise HeardError("an event of the stream is not what the protocol says")
+                # The SDKs build events without a check, so that a field may hold anything.
+                self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
+                self.call.check()
+        finally:
+            stream.response.close()
+
+    def failure(self, error: Exception) -> ModelError:
+        """Tell what an error means. It is not kept: requests with their headers hang on those of the SDKs."""
+        if self.call.ended is not None:
+            return self._error(self.call.ended, f"{self.endpoint.name}: {self.call.sentence}")
+        if isinstance(error, HeardError):
+            return self._error(Trouble.malformed, f"{self.endpoint.name}: {error}")
+        response = getattr(error, "response", None)
+        body = getattr(error, "body", None)
+        if isinstance(error, self.tongue.errors) and (isinstance(response, httpx2.Response) or body is not None):
+            headers = response.headers if isinstance(response, httpx2.Response) else httpx2.Headers()
+            return refusal(
+                self.endpoint.name,
+                response.status_code if isinstance(response, httpx2.Response) else 200,
+                body[:CHARACTERS_OF_AN_ERROR] if isinstance(body, str) else body,
+                headers,
+                usage=self.heard.usage,
+                request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
+            )
+        causes = list(_causes(error))
+        nonsense = any(isinstance(it, ValueError | RecursionError | httpcore2.RemoteProtocolError) for it in causes)
+        if nonsense and not any(_broke_off(it) for it in causes):
+            return self._error(Trouble.malformed, f"{self.endpoint.name} does not speak its protocol")
+        if any(isinstance(it, httpcore2.WriteTimeout | httpcore2.ReadTimeout) for it in causes):
+            return self._error(Trouble.overdue, f"{self.endpoint.name} does not take the question in")
+        where = place_of(self.endpoint.base_url)
+        if self.call.taken_bytes:
+            return self._error(Trouble.unreachable, f"the connection to {self.endpoint.name} at {where} broke off")
+        return self._error(Trouble.unreachable, f"{self.endpoint.name} at {where} could not be reached")
+
+    def _error(self, trouble: Trouble, sentence: str) -> ModelError:
+        return ModelError(
+            trouble, sentence, provider=self.endpoint.name, usage=self.heard.usage, request_id=self.request_id
+        )
+
+
+def asked(
+    endpoint: Endpoint, tongue: Tongue, question: Question, timeout_s: float, cancelled: Callable[[], bool]
+) -> Answer:
+    """Ask once.
+
+    Raises:
+        ModelError: there is no answer that can be used; neither its cause nor its context is kept.
+        OpenFormError: the question's form cannot be held strictly, a fault of the program.
+    """
+    call = Call(timeout_s, endpoint.quiet_s, endpoint.connect_s, cancelled)
+    exchange = Exchange(endpoint, tongue, call)
+    failure: ModelError | None = None
+    try:
+        with client_for(call, _certificates()) as http:
+            exchange.listen(http)
+    except (ModelError, OpenFormError):
+        raise
+    except (*tongue.errors, *FAILURES) as error:
+        failure = exchange.failure(error)
+    if failure is None:
+        try:
+            data = concluded(exchange.heard, question.form, endpoint.name, question.most_tokens)
+        except ModelError as error:
+            failure = error
+            failure.usage, failure.request_id = exchange.heard.usage, exchange.request_id
+        else:
+            heard = exchange.heard
+            model = heard.model or endpoint.model
+            return Answer(heard.text, data, heard.usage, endpoint.name, model, exchange.request_id)
+    # Raised here, outside of any handler, so that no error of an SDK hangs on it as its context.
+    raise failure
+
+
+def _certificates() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+def _causes(error: BaseException) -> Iterable[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _broke_off(error: BaseException) -> bool:
+    """Tell a connection that ended too early from nonsense on it; the library has one error for both."""
+    return isinstance(error, httpcore2.RemoteProtocolError) and (
+        "peer closed connection" in str(error) or "disconnected without" in str(error)
+    )

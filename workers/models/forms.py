@@ -1,0 +1,178 @@
+"""Answers as data: JSON from a model, bounded before it is parsed and held strictly against its form. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+
+from workers.models.protocol import Form
+
+MOST_CHARACTERS = 2_000_000  # of an answer, text or JSON: far above what any model writes in one answer
+MOST_DEPTH = 32
+MOST_FAULTS = 5  # told to a model at once
+TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
+
+
+class FormError(ValueError):
+    """An answer does not fit its form. The text names places of the form and holds nothing of the answer."""
+
+
+class OpenFormError(ValueError):
+    """A form is not one that can be held strictly: a fault of the program that asks."""
+
+
+def parsed(text: str, form: Form) -> dict[str, Any]:
+    """Give the object that ``text`` spells, as ``form`` wants it.
+
+    Raises:
+        FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise FormError(f"it is longer than {MOST_CHARACTERS} characters")
+    if _depth(text) > MOST_DEPTH:
+        raise FormError(f"it is nested more than {MOST_DEPTH} deep")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+        )
+        text.encode("utf-8")
+        _encodable(value)
+    except FormError:
+        raise
+    except (ValueError, RecursionError):
+        raise FormError("it is not JSON") from None
+    if not isinstance(value, dict):
+        raise FormError("it is not a JSON object")
+    check(value, form)
+    return value
+
+
+def check(value: dict[str, Any], form: Form) -> None:
+    """Hold an object against a form.
+
+    Raises:
+        FormError: it does not fit; every fault up to five is named by its place in the form.
+        OpenFormError: the form itself lets anything pass.
+    """
+    validator = _validator(json.dumps(form.schema, sort_keys=True))
+    faults: list[str] = []
+    for error in validator.iter_errors(value):
+        faults.append(_fault(error))
+        if len(faults) == MOST_FAULTS:
+            break
+    if faults:
+        raise FormError("it does not fit the form: " + "; ".join(dict.fromkeys(faults)))
+
+
+def check_form(form: Form) -> None:
+    """See to it that a form is closed: every object says what it may hold, and that it holds nothing else.
+
+    Raises:
+        OpenFormError: it is not.
+    """
+    if not NAME.fullmatch(form.name):
+        raise OpenFormError(f"{form.name!r} cannot be the name of a tool")
+    _validator(json.dumps(form.schema, sort_keys=True))
+
+
+@lru_cache(maxsize=64)
+def _validator(schema_text: str) -> Draft202012Validator:
+    schema = json.loads(schema_text)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise OpenFormError(f"a form's schema is none: {error.message}") from None
+    if schema.get("type") != "object":
+        raise OpenFormError("a form's schema must be that of an object")
+    for node in _nodes(schema):
+        if (node.get("type") == "object" or "properties" in node) and node.get("additionalProperties") is not False:
+            raise OpenFormError("each object of a form needs additionalProperties: false")
+        if str(node.get("$ref", "#")).partition("#")[0]:
+            raise OpenFormError("a form refers to nothing outside of itself")
+    # An empty registry: nothing is ever fetched for a reference.
+    return Draft202012Validator(schema, registry=Registry())
+
+
+def _nodes(schema: object) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for key, inner in schema.items():
+            if key in ("properties", "$defs") and isinstance(inner, dict):
+                for child in inner.values():
+                    yield from _nodes(child)
+            elif key not in ("enum", "const", "default", "examples", "required"):
+                yield from _nodes(inner)
+    elif isinstance(schema, list):
+        for child in schema:
+            yield from _nodes(child)
+
+
+def _fault(error: ValidationError) -> str:
+    """Every word comes from the schema: the library's own messages quote the answer."""
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+    where = f"at $.{place.lstrip('.')}" if place and not place.startswith("[") else f"at ${place}"
+    rule, wanted = str(error.validator), error.validator_value
+    if rule == "required" and isinstance(wanted, list) and isinstance(error.instance, dict):
+        missing = [name for name in wanted if name not in error.instance]
+        return f"{where} there is no {' and no '.join(missing)}"
+    if rule == "additionalProperties":
+        return f"{where} there is a field that the form does not have"
+    return f"{where} {rule} {json.dumps(wanted)[:200]} does not hold"
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for match in TOKENS.finditer(text):
+        if match[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > MOST_DEPTH:
+                return deepest
+        elif match[0] in "]}":
+            depth -= 1
+    return deepest
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise FormError("an object names a field twice")
+    return found
+
+
+def _no_constant(_: str) -> float:
+    raise FormError("a number is not finite")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise FormError("a number is not finite")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20:
+        raise FormError("a number is too long")
+    return int(text)
+
+
+def _encodable(value: object) -> None:
+    if isinstance(value, str):
+        value.encode("utf-8")  # half of a surrogate pair, written as an escape, breaks whoever stores it
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _encodable(key)
+            _encodable(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _encodable(inner)

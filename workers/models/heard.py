@@ -1,0 +1,106 @@
+"""What is gathered while an answer streams in, the same for every provider: bounded text, tool calls, tokens. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.models.forms import MOST_CHARACTERS, FormError, parsed
+from workers.models.protocol import Form, ModelError, Trouble, Usage
+
+MOST_CALLS = 8
+MOST_TOKENS = 10**9
+
+
+class HeardError(Exception):
+    """The stream is not what the protocol says; the text is ours."""
+
+
+@dataclass
+class ToolCall:
+    """A call of a tool as far as it was heard: ``pieces`` of its JSON input."""
+
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Heard:
+    """What a provider said until now."""
+
+    model: str = ""
+    pieces: list[str] = field(default_factory=list)
+    calls: dict[int, ToolCall] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    characters: int = 0
+    ended: Trouble | None = None  # why the provider stopped, where that is no whole answer
+    whole: bool = False  # the provider said that the answer is at its end
+
+    def say(self, text: str) -> str:
+        """Count a piece of the answer.
+
+        Raises:
+            HeardError: the answer is larger than any that can be used.
+        """
+        self.characters += len(text)
+        if self.characters > MOST_CHARACTERS:
+            raise HeardError(f"the answer is longer than {MOST_CHARACTERS} characters")
+        return text
+
+    def call(self, index: int) -> ToolCall:
+        """Give the call of a tool at a place of the answer.
+
+        Raises:
+            HeardError: there are more calls than any answer has.
+        """
+        if index not in self.calls and len(self.calls) >= MOST_CALLS:
+            raise HeardError(f"the answer has more than {MOST_CALLS} calls")
+        return self.calls.setdefault(index, ToolCall())
+
+    @property
+    def text(self) -> str:
+        """Give the text of the answer."""
+        return "".join(self.pieces)
+
+
+def tokens(value: object) -> int:
+    """Give a count of tokens, 0 where a server says none or nonsense."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
+
+
+def concluded(heard: Heard, form: Form | None, provider: str, most_tokens: int) -> dict[str, Any] | None:
+    """Give the form's object out of what was heard, None for an answer in text.
+
+    Raises:
+        ModelError: it broke off, was cut off or declined, or is not what was asked for; without usage, which is its caller's.
+    """
+    if heard.ended is Trouble.refused:
+        raise ModelError(Trouble.refused, f"{provider} declined to answer", provider=provider)
+    if heard.ended is Trouble.truncated:
+        sentence = f"the answer was cut off at {most_tokens} tokens"
+        raise ModelError(Trouble.truncated, sentence, provider=provider)
+    if heard.ended is not None:
+        raise ModelError(heard.ended, "the model stopped before its answer was whole", provider=provider)
+    if not heard.whole:
+        raise ModelError(Trouble.unreachable, f"the answer of {provider} broke off", provider=provider)
+    try:
+        return _data(heard, form)
+    except FormError as error:
+        raise ModelError(Trouble.malformed, f"the answer cannot be used: {error}", provider=provider) from None
+
+
+def _data(heard: Heard, form: Form | None) -> dict[str, Any] | None:
+    calls = list(heard.calls.values())
+    if form is None:
+        if calls:
+            raise FormError("it calls a tool, and none was offered")
+        if not heard.text.strip():
+            raise FormError("it is empty")
+        return None
+    if not calls:
+        raise FormError(f"it does not call the tool {form.name}")
+    if len(calls) > 1:
+        raise FormError(f"it calls {len(calls)} tools; one call of {form.name} is the answer")
+    if calls[0].name != form.name:
+        raise FormError(f"it calls another tool than {form.name}")
+    return parsed("".join(calls[0].pieces), form)

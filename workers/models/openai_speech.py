@@ -1,0 +1,104 @@
+"""OpenAI's chat completions, as many servers speak them: a question as parameters, a stream of chunks as an answer. Pure.
+
+Source: developers.openai.com/api/docs, Chat completions, Streaming, Function calling; the parameter types of the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workers.models.forms import check_form
+from workers.models.heard import Heard, HeardError, tokens
+from workers.models.outgoing import sendable, spoken, turns
+from workers.models.protocol import Part, Question, Trouble, Usage
+
+STOPS = {"length": Trouble.truncated, "content_filter": Trouble.refused}
+BETWEEN = "\n\n"  # parts: plain text is what every server's template takes
+
+
+def parameters(question: Question, model: str, *, with_temperature: bool, provider: str) -> dict[str, Any]:
+    """Give the parameters of ``chat.completions.create`` for a question. These servers cache prefixes by themselves.
+
+    Raises:
+        ModelError: nothing is asked.
+        OpenFormError: the form cannot be held strictly.
+    """
+    messages = [
+        {"role": message.role.value, "content": _joined(message.parts)} for message in turns(question, provider)
+    ]
+    if system := spoken(question.system):
+        messages.insert(0, {"role": "system", "content": _joined(system)})
+    wanted: dict[str, Any] = {
+        "model": model,
+        "messages": messages,
+        "max_completion_tokens": question.most_tokens + question.thinking_tokens,  # thoughts count towards it
+        "stream_options": {"include_usage": True},
+    }
+    if question.temperature is not None and with_temperature and not question.thinking_tokens:
+        wanted["temperature"] = question.temperature
+    if form := question.form:
+        check_form(form)
+        function = {"name": form.name, "description": sendable(form.description), "parameters": form.schema}
+        wanted["tools"] = [{"type": "function", "function": function}]
+        wanted["tool_choice"] = {"type": "function", "function": {"name": form.name}}
+        wanted["parallel_tool_calls"] = False
+    return wanted
+
+
+def _joined(parts: tuple[Part, ...]) -> str:
+    return BETWEEN.join(part.text for part in parts)
+
+
+def hear(heard: Heard, chunk: Mapping[str, Any]) -> None:
+    """Take in one chunk of the stream.
+
+    Raises:
+        HeardError: the chunk is not what the protocol says.
+    """
+    try:
+        heard.model = heard.model or str(chunk.get("model") or "")[:200]
+        if usage := chunk.get("usage"):
+            heard.usage = _usage(usage)
+        for choice in chunk.get("choices") or ():
+            if tokens(choice.get("index")) == 0:
+                _choice(heard, choice)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise HeardError("a chunk of the stream is not what the protocol says") from None
+
+
+def _choice(heard: Heard, choice: Mapping[str, Any]) -> None:
+    delta = choice.get("delta") or {}
+    if (text := delta.get("content")) is not None:
+        heard.pieces.append(heard.say(_string(text)))
+    if refused := delta.get("refusal"):
+        heard.say(_string(refused))
+        heard.ended = Trouble.refused
+    for piece in delta.get("tool_calls") or ():
+        call = heard.call(int(piece["index"]))
+        function = piece.get("function") or {}
+        if (name := function.get("name")) and not call.name:
+            call.name = heard.say(_string(name))
+        if (arguments := function.get("arguments")) is not None:
+            call.pieces.append(heard.say(_string(arguments)))
+    if (finish := choice.get("finish_reason")) is not None:
+        heard.whole = True
+        heard.ended = heard.ended or STOPS.get(finish)
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _usage(told: Mapping[str, Any]) -> Usage:
+    details = told.get("prompt_tokens_details") or {}
+    read = tokens(details.get("cached_tokens"))
+    written = tokens(details.get("cache_write_tokens"))
+    return Usage(
+        input_tokens=max(0, tokens(told.get("prompt_tokens")) - read - written),  # the whole prompt is told
+        output_tokens=tokens(told.get("completion_tokens")),
+        cache_read_tokens=read,
+        cache_written_tokens=written,
+    )
