@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from workers.engine.protocol import Stages
+from workers.models.ledger import Models, no_models
 from workers.settings import Settings
 from workers.store.blobs import BlobStore
 from workers.store.database import Database
@@ -46,13 +47,14 @@ def installed_stages() -> Stages:
 
 @dataclass
 class Runtime:
-    """One process's tools. ``stages`` is called when a stage is to run, so that the doors open without the stages."""
+    """One process's tools. ``stages`` and ``models`` are called when they are needed, so that the doors open without them."""
 
     settings: Settings
     database: Database
     blobs: BlobStore
     notifier: Notifier = field(default_factory=Silence)
     stages: Callable[[], Stages] = installed_stages
+    models: Callable[[], Models] = no_models
     clock: Callable[[], float] = time.time
     runner_command: tuple[str, ...] = (sys.executable, "-m", "gpu_runner")
     at_boundary: Callable[[str], None] = lambda _name: None  # called where a process may die; fault tests kill it there

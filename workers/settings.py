@@ -12,6 +12,8 @@ from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
 from workers.errors import WorkersError
+from workers.models.budgets import Budget, Scope, Unit
+from workers.models.pricing import Price
 
 
 def default_data_dir() -> Path:
@@ -46,6 +48,16 @@ class Settings(BaseSettings):
     gpu_time_limit_s: float = Field(default=3600.0, gt=60)
     stage_processes: int = Field(default=2, ge=1)
     keep_deliveries_days: float = Field(default=30.0, gt=3)  # GitHub can send a delivery again for three days
+    # What language models may use, in dollars where they have prices; a day is one in UTC.
+    model_prices: dict[str, Price] = Field(default_factory=dict)
+    model_tokens_per_job: int = Field(default=2_000_000, ge=0)
+    model_tokens_per_person_day: int = Field(default=5_000_000, ge=0)
+    model_tokens_per_repository_day: int = Field(default=10_000_000, ge=0)
+    model_tokens_per_installation_day: int = Field(default=20_000_000, ge=0)
+    model_dollars_per_job: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    model_dollars_per_person_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    model_dollars_per_repository_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    model_dollars_per_installation_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     log_level: str = "INFO"
     log_json: bool = False
 
@@ -63,6 +75,18 @@ class Settings(BaseSettings):
             return None
         url = self.redis_url.get_secret_value()
         return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Give the limits on what language models may use, the tightest scope first."""
+        found = []
+        for scope in Scope:
+            name = scope.value if scope is Scope.job else f"{scope.value}_day"
+            tokens, dollars = f"model_tokens_per_{name}", f"model_dollars_per_{name}"
+            found.append(Budget(scope, Unit.tokens, getattr(self, tokens), _variable(tokens)))
+            limit = getattr(self, dollars)
+            if limit is not None:
+                found.append(Budget(scope, Unit.micro_dollars, round(limit * 1_000_000), _variable(dollars)))
+        return tuple(found)
 
     def artifacts(self) -> str:
         """Give the fsspec URL of the artifact store."""
@@ -114,4 +138,4 @@ def _spelled(value: object) -> str:
         return value.get_secret_value()
     if isinstance(value, Path):
         return str(value.absolute())
-    return json.dumps(value) if isinstance(value, bool | tuple | list) else str(value)
+    return json.dumps(value) if isinstance(value, bool | tuple | list | dict) else str(value)

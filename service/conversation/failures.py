@@ -23,6 +23,11 @@ RETRY: dict[FailureCode, str] = {
     FailureCode.style: "`/kernel retry` runs {stage} again.",
     FailureCode.tests: "`/kernel retry` runs {stage} again, with a new set of attempts.",
     FailureCode.environment: "This says nothing about the kernel. `/kernel retry` runs {stage} again.",
+    FailureCode.budget: "`/kernel retry` runs {stage} again; what the models have answered in it is not paid for again.",
+    FailureCode.model: (
+        "This says nothing about the kernel. `/kernel retry` runs {stage} again; what the models have answered in it is not "
+        "paid for again."
+    ),
     FailureCode.moved: "`/kernel retry` starts over from {base} as it is now, on a branch of its own.",
     FailureCode.attempts: "`/kernel retry` runs {stage} again.",
     FailureCode.missing: "Once it is there, `/kernel retry` starts over from {base} as it is then.",

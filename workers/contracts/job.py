@@ -101,6 +101,8 @@ class FailureCode(StrEnum):
     style = "style"
     tests = "tests"
     environment = "environment"
+    budget = "budget"  # what models may use is used up
+    model = "model"  # no language model is configured, or none answers
     moved = "moved"
     attempts = "attempts"
     missing = "missing"  # a file that the job needs is not in the repository
@@ -292,5 +294,7 @@ class JobView:
     failure: Failure | None = None
     queue_position: int | None = None
     expected_wait_s: float | None = None
+    no_host_since: str | None = None  # since when it waits although no GPU host is at work that could take it
+    host_lost: bool = False  # it waits because the host that was at work on it was lost
     artifacts: tuple[ArtifactView, ...] = ()
     timeline: tuple[TimelineEvent, ...] = ()

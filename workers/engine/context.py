@@ -13,8 +13,11 @@ from sqlalchemy.orm import Session
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
+from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost, Suspended
 from workers.engine.protocol import DEFAULT_LIMITS
+from workers.engine.questions import Questions
+from workers.models.protocol import Answer, ModelError, Question
 from workers.runtime import Runtime
 from workers.store import attempts, gpu_work, updates
 from workers.store.attempts import Lease
@@ -33,6 +36,7 @@ class RunContext:
         self._runtime = runtime
         self._lease = lease
         self._notes = 0
+        self._questions = Questions(runtime, lease, self.cancelled)
         self.lost = threading.Event()
         self.emitted: list[Update] = []
         self.job = job
@@ -94,6 +98,14 @@ class RunContext:
         self._runtime.at_boundary("memo_kept")
         return value
 
+    def ask(self, key: str, question: Question) -> Answer:
+        """Give a model's answer, now or in a later run the one that was kept."""
+        return self._questions.ask(key, question)
+
+    def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
+        """Ask several questions at once; each is kept as it arrives."""
+        return self._questions.ask_all(questions)
+
     def note(self, text: str) -> None:
         """Say what runs now; a note that an earlier run of the attempt has shown is not shown again."""
         self._notes += 1
@@ -137,8 +149,5 @@ class RunContext:
     def _held(self) -> Iterator[tuple[Session, Job, StageAttempt]]:
         if self.lost.is_set():
             raise LeaseLost(self._lease.job_id)
-        with self._runtime.database.write() as session:
-            found = attempts.held(session, self._lease)
-            if found is None:
-                raise LeaseLost(self._lease.job_id)
-            yield session, *found
+        with held(self._runtime, self._lease) as found:
+            yield found

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from gpu_runner.contracts import Action, GpuResult, Limits
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobView, StageName, Update
+from workers.models.protocol import Answer, ModelError, Question
 
 DEFAULT_LIMITS = Limits()
 
@@ -80,6 +81,27 @@ class StageContext(Protocol):
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
         """Give the JSON value of ``function``, called once in this attempt and kept."""
+        ...
+
+    def ask(self, key: str, question: Question) -> Answer:
+        """Give a model's answer to a question; it belongs to ``key`` within this attempt and is paid for once.
+
+        An attempt that follows one which ended for want of a budget, a model or a working GPU host, or was cancelled, has that
+        one's answers to the very same questions under the same keys.
+
+        Raises:
+            ModelError: there is no answer. What follows from the question and its answer, such as a refusal, is kept too;
+                after a trouble that passes, or that a setting cures, the next run of the stage asks again.
+            UserFacingError: a budget is reached, or no model is configured.
+        """
+        ...
+
+    def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
+        """Ask several questions at once, by key, and give what each came to; each is kept as it arrives, as by ``ask``.
+
+        Raises:
+            UserFacingError: a budget had no room for one of them, or no model is configured; what was answered is kept.
+        """
         ...
 
     def note(self, text: str) -> None:

@@ -222,16 +222,72 @@ class Artifact(Base):
 
 
 class LedgerEntry(Base):
-    """What a job used, once for each ``key``."""
+    """What a job used, once for each ``key``; ``provider`` and ``model`` where a language model used it.
+
+    Units: ``gpu_seconds``; ``input_tokens``, ``output_tokens``, ``cache_read_tokens``, ``cache_written_tokens``;
+    ``micro_dollars``, a whole number, which is missing where a model has no price.
+    """
 
     __tablename__ = "ledger"
-    __table_args__ = (Index(None, "repository", "person", "at"),)
+    __table_args__ = (
+        Index(None, "repository", "person", "at"),
+        Index(None, "person", "at"),
+        Index(None, "installation_id", "at"),
+    )
 
     id: Mapped[int] = mapped_column(Serial, primary_key=True)
     key: Mapped[str] = mapped_column(String(200), unique=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"), index=True)
     repository: Mapped[str] = mapped_column(String(300))
     person: Mapped[str] = mapped_column(String(200))
     unit: Mapped[str] = mapped_column(String(40))
     amount: Mapped[float] = mapped_column(Float)
     at: Mapped[float] = mapped_column(Float)
+    installation_id: Mapped[int | None] = mapped_column(BigInteger)
+    provider: Mapped[str | None] = mapped_column(String(100))
+    model: Mapped[str | None] = mapped_column(String(200))
+
+
+class ModelRequest(Base):
+    """One attempt of a request to a language model: what it may take at most until it ends, then how it ended.
+
+    While it is ``asked`` its most counts as used. What it took in the end is in the ledger under ``model/`` and its id.
+    """
+
+    __tablename__ = "model_requests"
+    __table_args__ = (Index(None, "attempt_id", "key"), Index(None, "state"))
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    request_id: Mapped[str] = mapped_column(String(40), unique=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.job_id"))
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("stage_attempts.id"))
+    lease_token: Mapped[str] = mapped_column(String(40))
+    key: Mapped[str] = mapped_column(String(200))
+    purpose: Mapped[str] = mapped_column(String(100))
+    provider: Mapped[str] = mapped_column(String(100))
+    model: Mapped[str] = mapped_column(String(200))
+    repository: Mapped[str] = mapped_column(String(300))
+    person: Mapped[str] = mapped_column(String(200))
+    installation_id: Mapped[int | None] = mapped_column(BigInteger)
+    state: Mapped[str] = mapped_column(String(20))  # asked, ended
+    outcome: Mapped[str | None] = mapped_column(String(40))  # answered, a trouble, or lost with its worker
+    most_input_tokens: Mapped[int] = mapped_column(BigInteger)
+    most_output_tokens: Mapped[int] = mapped_column(BigInteger)
+    most_micro_dollars: Mapped[int | None] = mapped_column(BigInteger)
+    asked_at: Mapped[float] = mapped_column(Float)
+    ended_at: Mapped[float | None] = mapped_column(Float)
+    duration_s: Mapped[float | None] = mapped_column(Float)
+
+
+class ModelAnswer(Base):
+    """What a question came to under a key of an attempt; the record of it is an artifact."""
+
+    __tablename__ = "model_answers"
+    __table_args__ = (UniqueConstraint("attempt_id", "key"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("stage_attempts.id"))
+    key: Mapped[str] = mapped_column(String(200))
+    question: Mapped[str] = mapped_column(String(64))  # its digest
+    record: Mapped[str] = mapped_column(String(64))  # the artifact's digest
+    answered: Mapped[bool]

@@ -1,0 +1,229 @@
+"""How a run asks language models: promised before, settled and kept in one transaction after; nothing is lost or paid twice."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.engine.held import held
+from workers.engine.interruptions import LeaseLost
+from workers.models.budgets import Amount, most_of
+from workers.models.ledger import Ending, Metered
+from workers.models.pricing import cost, dollars, price_of
+from workers.models.protocol import Answer, ModelError, Provider, Question, Usage
+from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
+from workers.runtime import Runtime
+from workers.store import answers, attempts, lifecycle, spending
+from workers.store.attempts import Lease
+from workers.store.spending import Spent, Wanted
+
+MOST_AT_ONCE = 4
+MOST_KEY = 200
+LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
+
+MEDIA_TYPE = "application/json"
+
+NO_MODEL = Failure(
+    FailureCode.model,
+    "no language model is configured on this bot",
+    "An operator configures one (docs/operations.md, Settings). `--author compiler` needs none.",
+)
+
+
+class RunBook:
+    """Writes the attempts of one question down, for one run under its lease."""
+
+    def __init__(self, runtime: Runtime, lease: Lease, key: str) -> None:
+        self._runtime = runtime
+        self._lease = lease
+        self._key = key
+        self._paid = runtime.models().paid
+        self._by: dict[str, tuple[str, str]] = {}
+        self.open: list[Spent] = []
+
+    def reserve(self, provider: Provider, question: Question) -> str:
+        """Promise the most that a request can take and give its id."""
+        self.close()
+        settings = self._runtime.settings
+        price = price_of(settings.model_prices, provider.name, provider.model)
+        most = most_of(question, price) if self._paid else Amount(0, 0, 0)
+        wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
+        budgets = settings.budgets() if self._paid else ()
+        with held(self._runtime, self._lease) as (session, job, row):
+            request_id = spending.reserve(session, job, row, wanted, budgets, self._runtime.clock())
+        self._by[request_id] = provider.name, provider.model
+        self._runtime.at_boundary("model_reserved")
+        return request_id
+
+    def answered(self, ending: Ending) -> None:
+        """Take in that there is an answer; it is settled with what is kept of it."""
+        self.open.append(self._spent(ending))
+
+    def failed(self, ending: Ending) -> None:
+        """Settle an attempt that came to nothing."""
+        self.open.append(self._spent(ending))
+        self.close()
+
+    def close(self) -> None:
+        """Settle what has ended, whoever holds the lease by now: it was used."""
+        if self.open:
+            with self._runtime.database.write() as session:
+                self.settle(session)
+            self.open.clear()
+
+    def settle(self, session: Session) -> None:
+        """Settle what has ended in a transaction of the caller's, who clears ``open`` once that is written."""
+        for spent in self.open:
+            spending.settle(session, spent, self._runtime.clock())
+
+    def tried(self) -> tuple[Tried, ...]:
+        """Give all attempts of the key's requests, those of earlier runs first."""
+        with self._runtime.database.read() as session:
+            ended = spending.tried(session, self._lease.attempt_id, self._key)
+        open_ = (Tried(*self._by[s.request_id], s.outcome, s.usage, s.micro_dollars, s.duration_s) for s in self.open)
+        return (*ended, *open_)
+
+    def _spent(self, ending: Ending) -> Spent:
+        usage = ending.usage if self._paid else Usage()
+        price = price_of(self._runtime.settings.model_prices, *self._by[ending.request_id])
+        return Spent(ending.request_id, ending.outcome, usage, cost(usage, price), ending.duration_s)
+
+
+class Questions:
+    """What one run asks models; ``cancelled`` tells that the run must end."""
+
+    def __init__(self, runtime: Runtime, lease: Lease, cancelled: Callable[[], bool]) -> None:
+        self._runtime = runtime
+        self._lease = lease
+        self._cancelled = cancelled
+
+    def ask(self, key: str, question: Question, stop: threading.Event | None = None) -> Answer:
+        """Give the answer that is kept under a key, or ask for it and keep it."""
+        if not 0 < len(key) <= MOST_KEY:
+            raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
+        models = self._runtime.models()
+        sent = models.redact(question)
+        known = self._known(key, digest_of(sent))
+        if known is not None:
+            return known.result()
+        if not models.providers:
+            raise UserFacingError(NO_MODEL)
+        book = RunBook(self._runtime, self._lease, key)
+        cancelled = self._watch(stop or threading.Event())
+        outcome: Answer | Refusal
+        try:
+            try:
+                outcome = models.ask(sent, [Metered(provider, book) for provider in models.providers], cancelled)
+            except ModelError as error:
+                outcome = Refusal.of(error)
+            self._runtime.at_boundary("model_answered")
+            return self._kept(key, Record(sent, outcome, book.tried()), book, stop).result()
+        finally:
+            book.close()
+
+    def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
+        """Ask several at once; each is kept as it arrives."""
+        stop = threading.Event()
+        with ThreadPoolExecutor(MOST_AT_ONCE, "question") as pool:
+            futures = [
+                pool.submit(contextvars.copy_context().run, self._in_turn, keys, questions, stop)
+                for keys in _alike(questions)
+            ]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                # Either all have ended, or something broke: then the rest is asked in vain.
+                stop.set()
+            wait(futures, return_when=ALL_COMPLETED)
+        found = {key: outcome for future in futures for key, outcome in future.result().items()}
+        for outcome in found.values():
+            if isinstance(outcome, UserFacingError):
+                raise outcome
+        return {key: outcome for key in questions if not isinstance(outcome := found[key], UserFacingError)}
+
+    def _in_turn(
+        self, keys: Sequence[str], questions: Mapping[str, Question], stop: threading.Event
+    ) -> dict[str, Answer | ModelError | UserFacingError]:
+        found: dict[str, Answer | ModelError | UserFacingError] = {}
+        for key in keys:
+            try:
+                found[key] = self.ask(key, questions[key], stop)
+            except (ModelError, UserFacingError) as error:
+                # One that came to nothing, or a budget that has no room for it, is no reason to end the others.
+                found[key] = error
+        return found
+
+    def _known(self, key: str, digest: str) -> Record | None:
+        with held(self._runtime, self._lease) as (session, job, row):
+            kept = answers.find(session, row, key, digest)
+            if kept is None:
+                return None
+            record = self._runtime.blobs.get(kept.record)
+            name = record_name(row.stage, row.attempt, key)
+            attempts.keep_artifact(session, job, name, kept.record, MEDIA_TYPE, len(record))
+        return read_record(record)
+
+    def _kept(self, key: str, record: Record, book: RunBook, stop: threading.Event | None) -> Record:
+        content = write_record(record)
+        digest = self._runtime.blobs.put(content)
+        # A request that was ended from here says nothing about its question.
+        final = record.final and (isinstance(record.outcome, Answer) or stop is None or not stop.is_set())
+        with self._runtime.database.write() as session:
+            found = attempts.held(session, self._lease)
+            book.settle(session)
+            if found is not None:
+                job, row = found
+                name = record_name(row.stage, row.attempt, key)
+                attempts.keep_artifact(session, job, name, digest, MEDIA_TYPE, len(content))
+                if final:
+                    answered = isinstance(record.outcome, Answer)
+                    answers.keep(session, row, key, digest_of(record.question), digest, answered=answered)
+                lifecycle.record(session, job, "model_asked", told(record), self._runtime.clock())
+        book.open.clear()
+        if found is None:
+            raise LeaseLost(self._lease.job_id)
+        self._runtime.at_boundary("model_kept")
+        return record
+
+    def _watch(self, stop: threading.Event) -> Callable[[], bool]:
+        looked_at, gone = -LOOK_EVERY_S, False
+
+        def cancelled() -> bool:
+            nonlocal looked_at, gone
+            now = time.monotonic()
+            if not gone and now - looked_at >= LOOK_EVERY_S:
+                looked_at = now
+                with contextlib.suppress(SQLAlchemyError):
+                    # A database that gives no answer for a moment is no reason to throw away what is being paid for.
+                    gone = self._cancelled()
+            return gone or stop.is_set()
+
+        return cancelled
+
+
+def told(record: Record) -> str:
+    """Give a line on a question for the job's timeline, with no word of it."""
+    tokens = sum(sum((t.usage.input_tokens, t.usage.output_tokens, t.usage.cache_read_tokens, t.usage.cache_written_tokens))
+                 for t in record.tried)  # fmt: skip
+    costs = [t.micro_dollars for t in record.tried if t.micro_dollars is not None]
+    paid = f", {dollars(sum(costs))}" if costs else ""
+    ending = (
+        f"answered by {record.outcome.provider}" if isinstance(record.outcome, Answer) else record.outcome.trouble.value
+    )
+    return f"{record.question.purpose}: {ending}, {tokens:,} tokens{paid}"
+
+
+def _alike(questions: Mapping[str, Question]) -> list[list[str]]:
+    # The very same question twice is asked one after the other, so that a replay gives each key its own answer again.
+    groups: dict[str, list[str]] = {}
+    for key, question in questions.items():
+        groups.setdefault(digest_of(question), []).append(key)
+    return list(groups.values())

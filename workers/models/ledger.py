@@ -1,0 +1,123 @@
+"""The gate that every request to a provider goes through: promised in the ledger before it is made, settled when it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from workers.models.protocol import Answer, ModelError, Provider, Question, Usage
+
+ANSWERED = "answered"
+
+
+class Ask(Protocol):
+    """How a question is put to the providers that may answer it: with what patience, and whom next."""
+
+    def __call__(self, question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
+        """Give the first answer.
+
+        Raises:
+            ModelError: there is none.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one attempt of a request ended: ``answered`` or its trouble, and what it took."""
+
+    request_id: str  # the ledger's
+    outcome: str
+    usage: Usage
+    duration_s: float
+
+
+class Book(Protocol):
+    """Where requests are written down."""
+
+    def reserve(self, provider: Provider, question: Question) -> str:
+        """Promise the most that a request can take and give its id.
+
+        Raises:
+            BudgetReachedError: a budget might be passed.
+        """
+        ...
+
+    def answered(self, ending: Ending) -> None:
+        """Take in that there is an answer; it is settled with what is kept of it."""
+        ...
+
+    def failed(self, ending: Ending) -> None:
+        """Settle an attempt that came to nothing."""
+        ...
+
+
+class Metered:
+    """A provider whose every attempt goes through the book. An attempt that breaks in neither way stays promised."""
+
+    def __init__(self, provider: Provider, book: Book) -> None:
+        self._provider = provider
+        self._book = book
+
+    @property
+    def name(self) -> str:
+        """Give the provider's name."""
+        return self._provider.name
+
+    @property
+    def model(self) -> str:
+        """Give the model's name."""
+        return self._provider.model
+
+    def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+        """Ask once.
+
+        Raises:
+            ModelError: there is no answer.
+            BudgetReachedError: nothing was asked, because a budget might be passed.
+        """
+        request_id = self._book.reserve(self._provider, question)
+        started = time.monotonic()
+        try:
+            answer = self._provider.ask(question, timeout_s, cancelled)
+        except ModelError as error:
+            self._book.failed(Ending(request_id, error.trouble.value, error.usage, time.monotonic() - started))
+            raise
+        self._book.answered(Ending(request_id, ANSWERED, answer.usage, time.monotonic() - started))
+        return answer
+
+
+def ask_in_order(question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
+    """Ask each provider once until one answers, without patience; for providers that are never busy, such as a recording.
+
+    Raises:
+        ModelError: none answers; the last one's.
+    """
+    *others, last = providers
+    for provider in others:
+        try:
+            return provider.ask(question, NO_PATIENCE_S, cancelled)
+        except ModelError:
+            if cancelled():
+                raise
+    return last.ask(question, NO_PATIENCE_S, cancelled)
+
+
+NO_PATIENCE_S = 600.0
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that a worker may ask: those configured, in order, or a recording of them."""
+
+    providers: tuple[Provider, ...] = ()
+    ask: Ask = ask_in_order
+    redact: Callable[[Question], Question] = lambda question: question  # takes secrets out of what is sent and kept
+    paid: bool = True  # False: a replay, which takes nothing of any budget
+
+
+def no_models() -> Models:
+    """Give none."""
+    return Models()

@@ -1,0 +1,269 @@
+"""What was asked of models and answered, as JSON: the record of one question, a recording of many, and answers out of one."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpu_runner.contracts import from_json, to_json
+from workers.errors import WorkersError
+from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
+
+VERSION = 1
+LINES = "recording.jsonl"
+MOST_BYTES = 1 << 30
+# What follows from the question and the answer alone, so that the same question ends so again as far as anybody can tell.
+FINAL = frozenset({Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated})
+
+
+class RecordingError(WorkersError):
+    """A recording cannot be read; the text says where."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One attempt of a request, as it is told: by whom, how it ended and what it took."""
+
+    provider: str
+    model: str
+    outcome: str  # answered, a trouble, or lost
+    usage: Usage
+    micro_dollars: int | None = None  # None: the model has no price
+    duration_s: float | None = None  # None: its worker was lost
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A ``ModelError`` as it is kept."""
+
+    trouble: Trouble
+    sentence: str
+    provider: str = ""
+    usage: Usage = field(default_factory=Usage)
+    request_id: str | None = None
+
+    @staticmethod
+    def of(error: ModelError) -> Refusal:
+        """Give what is kept of an error."""
+        return Refusal(error.trouble, str(error), error.provider, error.usage, error.request_id)
+
+    def error(self) -> ModelError:
+        """Give the error again."""
+        return ModelError(
+            self.trouble, self.sentence, provider=self.provider, usage=self.usage, request_id=self.request_id
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """One question as it was sent and what it came to: an answer, or why there is none."""
+
+    question: Question
+    outcome: Answer | Refusal
+    tried: tuple[Tried, ...] = ()
+    version: int = VERSION
+
+    @property
+    def final(self) -> bool:
+        """Tell whether the same question would come to the same again."""
+        return isinstance(self.outcome, Answer) or self.outcome.trouble in FINAL
+
+    def result(self) -> Answer:
+        """Give the answer.
+
+        Raises:
+            ModelError: there was none.
+        """
+        if isinstance(self.outcome, Refusal):
+            raise self.outcome.error()
+        return self.outcome
+
+
+def digest_of(question: Question) -> str:
+    """Give the SHA-256 of a question's canonical JSON; nothing but the question enters it."""
+    temperature = None if question.temperature is None else float(question.temperature)
+    form = to_json(replace(question, temperature=temperature))
+    return hashlib.sha256(_canonical(form).encode()).hexdigest()
+
+
+def write_record(record: Record) -> bytes:
+    """Give a record as one line of JSON."""
+    form = {"digest": digest_of(record.question)} | to_json(record)
+    return _canonical(form).encode() + b"\n"
+
+
+def read_record(line: bytes) -> Record:
+    """Read a record.
+
+    Raises:
+        RecordingError: it is none, or its question is not the one that its digest names.
+    """
+    try:
+        form = json.loads(line)
+        digest = form.pop("digest")
+        record = from_json(Record, form)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise RecordingError(f"this is no record of a question: {error}") from error
+    if record.version != VERSION or digest != digest_of(record.question):
+        raise RecordingError("a record's question is not the one that its digest names, or it is of another version")
+    return record
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Questions and what each came to, in order. Passing troubles are no part of it: who replays it meets none."""
+
+    records: tuple[Record, ...]
+
+    @staticmethod
+    def of(artifacts: Iterable[tuple[str, bytes]]) -> Recording:
+        """Build a recording from a job's artifacts, by name and in the order in which they were kept."""
+        found = (read_record(content) for name, content in artifacts if is_record(name))
+        return Recording(tuple(record for record in found if record.final))
+
+    def write(self, path: Path) -> None:
+        """Write it into a folder, or into a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
+        content = b"".join(write_record(record) for record in self.records)
+        if not path.name.endswith((".tar", ".tar.gz")):
+            path.mkdir(parents=True, exist_ok=True)
+            (path / LINES).write_bytes(content)
+            return
+        with tarfile.open(path, "w:gz" if path.name.endswith(".gz") else "w") as archive:
+            entry = tarfile.TarInfo(LINES)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+    @staticmethod
+    def read(path: Path) -> Recording:
+        """Read what ``write`` wrote.
+
+        Raises:
+            RecordingError: there is none, or a line of it is damaged.
+        """
+        records = []
+        for number, line in enumerate(_lines(path).splitlines(), 1):
+            try:
+                records.append(read_record(line))
+            except RecordingError as error:
+                raise RecordingError(f"line {number} of the recording {path}: {error}") from error
+        return Recording(tuple(records))
+
+
+def record_name(stage: str, attempt: int, key: str) -> str:
+    """Give the artifact's name under which a question's record is kept."""
+    return f"models/{stage}-{attempt}/{key}.json"
+
+
+def is_record(name: str) -> bool:
+    """Tell whether an artifact is a question's record."""
+    return name.startswith("models/") and name.endswith(".json")
+
+
+@dataclass
+class ReplayProvider:
+    """Answers from a recording: the same question a second time gets its second answer. Asks nobody, costs nothing."""
+
+    recording: Recording
+    name: str = "replay"
+    model: str = "recorded"
+    _given: Counter[str] = field(default_factory=Counter, init=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+        """Give the recorded answer.
+
+        Raises:
+            ModelError: there was none, or the recording does not hold the question.
+        """
+        del timeout_s, cancelled
+        digest = digest_of(question)
+        known = [record for record in self.recording.records if digest_of(record.question) == digest]
+        if not known:
+            raise ModelError(Trouble.rejected, self._unknown(question), provider=self.name)
+        with self._guard:
+            turn = self._given[digest]
+            self._given[digest] += 1
+        if turn >= len(known):
+            times = "once" if len(known) == 1 else f"{len(known)} times"
+            sentence = f"the recording answers this question for {question.purpose!r} only {times}"
+            raise ModelError(Trouble.rejected, sentence, provider=self.name)
+        return known[turn].result()
+
+    def _unknown(self, question: Question) -> str:
+        sentence = f"the recording does not hold this question for {question.purpose!r}"
+        asked = dict(leaves(to_json(question)))
+        candidates = [record.question for record in self.recording.records]
+        same = [other for other in candidates if other.purpose == question.purpose] or candidates
+        if not same:
+            return f"{sentence}: it is empty"
+        nearest = max(same, key=lambda other: _likeness(dict(leaves(to_json(other))), asked))
+        place = first_difference(dict(leaves(to_json(nearest))), asked)
+        return f"{sentence}; the nearest one, {digest_of(nearest)[:12]}, differs first at {place}"
+
+
+def leaves(form: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Give the values of a JSON form with their places, such as ``messages[0].parts[1].text``, in order."""
+    if isinstance(form, dict) and form:
+        for name, item in form.items():
+            if name != "$":
+                yield from leaves(item, f"{place}.{name}" if place else name)
+    elif isinstance(form, list) and form:
+        for index, item in enumerate(form):
+            yield from leaves(item, f"{place}[{index}]")
+    else:
+        yield place, form
+
+
+def first_difference(recorded: dict[str, Any], asked: dict[str, Any]) -> str:
+    """Give where two questions differ first, never what stands there."""
+    for place in dict.fromkeys((*asked, *recorded)):
+        if place not in recorded:
+            return f"{place}, which the recorded one has not"
+        if place not in asked:
+            return f"{place}, which only the recorded one has"
+        one, other = recorded[place], asked[place]
+        if one != other:
+            if isinstance(one, str) and isinstance(other, str):
+                at = _same_start(one, other)
+                return f"{place}, line {one.count(chr(10), 0, at) + 1}, character {at}"
+            return place
+    return "nothing that can be named"
+
+
+def _likeness(recorded: dict[str, Any], asked: dict[str, Any]) -> tuple[int, int]:
+    same = sum(1 for place, value in asked.items() if place in recorded and recorded[place] == value)
+    texts = ((recorded.get(place), value) for place, value in asked.items() if isinstance(value, str))
+    return same, sum(_same_start(one, other) for one, other in texts if isinstance(one, str))
+
+
+def _same_start(one: str, other: str) -> int:
+    shorter = min(len(one), len(other))
+    if one[:shorter] == other[:shorter]:
+        return shorter
+    return next(index for index in range(shorter) if one[index] != other[index])
+
+
+def _canonical(form: Any) -> str:
+    return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _lines(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            return (path / LINES).read_bytes()
+        with tarfile.open(path) as archive:
+            held = archive.extractfile(LINES)
+            content = b"" if held is None else held.read(MOST_BYTES + 1)
+    except (OSError, KeyError, tarfile.TarError) as error:
+        raise RecordingError(f"there is no recording at {path}: {error}") from error
+    if len(content) > MOST_BYTES:
+        raise RecordingError(f"the recording {path} is larger than {MOST_BYTES >> 20} MiB")
+    return content

@@ -1,0 +1,199 @@
+"""What requests to language models may take and took. Each function is part of one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, exists, func, select, text, update
+from sqlalchemy.orm import Session
+
+from workers.models.budgets import Amount, Budget, Scope, Unit, day_start, passes, reached
+from workers.models.protocol import Usage
+from workers.models.recording import Tried
+from workers.store.codec import read_request
+from workers.store.models import Job, LedgerEntry, ModelRequest, StageAttempt
+from workers.store.swap import swapped
+from workers.store.text import storable
+
+ASKED, ENDED = "asked", "ended"
+LOST = "lost"
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_written_tokens")
+COST = Unit.micro_dollars.value
+RESERVATION_LOCK = 0x6D6F6E65  # an arbitrary number that all processes agree on
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One attempt of a request that is about to be made, and the most that it can take."""
+
+    key: str
+    purpose: str
+    provider: str
+    model: str
+    most: Amount
+
+
+@dataclass(frozen=True)
+class Spent:
+    """How an attempt of a request ended: ``answered`` or its trouble, and what it took."""
+
+    request_id: str
+    outcome: str
+    usage: Usage
+    micro_dollars: int | None
+    duration_s: float
+
+
+def reserve(
+    session: Session, job: Job, row: StageAttempt, wanted: Wanted, budgets: Iterable[Budget], now: float
+) -> str:
+    """Promise the most that a request can take out of every budget, and give the request's id.
+
+    Raises:
+        BudgetReachedError: one of them might be passed.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        # Two that look at the same sum at once would both find room. SQLite's writers wait for each other anyway.
+        session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": RESERVATION_LOCK})
+    give_up_lost(session, now)
+    origin = read_request(job.request).origin
+    request = ModelRequest(
+        request_id=uuid.uuid4().hex,
+        job_id=job.job_id,
+        attempt_id=row.id,
+        lease_token=row.lease_token or "",
+        key=wanted.key,
+        purpose=storable(wanted.purpose, 100),
+        provider=storable(wanted.provider, 100),
+        model=storable(wanted.model, 200),
+        repository=job.repository,
+        person=origin.author,
+        installation_id=origin.installation_id,
+        state=ASKED,
+        most_input_tokens=wanted.most.input_tokens,
+        most_output_tokens=wanted.most.output_tokens,
+        most_micro_dollars=wanted.most.micro_dollars,
+        asked_at=now,
+    )
+    for budget in budgets:
+        spent = used(session, budget, request, now)
+        if passes(budget, spent, wanted.most):
+            raise reached(budget, spent, wanted.most, now, _whose(budget.scope, request))
+    session.add(request)
+    session.flush()
+    return request.request_id
+
+
+def used(session: Session, budget: Budget, request: ModelRequest, now: float) -> int:
+    """Give how much of a budget is gone, or promised to requests that have not ended."""
+    units = TOKENS if budget.unit is Unit.tokens else (COST,)
+    gone = select(func.sum(LedgerEntry.amount)).where(
+        LedgerEntry.unit.in_(units), _counts(LedgerEntry, budget.scope, request)
+    )
+    if budget.scope is not Scope.job:
+        gone = gone.where(LedgerEntry.at >= day_start(now))
+    most = (
+        ModelRequest.most_input_tokens + ModelRequest.most_output_tokens
+        if budget.unit is Unit.tokens
+        else ModelRequest.most_micro_dollars
+    )
+    promised = select(func.sum(most)).where(ModelRequest.state == ASKED, _counts(ModelRequest, budget.scope, request))
+    return int(session.scalar(gone) or 0) + int(session.scalar(promised) or 0)
+
+
+def settle(session: Session, spent: Spent, now: float) -> bool:
+    """Write down what a request took in place of what was promised to it; False where it has ended already."""
+    request = session.scalar(select(ModelRequest).where(ModelRequest.request_id == spent.request_id))
+    if request is None or not _end(session, request, spent.outcome, now, spent.duration_s):
+        return False
+    _charge(session, request, spent.usage, spent.micro_dollars, now)
+    return True
+
+
+def give_up_lost(session: Session, now: float) -> int:
+    """End the requests whose worker was lost, and give how many there were.
+
+    Nobody knows what those took, and the provider may have charged for all of it: the most is written down.
+    """
+    holds = exists().where(
+        StageAttempt.id == ModelRequest.attempt_id, StageAttempt.lease_token == ModelRequest.lease_token
+    )
+    lost = session.scalars(select(ModelRequest).where(ModelRequest.state == ASKED, ~holds)).all()
+    ended = 0
+    for request in lost:
+        if _end(session, request, LOST, now, None):
+            most = Usage(input_tokens=request.most_input_tokens, output_tokens=request.most_output_tokens)
+            _charge(session, request, most, request.most_micro_dollars, now)
+            ended += 1
+    return ended
+
+
+def tried(session: Session, attempt_id: int, key: str) -> tuple[Tried, ...]:
+    """Give the attempts of a key's requests that have ended, oldest first, each with what it took."""
+    rows = session.scalars(
+        select(ModelRequest)
+        .where(ModelRequest.attempt_id == attempt_id, ModelRequest.key == key, ModelRequest.state == ENDED)
+        .order_by(ModelRequest.id)
+    )
+    return tuple(_tried(session, row) for row in rows)
+
+
+def _tried(session: Session, request: ModelRequest) -> Tried:
+    keys = [_key(request, unit) for unit in (*TOKENS, COST)]
+    entries = session.execute(select(LedgerEntry.unit, LedgerEntry.amount).where(LedgerEntry.key.in_(keys)))
+    took = {unit: int(amount) for unit, amount in entries}
+    usage = Usage(**{unit: took.get(unit, 0) for unit in TOKENS})
+    return Tried(request.provider, request.model, request.outcome or LOST, usage, took.get(COST), request.duration_s)
+
+
+def _end(session: Session, request: ModelRequest, outcome: str, now: float, duration_s: float | None) -> bool:
+    ended = swapped(
+        session,
+        update(ModelRequest)
+        .where(ModelRequest.id == request.id, ModelRequest.state == ASKED)
+        .values(state=ENDED, outcome=outcome, ended_at=now, duration_s=duration_s),
+    )
+    return ended == 1
+
+
+def _charge(session: Session, request: ModelRequest, usage: Usage, micro_dollars: int | None, now: float) -> None:
+    amounts = {unit: getattr(usage, unit) for unit in TOKENS} | {COST: micro_dollars}
+    for unit, amount in amounts.items():
+        # Nothing costs nothing; a cost that nobody knows is not written down as one.
+        if amount:
+            session.add(
+                LedgerEntry(
+                    key=_key(request, unit),
+                    job_id=request.job_id,
+                    repository=request.repository,
+                    person=request.person,
+                    installation_id=request.installation_id,
+                    provider=request.provider,
+                    model=request.model,
+                    unit=unit,
+                    amount=amount,
+                    at=now,
+                )
+            )
+
+
+def _key(request: ModelRequest, unit: str) -> str:
+    return f"model/{request.request_id}/{unit}"
+
+
+def _counts(table: type[LedgerEntry | ModelRequest], scope: Scope, request: ModelRequest) -> ColumnElement[bool]:
+    match scope:
+        case Scope.job:
+            return table.job_id == request.job_id
+        case Scope.person:
+            return table.person == request.person
+        case Scope.repository:
+            return table.repository == request.repository
+        case Scope.installation:
+            return table.installation_id.is_not_distinct_from(request.installation_id)
+
+
+def _whose(scope: Scope, request: ModelRequest) -> str:
+    return request.person if scope is Scope.person else request.repository
