@@ -33,6 +33,7 @@ from workers.contracts.kernel_profile import (
     ModuleParameter,
     ProfileTensor,
 )
+from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.target import Target, parse_target
 from workers.contracts.update import (
     AnalyzeSummary,
@@ -104,6 +105,9 @@ __all__ = [
     "LineComment",
     "MeasureSummary",
     "MeasuredKernel",
+    "ModelAmount",
+    "ModelRequests",
+    "ModelUse",
     "ModuleParameter",
     "Notes",
     "OptimizeSummary",

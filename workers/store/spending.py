@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, exists, func, select, text, update
 from sqlalchemy.orm import Session
 
+from workers.contracts import ModelAmount, ModelRequests, ModelUse
 from workers.models.budgets import Amount, Budget, Scope, Unit, day_start, passes, reached
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
@@ -138,6 +139,28 @@ def tried(session: Session, attempt_id: int, key: str) -> tuple[Tried, ...]:
         .order_by(ModelRequest.id)
     )
     return tuple(_tried(session, row) for row in rows)
+
+
+def use(session: Session) -> ModelUse:
+    """Give what models were asked and took since the ledger began."""
+    by = (ModelRequest.provider, ModelRequest.purpose, ModelRequest.outcome)
+    requests = session.execute(
+        select(*by, func.count(), func.sum(func.coalesce(ModelRequest.duration_s, 0.0)))
+        .where(ModelRequest.state == ENDED)
+        .group_by(*by)
+        .order_by(*by)
+    )
+    of = (LedgerEntry.provider, LedgerEntry.model, LedgerEntry.unit)
+    amounts = session.execute(
+        select(*of, func.sum(LedgerEntry.amount)).where(LedgerEntry.provider.is_not(None)).group_by(*of).order_by(*of)
+    )
+    return ModelUse(
+        tuple(
+            ModelRequests(provider, purpose, outcome or LOST, count, seconds)
+            for provider, purpose, outcome, count, seconds in requests
+        ),
+        tuple(ModelAmount(provider or "", model or "", unit, int(amount)) for provider, model, unit, amount in amounts),
+    )
 
 
 def _tried(session: Session, request: ModelRequest) -> Tried:

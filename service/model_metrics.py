@@ -1,0 +1,45 @@
+"""What language models were asked and took, in Prometheus' form. It comes from the ledger: the workers serve no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client.core import CounterMetricFamily, Metric
+
+from workers.contracts import ModelUse
+
+MICRO_DOLLARS = "micro_dollars"
+
+
+class ModelMetrics:
+    """Numbers that are read when they are asked for; none where the database gives no answer."""
+
+    def __init__(self, use: Callable[[], ModelUse]) -> None:
+        self._use = use
+
+    def collect(self) -> Iterable[Metric]:
+        """Give requests and seconds by provider, purpose and outcome, tokens and dollars by model."""
+        try:
+            use = self._use()
+        except Exception:  # noqa: BLE001 - without a database the other numbers are wanted all the more
+            return
+        by = ["provider", "purpose", "outcome"]
+        requests = CounterMetricFamily(
+            "kernelsmith_model_requests", "Requests to language models that ended.", labels=by
+        )
+        seconds = CounterMetricFamily("kernelsmith_model_seconds", "Seconds that those took.", labels=by)
+        for one in use.requests:
+            requests.add_metric([one.provider, one.purpose, one.outcome], one.count)
+            seconds.add_metric([one.provider, one.purpose, one.outcome], one.duration_s)
+        tokens = CounterMetricFamily(
+            "kernelsmith_model_tokens", "Tokens that were charged.", labels=["provider", "model", "kind"]
+        )
+        dollars = CounterMetricFamily(
+            "kernelsmith_model_dollars", "Dollars, of the models that have a price.", labels=["provider", "model"]
+        )
+        for taken in use.amounts:
+            if taken.unit == MICRO_DOLLARS:
+                dollars.add_metric([taken.provider, taken.model], taken.amount / 1_000_000)
+            else:
+                tokens.add_metric([taken.provider, taken.model, taken.unit.removesuffix("_tokens")], taken.amount)
+        yield from (requests, seconds, tokens, dollars)
