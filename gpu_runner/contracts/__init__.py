@@ -31,6 +31,7 @@ from gpu_runner.contracts.graph import (
     Graph,
     Node,
     NodeRef,
+    Rounding,
     TensorMeta,
 )
 from gpu_runner.contracts.problem import (
@@ -103,6 +104,7 @@ __all__ = [
     "RecordedCall",
     "RecordedTensor",
     "Roofline",
+    "Rounding",
     "RunnerError",
     "ScalarSpec",
     "SourceFile",

@@ -104,6 +104,17 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """Where eager mode rounds: with inputs in a narrow dtype it holds the value of ``node`` in that dtype.
+
+    It holds it in float32 instead where one of the inputs ``unless`` is float32, as weights may be.
+    """
+
+    node: str
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Graph:
     """A problem's computation, nodes in an order in which they can be evaluated.
 
@@ -118,6 +129,7 @@ class Graph:
     specialised: tuple[str, ...] = ()  # scalars whose value is baked into the graph: it holds for their default only
     tuple_output: bool = False  # the reference returns a tuple even if it is of length one
     output_dtypes: tuple[str, ...] = ()  # of each output where the call inputs are bfloat16; empty: not known
+    rounded: tuple[Rounding, ...] = ()  # values that eager mode holds in a narrow dtype, as far as it is known
 
 
 @dataclass(frozen=True)

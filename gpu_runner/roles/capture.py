@@ -36,6 +36,46 @@ def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {"graph": to_plain(canonical(traced, names, [names[i] for i in wanted]))}, []
 
 
+def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Tell which values of the trace at the sizes of ``meta`` are bfloat16 in eager mode, and beside which float32 parameters not.
+
+    The trace goes along, so that it can be seen to be the one that the names are of.
+    """
+    import torch
+
+    from gpu_runner.tracing.canonical import canonical_with_names
+    from gpu_runner.tracing.joint import make_inputs, run
+    from gpu_runner.tracing.joint import trace as trace_joint
+    from gpu_runner.tracing.raw import to_plain
+    from gpu_runner.tracing.rounding import rounded_nodes
+    from gpu_runner.tracing.watching import Watch
+
+    specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
+    wide = make_inputs(specs, meta["sizes"], seed=meta["seed"])
+    wanted = [i for i, spec in enumerate(specs) if spec["grad"] and wide[i].is_floating_point()]
+    traced_calls, eager_calls = Watch(), Watch()
+    traced = trace_joint(call, wide, wanted, traced_calls)
+    names = [spec["name"] for spec in specs]
+    graph, made = canonical_with_names(traced, names, [names[i] for i in wanted])
+    inputs = make_inputs(specs, meta["sizes"], seed=meta["seed"], dtype=narrow)
+    dtypes = run(call, inputs, wanted, eager_calls)
+    nodes = rounded_nodes(traced_calls.calls, eager_calls.calls, narrow) or frozenset()
+    unless: dict[str, list[str]] = {node: [] for node in nodes}
+    for place in (i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes):
+        beside = Watch()
+        mixed = [wide[i] if i == place else x for i, x in enumerate(inputs)]
+        try:
+            run(call, mixed, wanted, beside, dtypes)
+            still = rounded_nodes(traced_calls.calls, beside.calls, narrow) or frozenset()
+        except Exception:  # noqa: BLE001 - a reference that takes no float32 parameter beside others is fine: nothing is told of it
+            still = frozenset()
+        for node in nodes - still:
+            unless[node].append(names[place])
+    kept = {node.name for node in graph.nodes}
+    rows = [[made[node], unless[node]] for node in nodes if made.get(node) in kept]
+    return {"graph": to_plain(graph), "rounded": sorted(rows)}, []
+
+
 def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run the reference twice on the same inputs and once in bfloat16; tells whether it agrees with itself, and its dtypes."""
     import torch
@@ -76,4 +116,4 @@ def _bound(state: State, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tenso
     return call
 
 
-HANDLERS: dict[str, Handler] = {"load": load_problem, "trace": trace, "check": check}
+HANDLERS: dict[str, Handler] = {"load": load_problem, "trace": trace, "check": check, "rounding": rounding}

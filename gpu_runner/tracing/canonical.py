@@ -17,11 +17,19 @@ from gpu_runner.tracing.rules import TABLE, Value
 
 def canonical(traced: Traced, inputs: Sequence[str], wanted: Sequence[str]) -> RawGraph:
     """Rewrite a traced graph in the canonical vocabulary, without nodes that nothing needs."""
+    return canonical_with_names(traced, inputs, wanted)[0]
+
+
+def canonical_with_names(
+    traced: Traced, inputs: Sequence[str], wanted: Sequence[str]
+) -> tuple[RawGraph, dict[str, str]]:
+    """Rewrite a traced graph, and give the names of the new nodes by those of the traced ones that they stand for."""
     upstream = [f"upstream_{i}" if has else None for i, has in enumerate(traced.upstream)]
     graph = GraphBuilder([*inputs, *(name for name in upstream if name)])
     values: dict[Node, Value] = {}
     placeholders = [*[(name, "input") for name in inputs], *[(name, "upstream") for name in upstream if name]]
     results: list[Value] = []
+    made: dict[str, str] = {}
     for node in traced.module.graph.nodes:
         if node.op == "placeholder":
             name, op = placeholders.pop(0)
@@ -31,13 +39,16 @@ def canonical(traced: Traced, inputs: Sequence[str], wanted: Sequence[str]) -> R
         elif node.op == "output":
             results = [values[n] for n in node.args[0]]
         else:
-            values[node] = _rewrite(graph, node, values)
+            before = len(graph.nodes)
+            value = values[node] = _rewrite(graph, node, values)
+            if len(graph.nodes) > before and isinstance(value, Ref) and value.name == graph.nodes[-1].name:
+                made[node.name] = value.name
     names = [result.name for result in results]
     found = iter(names[traced.outputs :])
     gradients = tuple((name, next(found) if has else None) for name, has in zip(wanted, traced.gradients, strict=True))
     outputs = tuple(names[: traced.outputs])
     kept = _alive(graph.nodes, [*outputs, *(n for _, n in gradients if n)])
-    return RawGraph(kept, tuple(inputs), outputs, tuple(upstream), gradients, traced.tuple_output)
+    return RawGraph(kept, tuple(inputs), outputs, tuple(upstream), gradients, traced.tuple_output), made
 
 
 def _alive(nodes: Sequence[RawNode], ends: Sequence[str]) -> tuple[RawNode, ...]:

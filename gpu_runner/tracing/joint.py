@@ -59,38 +59,86 @@ def as_tuple(value: Any) -> tuple[Tensor, ...]:
     return values
 
 
-def trace(call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], wanted: Sequence[int]) -> Traced:
-    """Trace ``call`` on ``inputs`` with the gradients of those at ``wanted``.
+class Joint:
+    """A reference forward and backward as one function of flat tensors: the inputs, then the upstream gradients.
+
+    Whatever the reference raises passes through.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[Sequence[Tensor]], Any],
+        inputs: Sequence[Tensor],
+        wanted: Sequence[int],
+        watch: Any = None,
+    ) -> None:
+        self._call, self._inputs, self._wanted = call, inputs, wanted
+        self._watch = watch or contextlib.nullcontext()
+        probe = call(_leaves(inputs, wanted))
+        self.tuple_output = isinstance(probe, tuple | list)
+        self.probed = as_tuple(probe)
+        self.has_gradient = tuple(out.requires_grad and out.is_floating_point() for out in self.probed)
+        self.reached: tuple[bool, ...] = ()
+        self.dtypes = [out.dtype for out in self.probed]
+
+    @property
+    def flat(self) -> list[Tensor]:
+        """Give what the function is called with."""
+        upstream = zip(self.probed, self.has_gradient, self.dtypes, strict=True)
+        made = [torch.randn_like(out, dtype=dtype) for out, has, dtype in upstream if has]
+        return [*[x.detach() for x in self._inputs], *made]
+
+    def __call__(self, *flat: Tensor) -> list[Tensor]:
+        """Give the outputs, then the gradients that there are."""
+        with self._watch:
+            leaves = _leaves(flat[: len(self._inputs)], self._wanted)
+            with KeepCasts():
+                results = as_tuple(self._call(leaves))
+            results = tuple(out.to(dtype) for out, dtype in zip(results, self.dtypes, strict=True))
+            ends = [out for out, has in zip(results, self.has_gradient, strict=True) if has]
+            leaf = [leaves[i] for i in self._wanted]
+            found: Sequence[Tensor | None] = [None] * len(leaf)
+            if ends and leaf:
+                found = torch.autograd.grad(ends, leaf, flat[len(self._inputs) :], allow_unused=True)
+            self.reached = tuple(g is not None for g in found)
+            return [*results, *(g for g in found if g is not None)]
+
+
+def trace(
+    call: Callable[[Sequence[Tensor]], Any], inputs: Sequence[Tensor], wanted: Sequence[int], watch: Any = None
+) -> Traced:
+    """Trace ``call`` on ``inputs`` with the gradients of those at ``wanted``; ``watch`` is entered while it runs.
 
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    probe = call(_leaves(inputs, wanted))
-    outputs = as_tuple(probe)
-    has_gradient = tuple(out.requires_grad and out.is_floating_point() for out in outputs)
-    upstream = [torch.randn_like(out) for out, has in zip(outputs, has_gradient, strict=True) if has]
-    reached: list[bool] = []
-
-    def joint(*flat: Tensor) -> list[Tensor]:
-        leaves = _leaves(flat[: len(inputs)], wanted)
-        with KeepCasts():
-            results = as_tuple(call(leaves))
-        ends = [out for out, has in zip(results, has_gradient, strict=True) if has]
-        leaf = [leaves[i] for i in wanted]
-        found: Sequence[Tensor | None] = [None] * len(leaf)
-        if ends and leaf:
-            found = torch.autograd.grad(ends, leaf, flat[len(inputs) :], allow_unused=True)
-        reached[:] = [g is not None for g in found]
-        return [*results, *(g for g in found if g is not None)]
-
-    table = decomposition_table()
-    flat = [*[x.detach() for x in inputs], *upstream]
+    joint = Joint(call, inputs, wanted, watch)
+    table, flat = decomposition_table(), joint.flat
     with math_attention():
         module = make_fx(joint, decomposition_table=table)(*flat)
         if _changes_in_place(module):
             pure = torch.func.functionalize(module, remove="mutations")
             module = make_fx(pure, decomposition_table=table)(*flat)
-    return Traced(module, len(outputs), has_gradient, tuple(reached), isinstance(probe, tuple | list))
+    return Traced(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output)
+
+
+def run(
+    call: Callable[[Sequence[Tensor]], Any],
+    inputs: Sequence[Tensor],
+    wanted: Sequence[int],
+    watch: Any,
+    dtypes: Sequence[torch.dtype] | None = None,
+) -> list[torch.dtype]:
+    """Run ``call`` forward and backward in eager mode with ``watch`` entered; give the outputs' dtypes, which ``dtypes`` sets.
+
+    Raises:
+        TypeError: the result is no tensor. Whatever the reference raises passes through.
+    """
+    joint = Joint(call, inputs, wanted, watch)
+    joint.dtypes = list(dtypes or joint.dtypes)
+    with math_attention():
+        joint(*joint.flat)
+    return joint.dtypes
 
 
 def _changes_in_place(module: GraphModule) -> bool:

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpu_runner.contracts import Graph, Problem, ProblemError
-from gpu_runner.errors import ChildError
+from gpu_runner.contracts import Graph, Problem, ProblemError, Rounding
+from gpu_runner.errors import ChildError, ChildFailed
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import RawGraph, from_plain
 from gpu_runner.tracing.sizes import (
@@ -55,7 +55,7 @@ class Tracer:
                     "Write the reference without branches on sizes, or write the sizes as numbers in INPUTS.",
                 ) from difference
             else:
-                return dataclasses.replace(graph, output_dtypes=narrow)
+                return dataclasses.replace(graph, output_dtypes=narrow, rounded=self._rounded(triple[0], graph))
         if first_failure is None:
             raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
         raise first_failure
@@ -72,6 +72,19 @@ class Tracer:
         narrow = answer.get("narrow")
         known = isinstance(narrow, list) and all(isinstance(n, str) and n.isidentifier() for n in narrow)
         return tuple(narrow) if known and narrow is not None else ()
+
+    def _rounded(self, sizes: Mapping[str, int], graph: Graph) -> tuple[Rounding, ...]:
+        """Where eager mode rounds is good to know and no more: a reference that does not run in bfloat16 is captured without."""
+        scalars = defaults(self._problem)
+        try:
+            answer = self._call("rounding", self._meta(sizes, scalars))
+            check_same_structure([self._trace(sizes, scalars), from_plain(answer.get("graph"))])
+            rounded = tuple(Rounding(node, tuple(unless)) for node, unless in answer["rounded"])
+        except (ChildFailed, DifferentStructure, ValueError, TypeError, KeyError):
+            return ()
+        names, inputs = {node.name for node in graph.nodes}, set(graph.inputs)
+        known = all(r.node in names and set(r.unless) <= inputs for r in rounded)
+        return rounded if known else ()
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied = variable_scalars(self._problem)

@@ -31,6 +31,9 @@ class SourceStyle:
     )
     prefix: str = ""
     tunable: bool = False  # the source looks its launch settings up in a module-level TUNED, and the proposal has knobs
+    rounds_as_reference: bool = (
+        False  # values are rounded where the reference's operators round, not at the stores alone
+    )
 
 
 @dataclass(frozen=True)

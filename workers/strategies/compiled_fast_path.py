@@ -60,8 +60,8 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         file = parsed(situation.original if tabled else situation.source)
         called = bound_call(file, situation.problem)
         # Callers compare the Function with what eager mode gives, which rounds after every operator.
-        own = {"section": True, "tunable": True, "rounds_as_reference": True}
-        style = replace(situation.style, function_class=called.owner.name, **own)
+        style = replace(situation.style, section=True, tunable=True, rounds_as_reference=True)
+        style = replace(style, function_class=called.owner.name)
         names = (situation.standing.name, situation.problem, situation.graph, style)
         answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
         if isinstance(answer, Refusal):

@@ -49,6 +49,7 @@ from gpu_runner.contracts import (
     RecordRequest,
     RecordResult,
     Roofline,
+    Rounding,
     SourceFile,
     Stall,
     Status,
@@ -91,6 +92,7 @@ GRAPH = Graph(
     specialised=("causal",),
     tuple_output=True,
     output_dtypes=("bfloat16",),
+    rounded=(Rounding("mul_0", ("x",)),),
 )
 TIMING = WorkloadTiming(
     ROWS,

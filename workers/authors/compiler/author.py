@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workers.authors.compiler.design import build_design
 from workers.authors.compiler.functions import backward_arguments
 from workers.authors.compiler.knobs import knobs_of
@@ -21,6 +23,8 @@ class CompilerAuthor:
 
     def propose(self, brief: Brief) -> Proposal | Refusal:
         """Propose source for a brief, or refuse it in one sentence."""
+        if not brief.style.rounds_as_reference:
+            brief = replace(brief, graph=replace(brief.graph, rounded=()))
         try:
             return _one(brief)
         except CannotCompileError as error:

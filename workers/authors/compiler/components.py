@@ -88,6 +88,7 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
         upstream=tuple(graph.upstream[place] for place in places),
         gradients=gradients,
         tuple_output=len(outputs) > 1,
+        rounded=tuple(rounding for rounding in graph.rounded if rounding.node in used),
         output_dtypes=tuple(graph.output_dtypes[place] for place in places) if graph.output_dtypes else (),
     )
     return Component(own, part, places)

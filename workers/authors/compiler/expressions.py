@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.rounding import ROUNDED, type_name
 from workers.authors.compiler.values import Value
 
 COMPARE, OR, AND, SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4, 5, 6, 7
@@ -177,6 +178,10 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
     if value.op == "float" and not dialect.floats_in_calls:
         return operand(value.args[0])
+    if value.op == ROUNDED:
+        held = operand(value.args[0])
+        narrow = f"{held.within(ATOM)}.to({type_name(value)}).to(tl.float32)"
+        return Text(narrow) if dialect.floats_in_calls else held
     if value.op == "cat" and not dialect.floats_in_calls:
         return Text(f"[{', '.join(operand(arg).text for arg in value.args)}]")
     if value.op not in dialect.calls:

@@ -8,6 +8,7 @@ from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.program import Program, Result
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.sizes import names_in, renamed
 from workers.authors.compiler.values import Value
 
@@ -41,6 +42,8 @@ class _Host:
             return Text(f"{name}.view({'-1' if value.space.cols else '()'}).float()")
         if value.op == "scalar":
             return Text(self._on_host(str(value.datum)), COMPARE)
+        if value.op == ROUNDED:
+            return self.written(value.args[0])
         if value.op in _POWERS:
             base = self.written(value.args[0]).within(ATOM)
             return Text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workers.authors.compiler.documentation import docstring
@@ -11,6 +12,7 @@ from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.parts import Part
 from workers.authors.compiler.program import Program
+from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.scalars import HostNumber, Scalars
 from workers.authors.compiler.statements import INDENT, Statements, worth_naming
 from workers.authors.compiler.values import Value, ordered, use_counts
@@ -207,6 +209,11 @@ class KernelWriter:
         """Bring the numbers that the kernel is given to float32: inside torch.compile they arrive as float64."""
         return [f"{INDENT}{name} = tl.cast({name}, tl.float32)" for name in self.scalars.used]
 
+    def _type_lines(self, read: Iterable[Value]) -> list[str]:
+        nodes = dict.fromkeys(self.program.domain.base(str(load.datum)) for load in read)
+        pointers = {node: f"{self.names.tensors[node]}_ptr" for node in nodes}
+        return type_lines(self.program.problem, self.program.graph, pointers, self.task.values)
+
     def finish(self, body: list[str], sizes: tuple[str, ...], constants: tuple[str, ...]) -> KernelSource:
         """Put signature, docstring and body together."""
         read = (*self.loads, *self.picks)
@@ -221,7 +228,7 @@ class KernelWriter:
         ]
         lines = ["@triton.jit", f"def {self.task.name}("]
         lines += [f"{INDENT}{parameter}," for parameter in parameters]
-        lines += ["):", *docstring(self.task.docstring), *body]
+        lines += ["):", *docstring(self.task.docstring), *(INDENT + line for line in self._type_lines(read)), *body]
         return KernelSource(
             self.task.name, "\n".join(lines), tensors, numbers, sizes, constants, tuple(self.task.values)
         )

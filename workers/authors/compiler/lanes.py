@@ -74,6 +74,8 @@ def _outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: 
 
 
 def _pointwise(op: str, lanes: list[Lane]) -> Lane:
+    if op == "rounded":
+        return lanes[0]
     calm = all(lane in {Lane.zero, Lane.finite} for lane in lanes)
     if op == "mul" and calm and Lane.zero in lanes:
         return Lane.zero

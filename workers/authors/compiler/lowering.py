@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.axes import reduced_dimensions, references
@@ -13,6 +14,7 @@ from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
 from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.rounding import Rounding, unrounded
 from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
 
@@ -22,14 +24,17 @@ _KINDS = {"sum": "sum", "amax": "max", "amin": "min"}
 class Lowering:
     """Values of a graph's nodes, by node name."""
 
-    def __init__(self, graph: Graph, domain: Domain) -> None:
+    def __init__(self, problem: Problem, graph: Graph, domain: Domain) -> None:
         self.pool = Pool()
         self.values: dict[str, Value] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
         self._moves = domain.parting is None and moves_columns(graph)
+        rounding = Rounding(problem, graph, domain, self.pool)
         for node in graph.nodes:
-            self.values[node.name] = self._lowered(node)
+            self.values[node.name] = rounding.of(node.name, self._lowered(node))
+        for name in (*graph.outputs, *(node for _, node in graph.gradients if node is not None)):
+            self.values[name] = unrounded(self.pool, self.values[name])
 
     def _lowered(self, node: Node) -> Value:
         if node.op in {"input", "upstream"}:

@@ -49,6 +49,7 @@ RESERVED = frozenset(
         "PERSISTENT",
         "EVICT_FIRST",
         "STREAMED",
+        "ROUNDED",
         "TUNED",
         "tuned",
         "turn",
@@ -146,6 +147,9 @@ class Names:
     def _read(self, value: Value) -> str | None:
         if value.op == "over_rows":
             return "kept_rows" if _counts(value.args[0]) else "total"
+        if value.op == "rounded":
+            known = self._known(value.args[0])
+            return f"{known}_rounded" if known else self._wanted(value.args[0])
         return f"picked_{self.tensors.get(str(value.datum), 'element')}" if value.op == "pick" else None
 
     def _wanted(self, value: Value) -> str:

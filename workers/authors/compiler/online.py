@@ -37,7 +37,7 @@ def _scales(value: Value, top: Value) -> bool:
     """Tell whether a value is multiplied by ``exp(a - b)`` where the maximum goes from b to a lower one, a."""
     if value.op == "exp":
         return _shifts(value.args[0], top)
-    if value.op in {"neg", "add", "sub"}:
+    if value.op in {"neg", "add", "sub", "rounded"}:
         return all(_scales(arg, top) for arg in value.args)
     if value.op == "mul":
         return any(_scales(one, top) and not _holds(two, top) for one, two in (value.args, value.args[::-1]))

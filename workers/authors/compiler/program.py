@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domain
+from workers.authors.compiler.dtypes import fixed_dtype
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.malformed import require_well_formed
 from workers.authors.compiler.rebuilding import replaced_in
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.sharing import with_shared_sums
 from workers.authors.compiler.values import Pool, Value, ordered
 
@@ -75,21 +77,8 @@ class Program:
         return (result.value, result.space, self.domain.shapes[result.node])
 
     def fixed_dtype(self, node: str) -> str | None:
-        """Give the dtype of an input, an output or its gradient where it does not follow the call's, None where it does.
-
-        The graph is traced in float32, so that only another dtype in it is sure to be meant; what the capture saw with bfloat16
-        inputs tells a cast to float32 from one to the input's dtype.
-        """
-        graph, node = self.graph, self.domain.base(node)
-        declared = {spec.name: spec.dtype for spec in self.problem.inputs}
-        if node in declared:
-            return declared[node]
-        for index, names in enumerate(zip(graph.outputs, graph.upstream, strict=True)):
-            if node in names:
-                traced = next(n.meta.dtype for n in graph.nodes if n.name == graph.outputs[index])
-                seen = graph.output_dtypes[index] if graph.output_dtypes else "bfloat16"
-                return traced if traced != "float32" else None if seen == "bfloat16" else seen
-        return None
+        """Give the dtype of a tensor, or of the one that it is a part of, where it does not follow the call's."""
+        return fixed_dtype(self.problem, self.graph, self.domain.base(node))
 
     def is_upstream(self, result: Result) -> bool:
         """Tell whether a gradient is nothing but the gradient of an output, element by element."""
@@ -109,7 +98,7 @@ def build_program(problem: Problem, graph: Graph) -> Program:
     """
     require_well_formed(problem, graph)
     domain = find_domain(graph, problem.dimensions)
-    lowering = Lowering(graph, domain)
+    lowering = Lowering(problem, graph, domain)
     sums = RowSums(lowering.pool, [lowering.values[node] for node in graph.outputs])
     ends = [(name, node) for name, node in graph.gradients if node is not None]
     needed = sums.within([lowering.values[node] for _, node in ends])
@@ -233,8 +222,8 @@ def _cut(
     saved: dict[Value, str] = {}
 
     def numbers(value: Value) -> Value | None:
-        if value.space != ROW or value not in forward or value not in reduced:
-            return None
+        if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED:
+            return None  # a rounded number is rounded again, so that no two of one are kept
         key = saved.setdefault(value, f"saved {len(saved)}")
         return pool.load(key, ROW)
 
@@ -248,7 +237,11 @@ def _cut(
             and not output.value.boolean
         ):
             load = pool.load(output.node, FULL)
-            shorter = _replaced(pool, gradients, lambda v, o=output.value, n=load: n if v is o else None)  # type: ignore[misc]
+
+            def loaded(value: Value, held: Value = output.value, load: Value = load) -> Value | None:
+                return load if value is held or (value.op == ROUNDED and value.args[0] is held) else None
+
+            shorter = _replaced(pool, gradients, loaded)
             gradients = shorter if _full_loads(shorter) < _full_loads(gradients) else gradients
     return tuple((key, value) for value, key in saved.items()), gradients
 

@@ -1,0 +1,100 @@
+"""Which values of a float32 trace eager mode rounds to a narrow dtype, told from the operators of both runs. Pure.
+
+Autograd calls the same operators for narrow inputs as for float32 ones, but for casts. So the two runs are laid side by side; where
+they are not the same but for casts, there is nothing to be told.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.tracing.watching import Called, Given, Key
+
+Place = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The same call in both runs."""
+
+    traced: Called
+    eager: Called
+
+
+def rounded_nodes(traced: Sequence[Called], eager: Sequence[Called], narrow: torch.dtype) -> frozenset[str] | None:
+    """Give the traced nodes whose value eager mode holds in ``narrow``; None where the runs differ in more than casts.
+
+    Of an operator with several results the first counts, and all of a backward operator: what else there is, such as the statistics
+    of a norm, has another dtype on a GPU than on the host.
+    """
+    pairs = _aligned(traced, eager)
+    if pairs is None or not _same_flow(traced, eager, pairs):
+        return None
+    found = {node for pair in pairs for node in _results(pair, narrow)}
+    return frozenset(found | set(_cast_after(pairs, eager, narrow)))
+
+
+def _aligned(traced: Sequence[Called], eager: Sequence[Called]) -> list[_Pair] | None:
+    pairs, place = [], 0
+    for call in traced:
+        if not call.casts:
+            while place < len(eager) and eager[place].casts:
+                place += 1
+        there = eager[place] if place < len(eager) else None
+        if there is not None and there.operator == call.operator and len(there.results) == len(call.results):
+            pairs.append(_Pair(call, there))
+            place += 1
+        elif not call.casts:
+            return None
+    return pairs if all(call.casts for call in eager[place:]) else None
+
+
+def _same_flow(traced: Sequence[Called], eager: Sequence[Called], pairs: Sequence[_Pair]) -> bool:
+    """Tell whether every call takes the same values in both runs, casts left out."""
+    numbers = [{id(pair.traced): n for n, pair in enumerate(pairs)}, {id(p.eager): n for n, p in enumerate(pairs)}]
+    flows = [_flow(calls, number) for calls, number in zip((traced, eager), numbers, strict=True)]
+    return flows[0] == flows[1]
+
+
+def _flow(calls: Sequence[Called], numbers: dict[int, int]) -> list[tuple[Place, ...]]:
+    """Give where the operands of each numbered call come from: a result of another one, or from outside, in order of appearance."""
+    places: dict[Key, Place] = {}
+    flow, outside = [], itertools.count()
+    for call in calls:
+        for key in (key for key in call.operands if key not in places):
+            places[key] = ("outside", next(outside))
+        number = numbers.get(id(call))
+        if number is not None:
+            flow.append(tuple(places[key] for key in call.operands))
+        for index, given in enumerate(call.results):
+            made: Place = places[call.operands[0]] if call.casts else ("result", number, index)
+            places.setdefault(given.key, made)
+    return flow
+
+
+def _results(pair: _Pair, narrow: torch.dtype) -> Iterator[str]:
+    every = pair.traced.operator.split(".")[1].endswith("_backward")
+    for index, (made, held) in enumerate(zip(pair.traced.results, pair.eager.results, strict=True)):
+        if (index == 0 or every) and held.dtype == narrow and not held.view:
+            yield from _node(made)
+
+
+def _cast_after(pairs: Sequence[_Pair], eager: Sequence[Called], narrow: torch.dtype) -> Iterator[str]:
+    """Give what eager mode alone casts to ``narrow``, where nothing else reads it before: autograd does so with gradients."""
+    known = {id(pair.eager) for pair in pairs}
+    casts = [c for c in eager if c.casts and id(c) not in known and c.results[0].dtype == narrow]
+    others = {key for call in eager if call not in casts for key in call.operands}
+    wanted = {cast.operands[0] for cast in casts} - others
+    for pair in pairs:
+        for made, held in zip(pair.traced.results, pair.eager.results, strict=True):
+            if held.key in wanted and not held.view:
+                yield from _node(made)
+
+
+def _node(made: Given) -> Iterator[str]:
+    if made.node is not None and not made.used_inside:
+        yield made.node

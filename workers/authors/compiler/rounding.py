@@ -1,0 +1,103 @@
+"""Where kernels round as the reference does in eager mode: to the tensors' own dtype, and back to float32 in registers. Pure.
+
+A ``rounded`` value's ``datum`` names, with blanks between, the parameters that keep it in float32 where one of them is float32.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gpu_runner.contracts import Graph, Problem
+from workers.authors.compiler.domain import SCALAR, Domain
+from workers.authors.compiler.dtypes import fixed_dtype, follows_call
+from workers.authors.compiler.values import Pool, Value, ordered
+
+ROUNDED = "rounded"
+TYPE = "ROUNDED"
+# What bfloat16 and float16 both hold exactly.
+MANTISSA_BITS, LEAST, LARGEST = 8, 2.0**-14, 2.0**15
+
+
+class Rounding:
+    """Rounds the values of a graph's nodes that eager mode holds in a narrow dtype."""
+
+    def __init__(self, problem: Problem, graph: Graph, domain: Domain, pool: Pool) -> None:
+        self._problem, self._graph, self._domain, self._pool = problem, graph, domain, pool
+        self._unless = {rounding.node: rounding.unless for rounding in graph.rounded}
+
+    def of(self, node: str, value: Value) -> Value:
+        """Give a node's value as eager mode holds it."""
+        return self._rounded(value, self._unless[node]) if node in self._unless else value
+
+    def _rounded(self, value: Value, unless: tuple[str, ...]) -> Value:
+        if value.op == "cat":
+            return self._pool.pointwise("cat", *(self._rounded(arg, unless) for arg in value.args))
+        if value.op == "neg":
+            return self._pool.pointwise("neg", self._rounded(value.args[0], unless))
+        if not _is_computed(value) or self._holds(value, frozenset(unless)):
+            return value
+        if value.op == "where" and any(self._holds(arm, frozenset(unless)) for arm in value.args[1:]):
+            arms = [self._rounded(arm, unless) for arm in value.args[1:]]
+            return self._pool.pointwise("where", value.args[0], *arms)
+        return self._pool.value(ROUNDED, (value,), " ".join(unless), value.space)
+
+    def _holds(self, value: Value, unless: frozenset[str]) -> bool:
+        """Tell whether the dtype that is rounded to holds a value as it is."""
+        if value.number is not None:
+            return _is_short(float(value.number))
+        if value.boolean:
+            return True
+        if value.op == ROUNDED:
+            return unless.issuperset(str(value.datum).split())
+        if value.op in {"load", "pick"}:
+            node = self._domain.base(str(value.datum))
+            if follows_call(self._problem, self._graph, node):
+                return True
+            return node in unless and fixed_dtype(self._problem, self._graph, node) is None
+        if value.op in {"neg", "abs", "relu", "maximum", "minimum"}:
+            return all(self._holds(arg, unless) for arg in value.args)
+        return value.op == "where" and all(self._holds(arm, unless) for arm in value.args[1:])
+
+
+def unrounded(pool: Pool, value: Value) -> Value:
+    """Give what is stored of a value: the store rounds it."""
+    if value.op in {"cat", "neg"}:
+        return pool.pointwise(value.op, *(unrounded(pool, arg) for arg in value.args))
+    return value.args[0] if value.op == ROUNDED else value
+
+
+def type_name(value: Value) -> str:
+    """Give what a kernel calls the dtype that a value is rounded to."""
+    return "_".join([TYPE, *str(value.datum).upper().split()])
+
+
+def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values: list[Value]) -> list[str]:
+    """Say which dtypes a kernel rounds its values to; ``pointers`` are its parameters for inputs, outputs and their gradients."""
+    followed = [name for name in pointers if follows_call(problem, graph, name)]
+    lines = []
+    for name, value in {type_name(v): v for v in values if v.op == ROUNDED}.items():
+        deciding = str(value.datum).split() or followed[:1]
+        types = [f"{pointers[node]}.dtype.element_ty" for node in deciding if node in pointers]
+        # A parameter that the kernel does not read may be float32.
+        text = types[-1] if types and len(types) == len(deciding) else "tl.float32"
+        for element in types[:-1] if text != "tl.float32" else []:
+            text = f"tl.float32 if {element} == tl.float32 else {text}"
+        lines.append(f"{name}: tl.constexpr = {text}")
+    return ["# Values are rounded where the reference's own operators round.", *lines] if lines else []
+
+
+def _is_computed(value: Value) -> bool:
+    """Tell whether a value is one of a kernel: sums over all rows are not, nor is arithmetic over numbers alone."""
+    if value.integer or value.boolean or value.number is not None:
+        return False
+    below = [] if value.space.rows else ordered([value])
+    if any(inner.op == "over_rows" for inner in below):
+        return False
+    return value.space != SCALAR or any(inner.op in {"load", "pick"} for inner in below)
+
+
+def _is_short(number: float) -> bool:
+    if number == 0 or math.isinf(number):
+        return True
+    mantissa, _ = math.frexp(number)
+    return LEAST <= abs(number) <= LARGEST and (mantissa * 2**MANTISSA_BITS).is_integer()
