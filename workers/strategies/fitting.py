@@ -19,7 +19,7 @@ def fitted(source: str, before: str) -> str:
     Raises:
         KeptError: such a line is no call and no header of a function, or a comment stands in it.
     """
-    known = {line.strip() for line in before.split("\n")}
+    known = {text for line in before.split("\n") for text in (line, line.strip())}
     for _ in range(source.count("\n") + 1):
         file = parsed(source)
         long = [
@@ -35,7 +35,7 @@ def fitted(source: str, before: str) -> str:
 
 def _stood(line: str, known: set[str]) -> bool:
     """A line that was too long already where it stood is left to whoever wrote it, unless it was moved inwards."""
-    return line.strip() in known and len(line.strip()) + 4 > WIDTH
+    return line in known or (line.strip() in known and len(line.strip()) + 4 > WIDTH)
 
 
 def _broken(file: KernelFile, number: int) -> str:

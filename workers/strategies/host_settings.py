@@ -54,7 +54,9 @@ def knobs_in(source: str, settings: tuple[str, ...]) -> tuple[Knob, ...]:
             found += [(str(place.value), k.arg) for k in node.keywords if isinstance(place, ast.Constant) and k.arg]
     passes = {timed_pass for timed_pass, name in found if name in settings}
     wanted = [(p, name) for p, name in dict.fromkeys(found) if p in passes]
-    wanted.sort(key=lambda item: item[1] not in settings)
+    places = list(dict.fromkeys(p for p, _ in wanted))
+    ranks = {name: number for number, name in enumerate(settings)}
+    wanted.sort(key=lambda item: (places.index(item[0]), ranks.get(item[1], len(ranks))))
     return tuple(Knob(Pass(p), name, VALUES.get(name, BLOCKS)) for p, name in wanted)
 
 

@@ -12,6 +12,7 @@ from workers.strategies.patches import Patches, indent_of
 from workers.strategies.syntax import KernelFile, Launch, autotune_of, called, names_in, parameters_of
 from workers.tree import Tree
 
+ROW_COUNT = "n_rows"
 PURE_CALLS = ("triton.cdiv",)
 CASTS = ("to", "cast")
 
@@ -62,11 +63,28 @@ def program_calls(kernel: ast.FunctionDef) -> list[ast.Call]:
     return [n for n in calls if called(n) in ("tl.program_id", "tl.num_programs")]
 
 
-def names_of(file: KernelFile, function: ast.FunctionDef) -> frozenset[str]:
-    """Give the names that a new one in a function would have to differ from."""
+def names_in_functions(file: KernelFile, name: str) -> frozenset[str]:
+    """Give the names that a new one in a function or method of that name would have to differ from."""
+    same = [n for n in ast.walk(file.tree) if isinstance(n, ast.FunctionDef) and n.name == name]
     module = {n.name for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    stored = {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return names_in(function) | frozenset(parameters_of(function)) | module | stored
+    return frozenset(module).union(*(names_in(f) | frozenset(parameters_of(f)) for f in same))
+
+
+def row_count(found: RowKernel) -> str:
+    """Give the parameter that every launch gives the number of rows, or the name of one more.
+
+    Raises:
+        KeptError: there is no free name.
+    """
+    parameters = parameters_of(found.kernel)
+    stored = {n.id for n in ast.walk(found.kernel) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for name in (p for p in parameters if p not in stored):
+        given = [(x.launch.argument(name), x.rows) for x in found.launches]
+        if all(value is not None and ast.dump(value) == ast.dump(rows) for value, rows in given):
+            return name
+    if ROW_COUNT in names_in(found.kernel) | frozenset(parameters):
+        raise KeptError(f"it has another `{ROW_COUNT}` than the number of its programs")
+    return ROW_COUNT
 
 
 def insert_parameters(patches: Patches, file: KernelFile, kernel: ast.FunctionDef, texts: list[str]) -> None:

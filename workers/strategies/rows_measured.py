@@ -28,7 +28,7 @@ def row_bytes(problem: Problem, workload: Workload) -> int:
     return _dims(problem, workload)[-1] * BYTES.get(dtype, 4)
 
 
-def row_count(problem: Problem, workload: Workload) -> int:
+def rows_in(problem: Problem, workload: Workload) -> int:
     """Give the number of rows of a workload's largest input."""
     return math.prod(_dims(problem, workload)[:-1])
 

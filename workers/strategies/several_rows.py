@@ -15,7 +15,8 @@ from workers.strategies.row_programs import (
     insert_arguments,
     insert_parameters,
     known_before,
-    names_of,
+    names_in_functions,
+    row_count,
     row_kernel,
 )
 from workers.strategies.rows_measured import row_bytes
@@ -26,7 +27,7 @@ from workers.strategies.tunable import ROWS_NAME
 # Below this a program moves too few bytes to keep memory busy; below the second one by far (docs/strategies/knowledge.md).
 SMALL_ROW_BYTES = 8192
 TINY_ROW_BYTES = 2048
-BLOCK_ROW, ROW_COUNT = "BLOCK_ROW", "n_rows"
+BLOCK_ROW = "BLOCK_ROW"
 # Where nothing was tuned, a program handles at most so many elements and rows: 32 values a thread of four warps.
 ELEMENTS, MOST_ROWS = 4096, 16
 
@@ -41,7 +42,9 @@ def with_several_rows(place: Place) -> str:
     found = row_kernel(file, place.kernel, place.tree, place.path)
     changes = lifted(file, found.kernel, found.start, found.row)
     patches = Patches(file.source)
-    count = _row_count(file, found)
+    if BLOCK_ROW in names_in(found.kernel) or BLOCK_ROW in parameters_of(found.kernel):
+        raise KeptError("it handles several rows already")
+    count = row_count(found)
     bound = f"({found.row} < {count})"
     number = file.segment(found.start.value)
     patches.replace(found.start.value, f"({number} * {BLOCK_ROW} + tl.arange(0, {BLOCK_ROW}))[:, None]")
@@ -55,25 +58,6 @@ def with_several_rows(place: Place) -> str:
     for launch in found.launches:
         _launch(patches, place, found, launch, None if given else count)
     return patches.result()
-
-
-def _row_count(file: KernelFile, found: RowKernel) -> str:
-    """The parameter that every launch gives the number of rows, or the name of one more."""
-    parameters = parameters_of(found.kernel)
-    stored = {n.id for n in ast.walk(found.kernel) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    taken = names_in(found.kernel) | frozenset(parameters)
-    if BLOCK_ROW in taken:
-        raise KeptError("it handles several rows already")
-    for name in parameters:
-        values = [launch.launch.argument(name) for launch in found.launches]
-        same = all(
-            v is not None and ast.dump(v) == ast.dump(x.rows) for v, x in zip(values, found.launches, strict=True)
-        )
-        if same and name not in stored:
-            return name
-    if ROW_COUNT in taken:
-        raise KeptError(f"it has another `{ROW_COUNT}` than the number of its programs")
-    return ROW_COUNT
 
 
 def _along_columns(patches: Patches, node: ast.Call) -> None:
@@ -131,7 +115,7 @@ def _add_mask(patches: Patches, file: KernelFile, node: ast.Call, bound: str) ->
 
 def _launch(patches: Patches, place: Place, found: RowKernel, launch: RowLaunch, count: str | None) -> None:
     file, function = place.file, launch.launch.function
-    if ROWS_NAME in names_of(file, function) and not _ours(function):
+    if ROWS_NAME in names_in_functions(place.original, function.name):
         raise KeptError(f"its launch has another `{ROWS_NAME}` already")
     rule = f"max(1, min({MOST_ROWS}, {ELEMENTS} // {_block(file, found, launch)}))"
     looking_up = looked_up(file, launch.launch, ROWS_NAME, ROWS_NAME) if place.tuned else None
@@ -146,15 +130,6 @@ def _launch(patches: Patches, place: Place, found: RowKernel, launch: RowLaunch,
     insert_arguments(
         patches, file, launch.launch, [*([f"{count}={rows}"] if count else []), f"{BLOCK_ROW}={ROWS_NAME}"]
     )
-
-
-def _ours(function: ast.FunctionDef) -> bool:
-    """Every use of the name in a function is one that this strategy wrote for another launch."""
-    stores = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == ROWS_NAME]
-    uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == ROWS_NAME]
-    given = [n for n in ast.walk(function) if isinstance(n, ast.keyword) and n.arg == BLOCK_ROW]
-    # One use in the grid and one in the call; where a table is asked, one more name and one more value.
-    return len(uses) == 3 * len(given) + 2 * (len(stores) - len(given))
 
 
 def _block(file: KernelFile, found: RowKernel, launch: RowLaunch) -> str:

@@ -7,6 +7,7 @@ from workers.strategies.constant_sizes import CONSTANT_SIZES
 from workers.strategies.eviction_hints import EVICTION_HINTS
 from workers.strategies.fast_path_by_size import FastPathBySize
 from workers.strategies.parameter_sweep import ParameterSweep
+from workers.strategies.persistent_loop import PERSISTENT_LOOP
 from workers.strategies.pipelined_loops import PIPELINED_LOOPS
 from workers.strategies.protocol import Strategy
 from workers.strategies.several_rows import SEVERAL_ROWS
@@ -16,6 +17,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     CompiledFastPath(),
     FastPathBySize(),
     SEVERAL_ROWS,
+    PERSISTENT_LOOP,
     PIPELINED_LOOPS,
     CONSTANT_SIZES,
     EVICTION_HINTS,

@@ -20,6 +20,7 @@ MOST_TOLD = 3
 class Place:
     """A kernel of a file, and the files around it. ``tuned``: settings are looked up where that can be."""
 
+    original: KernelFile  # before any kernel of it was changed
     file: KernelFile
     kernel: str
     tree: Tree
@@ -107,13 +108,13 @@ def transformed(situation: Situation, change: Callable[[Place], str], *, tuned: 
         ValueError: the file cannot be parsed.
     """
     source, path = situation.source, situation.standing.path
-    file = parsed(source)
+    original = file = parsed(source)
     tuned = tuned and can_look_up(file)
     changed: list[str] = []
     kept: list[tuple[str, str]] = []
     for name in dict.fromkeys(launch.kernel for launch in file.launches):
         try:
-            file = parsed(fitted(change(Place(file, name, situation.tree, path, tuned)), file.source))
+            file = parsed(fitted(change(Place(original, file, name, situation.tree, path, tuned)), file.source))
             changed.append(name)
         except KeptError as error:
             kept.append((name, str(error)))
