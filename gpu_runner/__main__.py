@@ -21,7 +21,9 @@ from typing import Any
 from gpu_runner import host
 from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import GpuRequest, GpuResult, RunnerError, from_json, to_json
+from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
+from gpu_runner.forkserver import keeper
+from gpu_runner.session import has_gpu
 
 BAD_REQUEST = 3
 MAX_REQUEST_BYTES = 64 * 2**20
@@ -42,6 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{options.request} is no request: {error}\n")
         return BAD_REQUEST
+    if request.action is not Action.tests:
+        keeper.warm_up(has_gpu())  # before this process imports torch itself
     result = carried_out(request, carry_out, options.request.resolve().parent)
     try:
         write_atomically(options.result / "result.json", json.dumps(to_json(result)))

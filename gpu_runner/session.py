@@ -9,36 +9,38 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel, Closed, Frame, Overdue
+from gpu_runner.channel import Channel, Closed, Overdue
 from gpu_runner.codec import NONCE_BYTES, Kind
 from gpu_runner.contracts.envelope import Isolation, Limits
-from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout, IsolationUnavailable, ProtocolError
+from gpu_runner.errors import (
+    ChildDied,
+    ChildFailed,
+    ChildOutOfMemory,
+    ChildTimeout,
+    IsolationUnavailable,
+    ProtocolError,
+)
+from gpu_runner.forkserver import keeper
 from gpu_runner.output import Output
-from gpu_runner.sandbox import environment, make_plan, tree
-from gpu_runner.sandbox.levels import LEVELS, remember_failure, remember_gpu, worth_trying
+from gpu_runner.reply import Reply, read_reply
+from gpu_runner.sandbox import make_plan, tree
+from gpu_runner.sandbox.levels import LEVELS, refused_level, remember_failure, remember_gpu, worth_trying
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
+from gpu_runner.spawn import Process, spawn
+
+__all__ = ["START", "Reply", "Session", "has_gpu"]
 
 _START_S = 30.0
-_MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a handler gave."""
-
-    meta: dict[str, Any]
-    tensors: tuple[Buffer, ...]
+START = "start"  # the method by which the roles that compute open the device
 
 
 def has_gpu() -> bool:
@@ -51,7 +53,8 @@ class Session:
 
     ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
     folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
-    environment. ``beside`` is how many other children run meanwhile.
+    environment. ``beside`` is how many other children run meanwhile. Without ``fork`` it is a fresh interpreter, which
+    starts sooner where nothing of torch is needed.
     One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
     """
 
@@ -68,6 +71,7 @@ class Session:
         variables: Mapping[str, str] | None = None,
         levels: tuple[Isolation, ...] = LEVELS,
         beside: int = 0,
+        fork: bool = True,
     ) -> None:
         self.role = role
         self.limits = limits or Limits()
@@ -76,12 +80,14 @@ class Session:
         self.isolation: tuple[Isolation, ...] = ()
         self._wanted = levels
         self._beside = beside
+        self._fork = fork
         self._files, self._tree = dict(files or {}), tree
         self._import_roots = import_roots
         self._variables = dict(variables or {})
         self._deadline = 0.0
         self._scratch: Scratch | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
+        self._forked = self._called = self._abandoned = False
         self._channel: Channel | None = None
         self._output: Output | None = None
         self._watchdog: Watchdog | None = None
@@ -124,6 +130,21 @@ class Session:
         Raises:
             ChildError: the code raised. ChildOutOfMemory, ChildTimeout, ChildDied: as they say. ProtocolError: it wrote no answer.
         """
+        first, self._called = not self._called, True
+        try:
+            return self._call(method, meta, tensors, timeout_s)
+        except ChildFailed as failure:
+            # The first call opens the device, before anything untrusted is loaded. That it was forked may be why it fails.
+            # Later ones ask whether the device is well still, and a fresh child would be no answer to that.
+            if not (first and method == START and self._may_be_for_the_fork()):
+                raise
+            if self._begin_afresh(self.isolation) is not None:
+                raise
+            reply = self._call(method, meta, tensors, timeout_s)
+            _distrust(str(failure))
+            return reply
+
+    def _call(self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer], timeout_s: float | None) -> Reply:
         if self._channel is None:
             raise ProtocolError("the child is gone")
         now = time.monotonic()
@@ -131,7 +152,7 @@ class Session:
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
-            frame = self._channel.receive(nonce, now + limit_s)
+            return read_reply(self._channel.receive(nonce, now + limit_s), lambda: self.log)
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log) from overdue
@@ -140,7 +161,6 @@ class Session:
         except ProtocolError:
             self._kill()
             raise
-        return self._answer(frame)
 
     def renew(self) -> None:
         """Let the time that the child has begin now."""
@@ -148,6 +168,7 @@ class Session:
 
     def abandon(self) -> None:
         """End the child from another thread than the one that waits for its answer: to that one it has died."""
+        self._abandoned = True
         process = self._process
         if process is not None and process.poll() is None:
             tree.kill_descendants(process.pid)
@@ -164,21 +185,6 @@ class Session:
             self._scratch.remove()
             self._scratch = None
 
-    def _answer(self, frame: Frame) -> Reply:
-        if frame.header.kind is Kind.answer and isinstance(frame.meta.get("meta"), dict):
-            return Reply(frame.meta["meta"], frame.tensors)
-        if frame.header.kind is not Kind.error:
-            self._kill()
-            raise ProtocolError("the child's answer is not of its form")
-        kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))
-        log = f"{self.log}\n{frame.meta.get('trace', '')}".strip()
-        if kind in _MEMORY_KINDS:
-            raise ChildOutOfMemory(message, log)
-        line, path = frame.meta.get("line"), frame.meta.get("path")
-        raise ChildError(
-            kind, message, log, line if type(line) is int else None, path if isinstance(path, str) else None
-        )
-
     def _start(self) -> None:
         self._scratch = Scratch()
         if self._tree is not None:
@@ -189,34 +195,42 @@ class Session:
             missing = [level for level in self.require if level not in wanted]
             if missing:
                 raise IsolationUnavailable(f"this host cannot give the level {missing[0]} that is required")
-            failed = self._spawn(wanted)
+            failed = self._begin(wanted)
             if failed is None:
                 return
             wanted = tuple(level for level in wanted if level is not failed)
 
-    def _spawn(self, levels: tuple[Isolation, ...]) -> Isolation | None:
+    def _begin(self, levels: tuple[Isolation, ...]) -> Isolation | None:
         """Start the child with these levels; gives the level that the host refused, None when all hold."""
-        ours, theirs = socket.socketpair()
-        status_read, status_write = os.pipe()
-        output_read, output_write = os.pipe()
-        command = [sys.executable, "-P", "-s", "-m", "gpu_runner.child", str(theirs.fileno()), str(status_write)]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output_write,
-            stderr=output_write,
-            env=environment(self.scratch.path, self.gpu) | self._variables,
-            cwd=self.scratch.work,
-            pass_fds=(theirs.fileno(), status_write),
-            start_new_session=True,
-        )
-        theirs.close()
-        os.close(status_write)
-        os.close(output_write)
-        self._output = Output(output_read)
+        try:
+            failed = self._spawn(levels, self._fork)
+            if failed is None or not self._may_be_for_the_fork():
+                return failed
+            reason = f"level {failed.value}"
+        except ChildFailed as failure:
+            if not self._may_be_for_the_fork():
+                raise
+            reason = str(failure)
+        failed = self._begin_afresh(levels)
+        if failed is None:
+            _distrust(reason)
+        return failed
+
+    def _may_be_for_the_fork(self) -> bool:
+        return self._forked and not self._abandoned
+
+    def _begin_afresh(self, levels: tuple[Isolation, ...]) -> Isolation | None:
+        """Start the child by a fresh interpreter, after a forked one failed; only what this one is refused counts."""
+        self._kill()
+        return self._spawn(levels, False)
+
+    def _spawn(self, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
+        spawned = spawn(self.scratch, self.gpu, self._variables, fork)
+        self._process, self._forked = spawned.process, spawned.forked
+        self._output = Output(spawned.output)
         # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
-        self._status_handle = status_read
-        self._channel = Channel(ours, watch=(status_read,))
+        self._status_handle = spawned.status
+        self._channel = Channel(spawned.channel, watch=(spawned.status,))
         return self._lock_in(levels)
 
     def _lock_in(self, levels: tuple[Isolation, ...]) -> Isolation | None:
@@ -231,7 +245,7 @@ class Session:
             raise ChildTimeout(_START_S, self.log) from overdue
         except Closed as closed:
             status = self._status()
-            level = remember_failure(status)
+            level = refused_level(status) if self._forked else remember_failure(status)
             if level is None:
                 raise self._ended(status) from closed
             self._kill()
@@ -291,3 +305,7 @@ class Session:
             self._status_handle = -1
         if self._output is not None:
             self._output.finish(1.0)
+
+
+def _distrust(reason: str) -> None:
+    keeper.give_up(f"a forked child failed where a fresh one does not: {reason}")

@@ -1,4 +1,4 @@
-"""The one place where the runner reads the environment: a short list of variables that a GPU's libraries need."""
+"""The one place where the runner reads the environment: a switch, and a short list of variables that a GPU's libraries need."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ PASSED = (
 def passed_variables() -> dict[str, str]:
     """Give the variables of this process that a child on a GPU host gets."""
     return {name: os.environ[name] for name in PASSED if name in os.environ}
+
+
+def forks_children() -> bool:
+    """Tell whether children may be forked from a process that has imported torch: not with ``KERNELSMITH_FORK_CHILDREN=false``."""
+    return os.environ.get("KERNELSMITH_FORK_CHILDREN", "true").strip().lower() not in ("false", "0", "no", "off")

@@ -41,6 +41,7 @@ def run(request: TestsRequest, context: RunContext) -> TestsResult:
         files=files,
         tree=context.tree(request.tree),
         import_roots=(*request.import_roots, ".kernelsmith-site"),
+        fork=False,  # the tests run in a process below the child, and that one imports torch
     )
     try:
         with session:

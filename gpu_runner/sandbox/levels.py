@@ -23,13 +23,20 @@ def refusals(gpu: bool = False) -> dict[Isolation, str]:
     return {level: reason for (level, with_gpu), reason in _refused.items() if with_gpu in (False, gpu)}
 
 
-def remember_failure(status: str) -> Isolation | None:
+def refused_level(status: str) -> Isolation | None:
     """Read what a child said that could not lock itself in (``f``), or not use its GPU then (``g``); None for another end."""
     word, _, rest = status.partition(" ")
-    name, _, reason = rest.partition(" ")
-    if word not in ("f", "g") or name not in set(Isolation):
+    name = rest.partition(" ")[0]
+    return Isolation(name) if word in ("f", "g") and name in set(Isolation) else None
+
+
+def remember_failure(status: str) -> Isolation | None:
+    """Read what a child said, as ``refused_level`` does, and remember it of this host."""
+    level = refused_level(status)
+    if level is None:
         return None
-    level = Isolation(name)
+    word, _, rest = status.partition(" ")
+    reason = rest.partition(" ")[2]
     _refused[level, word == "g"] = reason
     _log.warning("isolation level %s is not available here: %s", level.value, reason)
     return level

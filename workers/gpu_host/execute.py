@@ -28,7 +28,10 @@ KILLED = f"ended with exit code {-signal.SIGKILL} and wrote no result"
 LONGEST_S = 3600.0
 POLL_S = 0.02
 RESERVED = frozenset({"", ".", "..", "request.json", "result", "log", LOCK})
-KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES")
+KEPT_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES"),
+    "KERNELSMITH_FORK_CHILDREN",
+)
 
 
 class AbandonedError(WorkersError):

@@ -119,6 +119,8 @@ def test_no_descendant_outlives_the_session(levels: tuple[Isolation, ...]) -> No
         "            os._exit(0)\n"
         "    return {}, []\n"
     )
+    with Session("echo", LIMITS):
+        pass  # the process that children are forked from is there for all sessions, and stays
     before = set(tree.descendants(os.getpid()))
     with Session("echo", LIMITS, files={"thing.py": source}, levels=levels) as session:
         session.call("run", {"module": "thing"})

@@ -1,0 +1,41 @@
+"""What a handler gave, read from the frame in which the child said it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_runner.buffers import Buffer
+from gpu_runner.channel import Frame
+from gpu_runner.codec import Kind
+from gpu_runner.errors import ChildError, ChildOutOfMemory, ProtocolError
+
+_MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a handler gave."""
+
+    meta: dict[str, Any]
+    tensors: tuple[Buffer, ...]
+
+
+def read_reply(frame: Frame, log: Callable[[], str]) -> Reply:
+    """Read an answer; ``log`` gives what the child printed, for the errors.
+
+    Raises:
+        ChildError: the code raised. ChildOutOfMemory: for want of memory. ProtocolError: it is no answer.
+    """
+    if frame.header.kind is Kind.answer and isinstance(frame.meta.get("meta"), dict):
+        return Reply(frame.meta["meta"], frame.tensors)
+    if frame.header.kind is not Kind.error:
+        raise ProtocolError("the child's answer is not of its form")
+    kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))
+    printed = f"{log()}\n{frame.meta.get('trace', '')}".strip()
+    if kind in _MEMORY_KINDS:
+        raise ChildOutOfMemory(message, printed)
+    line, path = frame.meta.get("line"), frame.meta.get("path")
+    line = line if type(line) is int else None
+    raise ChildError(kind, message, printed, line, path if isinstance(path, str) else None)

@@ -1,0 +1,319 @@
+"""Children that are forked from a warm process: they are what fresh ones are, and nothing leads from them to that process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_runner.contracts import Isolation, Limits
+from gpu_runner.errors import ChildDied, ChildError
+from gpu_runner.forkserver import keeper
+from gpu_runner.forkserver.client import Forked, ForkServer
+from gpu_runner.forkserver.server import shared_memory
+from gpu_runner.sandbox import tree
+from gpu_runner.sandbox.levels import LEVELS
+from gpu_runner.session import Session
+
+LIMITS = Limits(time_s=60, step_s=30, memory_bytes=8 * 2**30)
+PROCESS_ONLY = (Isolation.process,)
+ROOT = Path(__file__).parents[3]
+
+FACTS = """
+import faulthandler, os, resource, signal, sys, tempfile, threading
+
+def kind(handle):
+    name = os.readlink(f"/proc/self/fd/{handle}")
+    return name.partition(":[")[0]
+
+def main(state, tensors):
+    handles = [h for h in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{h}")]
+    return {
+        "environment": dict(os.environ),
+        "path": sys.path,
+        "flags": str(sys.flags),
+        "main": sys.modules["__main__"].__spec__.name,
+        "arguments": len(sys.argv),
+        "folder": os.getcwd(),
+        "temporary": tempfile.gettempdir(),
+        "package": sorted(list(m.__path__) for n, m in sys.modules.items() if n in ("gpu_runner", "gpu_runner.sandbox")),
+        "handles": sorted((int(h), kind(h)) for h in handles),
+        "bytecode": sys.dont_write_bytecode,
+        "faults": faulthandler.is_enabled(),
+        "threads": (len(os.listdir("/proc/self/task")), threading.active_count()),
+        "signals": {n: str(signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)},
+        "limits": [resource.getrlimit(n) for n in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_CORE)],
+        "leads": os.getsid(0) == os.getpid(),
+        "mask": os.umask(0),
+        "streams": [(s.encoding, s.line_buffering, s.isatty()) for s in (sys.stdout, sys.stderr)],
+        "shared": [line for line in open("/proc/self/maps") if line.split()[1] == "rw-s"],
+    }, []
+"""
+
+
+@pytest.fixture
+def own_keeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A keeper without a server, whose misfortunes are forgotten afterwards."""
+    monkeypatch.setattr(keeper, "_servers", {})
+    monkeypatch.setattr(keeper, "_given_up", [])
+    yield
+    keeper.close()
+
+
+def facts(levels: tuple[Isolation, ...], fork: bool) -> dict:
+    with Session("echo", LIMITS, files={"thing.py": FACTS}, levels=levels, fork=fork) as session:
+        assert is_forked(session) is fork
+        found = session.call("run", {"module": "thing"}).meta
+        return {name: _without(value, str(session.scratch.base)) for name, value in found.items()}
+
+
+def _without(value: object, folder: str) -> str:
+    return repr(value).replace(folder, "")
+
+
+def is_forked(session: Session) -> bool:
+    return isinstance(session._process, Forked)
+
+
+def server() -> ForkServer:
+    found = keeper._server(gpu=False)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
+def test_a_forked_child_finds_what_a_fresh_one_finds(levels: tuple[Isolation, ...]) -> None:
+    assert facts(levels, fork=True) == facts(levels, fork=False)
+
+
+def test_a_forked_child_holds_its_channel_and_its_output_and_nothing_else() -> None:
+    held = facts(LEVELS, fork=True)["handles"]
+    assert held == "[[0, '/dev/null'], [1, 'pipe'], [2, 'pipe'], [900, 'socket']]"
+
+
+def test_no_two_children_draw_the_same() -> None:
+    source = (
+        "import multiprocessing, random, numpy, torch\n"
+        "def main(s, t):\n"
+        "    key = multiprocessing.current_process().authkey.hex()\n"
+        "    return {'drawn': [random.random(), float(numpy.random.rand()), key], 'seed': torch.initial_seed()}, []\n"
+    )
+    drawn, seeds = [], []
+    for fork in (True, True, False, False):
+        with Session("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
+            found = session.call("run", {"module": "thing"}).meta
+            drawn += found["drawn"]
+            seeds.append(found["seed"])
+    assert len(set(drawn)) == len(drawn)
+    # Versions of torch begin with a constant, or with a number that they draw.
+    assert len(set(seeds)) in (1, len(seeds))
+
+
+def test_what_a_child_changes_the_next_one_does_not_find() -> None:
+    change = (
+        "import torch, os\ntorch.zeros = None\nos.environ['LEFT'] = 'x'\ntorch.set_num_threads(1)\nopen('left', 'w')\n"
+    )
+    look = (
+        "import torch, os\n"
+        "def main(s, t):\n"
+        "    return {'found': [torch.zeros is None, 'LEFT' in os.environ, os.path.exists('left')]}, []\n"
+    )
+    with Session("echo", LIMITS, files={"thing.py": change}) as session:
+        session.call("run", {"module": "thing"})
+        with Session("echo", LIMITS, files={"thing.py": look}) as beside:
+            assert beside.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
+    with Session("echo", LIMITS, files={"thing.py": look}) as after:
+        assert is_forked(after)
+        assert after.call("run", {"module": "thing"}).meta == {"found": [False, False, False]}
+
+
+def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
+    source = (
+        "import os\n"
+        "for pid in [os.getppid(), 1, *map(int, filter(str.isdigit, os.listdir('/proc'))), -1]:\n"
+        "    if pid != os.getpid():\n"
+        "        try:\n            os.kill(pid, 9)\n"
+        "        except OSError:\n            pass\n"
+        "def main(s, t):\n    return {'there': os.path.exists('/proc/SERVER')}, []\n"
+    )
+    pid = server().pid
+    # In its own namespaces alone may a child send signals to all that there is.
+    files = {"thing.py": source.replace("SERVER", str(pid))}
+    with Session("echo", LIMITS, (Isolation.namespaces,), files=files) as session:
+        assert is_forked(session)
+        try:
+            there = session.call("run", {"module": "thing"}).meta["there"]
+        except ChildDied:
+            there = False
+    assert not there
+    with Session("echo", LIMITS) as session:
+        assert is_forked(session)
+        assert server().pid == pid
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("levels", [LEVELS, PROCESS_ONLY])
+def test_a_session_outlives_the_server_and_the_next_one_is_fresh(
+    own_keeper: None, levels: tuple[Isolation, ...]
+) -> None:
+    with Session("echo", LIMITS, levels=levels) as session:
+        assert is_forked(session)
+        os.kill(server().pid, signal.SIGKILL)
+        assert session.call("echo", {"a": 1}).meta == {"a": 1}
+        with Session("echo", LIMITS, levels=levels) as next_one:
+            assert not is_forked(next_one)
+            assert next_one.call("echo", {"b": 1}).meta == {"b": 1}
+        launcher = session._process.pid
+        below = tree.descendants(launcher)
+        assert below
+    assert not any(Path(f"/proc/{pid}/exe").exists() for pid in below)
+    assert "fork server" in (keeper.why_not() or "")
+
+
+@pytest.mark.fault
+def test_the_server_ends_with_a_parent_that_is_killed() -> None:
+    parent = (
+        "import time\nfrom gpu_runner.forkserver import keeper\nkeeper.warm_up(False)\n"
+        "print(keeper._server(False).pid, keeper._server(False)._folder.base, flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        pid, base = process.stdout.readline().split()
+        process.kill()
+    deadline = time.monotonic() + 60  # it looks between two imports
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+    subprocess.run(["rm", "-r", base], check=True)
+
+
+def test_a_forked_child_that_fails_to_start_is_started_afresh_and_no_other_is_forked(
+    own_keeper: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = keeper.fork
+
+    def without_its_folder(gpu: bool, variables: dict, folder: Path, handles: tuple[int, ...]) -> Forked | None:
+        return real(gpu, variables, folder / "nowhere", handles)
+
+    monkeypatch.setattr(keeper, "fork", without_its_folder)
+    with Session("echo", LIMITS) as session:
+        assert not is_forked(session)
+        assert session.call("echo", {"a": 1}).meta == {"a": 1}
+    assert "a forked child failed" in (keeper.why_not() or "")
+
+
+def test_a_level_that_a_forked_child_alone_is_refused_is_not_held_against_the_host(
+    own_keeper: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Session._spawn
+
+    def refused_where_forked(self: Session, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
+        return real(self, levels, fork) or (Isolation.landlock if self._forked else None)
+
+    monkeypatch.setattr(Session, "_spawn", refused_where_forked)
+    with Session("echo", LIMITS, levels=PROCESS_ONLY) as session:
+        assert session.isolation == PROCESS_ONLY
+        assert not is_forked(session)
+    assert "level landlock" in (keeper.why_not() or "")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, fresh_too: bool) -> None:
+    real = Session._call
+
+    def call(self: Session, method: str, *rest: object) -> object:
+        if method == "start" and (fresh_too or self._forked):
+            raise ChildError("RuntimeError", "Cannot re-initialize CUDA in forked subprocess")
+        return real(self, method, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Session, "_call", call)
+
+
+def test_a_device_that_opens_in_a_fresh_child_alone_ends_the_forking(
+    own_keeper: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, fresh_too=False)
+    with Session("reference", LIMITS) as session:
+        assert session.call("start", {}).meta == {}
+        assert not is_forked(session)
+    assert "Cannot re-initialize CUDA" in (keeper.why_not() or "")
+
+
+def test_a_device_that_opens_in_no_child_is_no_fault_of_the_fork(
+    own_keeper: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, fresh_too=True)
+    with Session("reference", LIMITS) as session, pytest.raises(ChildError):
+        session.call("start", {})
+    assert keeper.why_not() is None
+
+
+def test_a_device_that_is_lost_later_is_not_found_again_in_a_fresh_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Session("reference", LIMITS) as session:
+        session.call("start", {})
+        failing(monkeypatch, fresh_too=False)
+        with pytest.raises(ChildError):
+            session.call("start", {})
+        assert is_forked(session)
+    assert keeper.why_not() is None
+
+
+def test_an_abandoned_child_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Session("reference", LIMITS) as session:
+        session.abandon()
+        with pytest.raises(ChildDied):
+            session.call("start", {})
+    assert keeper.why_not() is None
+
+
+def test_the_process_id_is_kept_until_its_end_was_seen() -> None:
+    with Session("echo", LIMITS) as session:
+        process = session._process
+        assert isinstance(process, Forked)
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        tree.kill_descendants(process.pid)
+        process.send_signal(signal.SIGKILL)
+        time.sleep(0.2)
+        assert Path(f"/proc/{process.pid}").exists()
+        assert process.wait(5.0) in (-signal.SIGKILL, 128 - signal.SIGKILL, 247)
+        assert not Path(f"/proc/{process.pid}").exists()
+        process.send_signal(signal.SIGKILL)
+
+
+def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
+    source = "import torch, torch._dynamo, triton.language\n"
+    weights = {}
+    for fork in (True, False):
+        with Session("echo", LIMITS, files={"thing.py": source}, fork=fork) as session:
+            session.call("run", {"module": "thing"})
+            assert session._process is not None
+            assert session._watchdog is not None
+            weights[fork] = tree.weight(session._process.pid, session._watchdog._watchers)
+    assert weights[True][0] == weights[False][0]
+    assert 0.6 < weights[True][1] / weights[False][1] < 1.4
+
+
+def test_a_switch_has_every_child_be_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSMITH_FORK_CHILDREN", "false")
+    with Session("echo", LIMITS) as session:
+        assert not is_forked(session)
+    assert keeper.why_not() == "it is switched off"
+
+
+def test_a_child_with_variables_of_its_own_is_fresh() -> None:
+    with Session("echo", LIMITS, variables={"TRITON_PRINT_AUTOTUNING": "1"}) as session:
+        assert not is_forked(session)
+
+
+def test_memory_that_is_written_in_common_is_found() -> None:
+    common = "7f00-7f10 rw-s 00000000 00:05 7 /dev/nvidiactl"
+    apart = "7f10-7f20 rw-p 00000000 00:00 0\n7f20-7f30 r--s 00000000 fe:00 9 /usr/lib/gconv.cache\n7f30-7f40 r-xp 0 fe:00 9 /lib/x"
+    assert shared_memory(f"{apart}\n{common}\n") == [common]
+    assert shared_memory(apart) == []
