@@ -189,7 +189,7 @@ def ask(
 
 def with_fault(question: Question, error: ModelError) -> Question:
     """Give the question with what was wrong about the last answer at its end; the answer itself is not repeated."""
-    text = f"Your last answer could not be used: {error}. Answer the whole question once more. " + (
+    text = f"Your last answer was not taken: {error}. Answer the whole question once more. " + (
         "Be much shorter." if error.trouble is Trouble.truncated else "Keep exactly to the form that was asked for."
     )
     fault = Part(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import httpcore2
@@ -165,6 +166,7 @@ def asked(
     raise failure
 
 
+@lru_cache(maxsize=1)
 def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 

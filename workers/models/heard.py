@@ -86,7 +86,9 @@ def concluded(heard: Heard, form: Form | None, provider: str, most_tokens: int) 
     try:
         return _data(heard, form)
     except FormError as error:
-        raise ModelError(Trouble.malformed, f"the answer cannot be used: {error}", provider=provider) from None
+        fault = str(error)
+    # Outside of the handler: the parser's error, which would hang on it, quotes the answer.
+    raise ModelError(Trouble.malformed, f"the answer cannot be used: {fault}", provider=provider)
 
 
 def _data(heard: Heard, form: Form | None) -> dict[str, Any] | None:

@@ -18,7 +18,8 @@ LEAST_CHARACTERS = 8  # of a configured value: a shorter one occurs in honest te
 FORMS: dict[str, re.Pattern[str]] = {
     "private key": re.compile(
         r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[^-]{0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]{0,20000})"
+        r"(?:[^-]{0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{16,80}){0,400})"
     ),
     "GitHub token": re.compile(r"(?<![A-Za-z0-9_])(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{22,255})"),
     "GitLab token": re.compile(r"(?<![A-Za-z0-9_])gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{20,255}"),

@@ -1,0 +1,325 @@
+"""Whatever a provider does wrong ends in one error of ours, with what was paid, and without key, prompt or answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+from tests.workers.models.kinds import ANSWER, DATA, FORM, KINDS, PROMPT, Kind, question
+from tests.workers.models.protocol_server import ProtocolServer, Reply
+from workers.models.protocol import ModelError, Question, Trouble, Usage
+
+NOT_CANCELLED = lambda: False  # noqa: E731
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def server(kind: Kind) -> Iterator[ProtocolServer]:
+    with kind.serve() as serving:
+        yield serving
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_told(caplog: pytest.LogCaptureFixture, kind: Kind) -> Iterator[None]:
+    """No key, prompt or answer reaches the log, at the level of a person who looks for a fault."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    for secret in (kind.key, PROMPT, ANSWER):
+        assert secret not in caplog.text
+
+
+def failed(
+    kind: Kind, server: ProtocolServer, asked: Question | None = None, timeout_s: float = 20.0, **timeouts: float
+) -> ModelError:
+    with pytest.raises(ModelError) as told:
+        kind.provider(server.base_url, **timeouts).ask(asked or question(), timeout_s, NOT_CANCELLED)
+    error = told.value
+    assert error.provider == kind.name
+    # Not even as the cause: whoever prints the chain would print the headers of the request.
+    assert (error.__cause__, error.__context__) == (None, None)
+    printed = "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
+    for secret in (kind.key, PROMPT, ANSWER):
+        assert secret not in printed
+    return error
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "trouble"),
+    [
+        (400, "invalid_request_error", Trouble.rejected),
+        (401, "authentication_error", Trouble.unauthorised),
+        (402, "billing_error", Trouble.unauthorised),
+        (403, "permission_error", Trouble.unauthorised),
+        (404, "not_found_error", Trouble.rejected),
+        (413, "request_too_large", Trouble.too_long),
+        (422, "unprocessable", Trouble.rejected),
+        (429, "rate_limit_error", Trouble.rate_limited),
+        (500, "api_error", Trouble.failing),
+        (502, "bad_gateway", Trouble.failing),
+        (503, "unavailable", Trouble.overloaded),
+        (504, "timeout_error", Trouble.failing),
+        (529, "overloaded_error", Trouble.overloaded),
+    ],
+)
+def test_a_status_is_told_in_a_word(
+    kind: Kind, server: ProtocolServer, status: int, word: str, trouble: Trouble
+) -> None:
+    server.next(kind.error(status, word, f"{kind.key} {PROMPT}"))
+    error = failed(kind, server)
+    assert error.trouble is trouble
+    assert f"status {status}" in str(error)
+    assert word in str(error)
+    assert error.request_id == kind.request_id
+    assert len(server.asked) == 1, "the SDK asked again by itself"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "17"}, 17.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"date": "Wed, 21 Oct 2026 07:28:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:29:30 GMT"}, 90.0),
+        ({"date": "Wed, 21 Oct 2026 07:28:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:20:00 GMT"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wish_to_be_left_alone_is_kept(
+    kind: Kind, server: ProtocolServer, headers: dict[str, str], seconds: float | None
+) -> None:
+    server.next(kind.error(429, "rate_limit_error", headers=headers))
+    assert failed(kind, server).retry_after_s == seconds
+
+
+def test_a_question_that_is_too_long_is_known_by_the_message(kind: Kind, server: ProtocolServer) -> None:
+    message = "prompt is too long: 205118 tokens > 200000 maximum"
+    server.next(kind.error(400, "invalid_request_error", message))
+    assert failed(kind, server).trouble is Trouble.too_long
+
+
+def test_an_error_page_is_no_answer(kind: Kind, server: ProtocolServer) -> None:
+    server.next(
+        Reply((b"<html>" + PROMPT.encode(),), 502, {"content-type": "text/html"}),
+        Reply((b"<html>login",), 200, {"content-type": "text/html"}),
+    )
+    assert failed(kind, server).trouble is Trouble.failing
+    assert failed(kind, server).trouble is Trouble.malformed
+
+
+def test_a_redirect_is_not_followed(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((), 307, {"location": f"{server.base_url}/elsewhere"}))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.rejected
+    assert len(server.asked) == 1
+
+
+def test_nobody_there(kind: Kind) -> None:
+    with kind.serve() as gone:
+        pass
+    error = failed(kind, gone)
+    assert error.trouble is Trouble.unreachable
+    assert "127.0.0.1" in str(error)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_connection_that_is_reset(kind: Kind, server: ProtocolServer, count: int) -> None:
+    server.next(Reply(kind.text(ANSWER), reset_after=count))
+    assert failed(kind, server, question(None)).trouble is Trouble.unreachable
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_connection_that_ends_too_early(kind: Kind, server: ProtocolServer, count: int) -> None:
+    server.next(Reply(kind.text(ANSWER), drop_after=count))
+    assert failed(kind, server, question(None)).trouble is Trouble.unreachable
+
+
+def test_a_stream_that_ends_without_its_end(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(kind.text(ANSWER)[:3]))
+    error = failed(kind, server, question(None))
+    assert error.trouble is Trouble.unreachable
+    assert "broke off" in str(error)
+
+
+def test_no_first_byte(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(hang_before_headers=True))
+    began = time.monotonic()
+    error = failed(kind, server, quiet_s=0.4)
+    assert error.trouble is Trouble.overdue
+    assert "nothing came for 0.4 s" in str(error)
+    assert time.monotonic() - began < 5
+    assert server.asked[0].left.wait(5)
+
+
+def test_a_stall_in_mid_stream_ends_with_what_was_paid(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(kind.text(ANSWER), hang_after=2))
+    error = failed(kind, server, question(None), quiet_s=0.4)
+    assert error.trouble is Trouble.overdue
+    assert error.usage == (Usage(100, 1) if kind.name == "anthropic" else Usage())
+    assert server.asked[0].left.wait(5)
+
+
+def test_bytes_that_trickle_do_not_move_the_end(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((kind.text(ANSWER)[0],) + (b": still there\n\n",) * 3, hang_after=4))
+    began = time.monotonic()
+    error = failed(kind, server, question(None), timeout_s=0.6)
+    assert error.trouble is Trouble.overdue
+    assert "no whole answer within 0.6 s" in str(error)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("count", [None, 1, 3])
+def test_cancelling_ends_the_request_even_while_nothing_comes(
+    kind: Kind, server: ProtocolServer, count: int | None
+) -> None:
+    hanging = Reply(hang_before_headers=True) if count is None else Reply(kind.text(ANSWER), hang_after=count)
+    server.next(hanging)
+    cancelled = threading.Event()
+    timer = threading.Timer(0.3, cancelled.set)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(ModelError) as told:
+        kind.provider(server.base_url).ask(question(None), 60.0, cancelled.is_set)
+    timer.join()
+    assert told.value.trouble is Trouble.cancelled
+    assert time.monotonic() - began < 5
+    assert server.asked[0].left.wait(5), "the request went on"
+
+
+def test_what_is_cancelled_before_is_not_sent(kind: Kind, server: ProtocolServer) -> None:
+    with pytest.raises(ModelError) as told:
+        kind.provider(server.base_url).ask(question(), 60.0, lambda: True)
+    assert told.value.trouble is Trouble.cancelled
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"event: content_block_delta\ndata: {not json\n\n",
+        b"event: content_block_delta\ndata: [1, 2]\n\n",
+        b'event: content_block_delta\ndata: "text"\n\n',
+        b"event: content_block_delta\ndata: 7\n\n",
+        b'event: content_block_delta\ndata: {"type": "content_block_delta", "choices": 3}\n\n',
+        b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": 1, "choices": [1]}\n\n',
+        b'event: message_start\ndata: {"type": "message_start", "choices": [{"index": 0, "delta": {"content": 4}}]}\n\n',
+        b'event: x\ndata: {"type": "content_block_delta", "choices": ' + b"[" * 10_000 + b"]" * 10_000 + b"}\n\n",
+        b"event: content_block_delta\ndata: \xff\xfe\n\n",
+    ],
+    ids=["no json", "list", "string", "number", "no fields", "wrong fields", "wrong start", "deep", "no utf-8"],
+)
+def test_events_that_are_none(kind: Kind, server: ProtocolServer, piece: bytes) -> None:
+    whole = kind.text(ANSWER)
+    server.next(Reply((whole[0], piece, *whole[1:])))
+    assert failed(kind, server, question(None)).trouble is Trouble.malformed
+
+
+def test_what_is_no_http_at_all(kind: Kind) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def talk() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+                connection.recv(65536)
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        address = ProtocolServer(f"http://127.0.0.1:{listener.getsockname()[1]}", lambda _: None, lambda _: Reply())
+        assert failed(kind, address).trouble is Trouble.malformed
+        thread.join(5)
+
+
+def test_a_compressed_answer_is_refused(kind: Kind, server: ProtocolServer) -> None:
+    import gzip
+
+    server.next(Reply((gzip.compress(b"\n" * 1_000_000),), headers={"content-encoding": "gzip"}))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.malformed
+    assert "compressed" in str(error)
+    assert server.asked[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("calls", "fault"),
+    [
+        ((), "does not call the tool propose"),
+        ((("other", json.dumps(DATA)),), "calls another tool than propose"),
+        ((("propose", json.dumps(DATA)),) * 2, "calls 2 tools"),
+        ((("propose", '{"path": "a", "te'),), "it is not JSON"),
+        ((("propose", "[]"),), "it is not a JSON object"),
+        ((("propose", '{"path": "a"}'),), "at $ there is no text"),
+        ((("propose", json.dumps(DATA | {"run": ANSWER})),), "a field that the form does not have"),
+        ((("propose", json.dumps(DATA | {"text": ANSWER * 100})),), "at $.text maxLength 1000"),
+        ((("propose", '{"path": ' + "[" * 10_000 + "]" * 10_000 + "}"),), "nested more than"),
+        ((("propose", json.dumps(DATA | {"text": "x" * 3_000_000})),), "longer than 2000000 characters"),
+    ],
+    ids=["none", "other", "two", "cut", "list", "missing", "extra", "long", "deep", "huge"],
+)
+def test_a_tool_that_is_not_called_as_the_form_says(
+    kind: Kind, server: ProtocolServer, calls: tuple[tuple[str, str], ...], fault: str
+) -> None:
+    server.next(Reply(kind.calls(*calls) if calls else kind.text("Here is the file: ...")))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.malformed
+    assert fault in str(error)
+    if "longer" not in fault:
+        assert error.usage == kind.usage
+
+
+def test_an_answer_without_a_word_is_none(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(kind.text(" \n")))
+    error = failed(kind, server, question(None))
+    assert error.trouble is Trouble.malformed
+    assert "empty" in str(error)
+
+
+def test_an_endless_answer_is_ended(kind: Kind, server: ProtocolServer) -> None:
+    whole = kind.text("x" * 30_000)
+    server.next(Reply((whole[0], *(whole[1:-3] * 100), *whole[-3:])))
+    error = failed(kind, server, question(None))
+    assert error.trouble is Trouble.malformed
+    assert "longer than" in str(error)
+
+
+def test_an_event_without_an_end_is_ended(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((kind.text(ANSWER)[0], b"data: ", *(b"x" * 500_000,) * 40)))
+    error = failed(kind, server, question(None))
+    assert error.trouble is Trouble.malformed
+    assert "a piece of the answer is larger than 8 MiB" in str(error)
+
+
+def test_an_answer_that_reached_its_limit_is_told_with_the_limit(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(kind.stopped(kind.truncated)))
+    error = failed(kind, server, question(None, most_tokens=777))
+    assert error.trouble is Trouble.truncated
+    assert "777 tokens" in str(error)
+    assert error.usage == kind.usage
+
+
+def test_a_model_that_declines(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply(kind.stopped(kind.refused)))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.refused
+    assert error.usage == kind.usage
+
+
+def test_a_form_without_a_question(kind: Kind, server: ProtocolServer) -> None:
+    with pytest.raises(ModelError) as told:
+        kind.provider(server.base_url).ask(Question("x", (), (), FORM), 5.0, NOT_CANCELLED)
+    assert told.value.trouble is Trouble.rejected

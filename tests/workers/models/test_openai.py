@@ -1,0 +1,163 @@
+"""Questions to OpenAI-compatible servers and their answers, over real HTTP, checked against the SDK's types."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from tests.workers.models import openai_server as wire
+from tests.workers.models.kinds import DATA, FORM, question
+from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
+from workers.models.exchange import Endpoint
+from workers.models.openai_provider import ExtraMissingError, OpenAIProvider
+from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
+
+
+@pytest.fixture
+def server() -> Iterator[ProtocolServer]:
+    with wire.openai_server() as serving:
+        yield serving
+
+
+def ask(server: ProtocolServer, asked: Question, key: str | None = wire.KEY, **options: Any) -> Answer:
+    endpoint = Endpoint("openai", wire.MODEL, server.base_url, SecretStr(key) if key else None)
+    return OpenAIProvider(endpoint, **options).ask(asked, 20.0, lambda: False)
+
+
+def test_a_form_is_a_function_that_must_be_called(server: ProtocolServer) -> None:
+    server.next(wire.call("propose", DATA))
+    answer = ask(server, question(most_tokens=500, temperature=0.7))
+    assert answer == Answer("", DATA, Usage(100, 42, 50), "openai", wire.MODEL + "-2026", wire.REQUEST_ID)
+    body = server.asked[0].body
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "propose"}}
+    assert body["tools"][0]["function"]["parameters"] == FORM.schema
+    assert (body["max_completion_tokens"], body["temperature"], body["stream"]) == (500, 0.7, True)
+    assert body["stream_options"] == {"include_usage": True}
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert server.asked[0].headers["authorization"] == f"Bearer {wire.KEY}"
+
+
+def test_without_a_form_the_answer_is_text(server: ProtocolServer) -> None:
+    server.next(wire.say("a ü text"))
+    answer = ask(server, question(None))
+    assert (answer.text, answer.data) == ("a ü text", None)
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(server.asked[0].body)
+
+
+def test_a_server_of_ones_own_needs_no_key_and_may_count_nothing(server: ProtocolServer) -> None:
+    server.next(wire.call("propose", DATA, usage=None))
+    answer = ask(server, question(), key=None)
+    assert answer.data == DATA
+    assert answer.usage == Usage()
+    assert "authorization" not in server.asked[0].headers
+
+
+@pytest.mark.parametrize(("options", "tokens"), [({"with_temperature": False}, 0), ({}, 3000)])
+def test_a_temperature_is_left_out_where_it_is_not_taken(
+    server: ProtocolServer, options: dict[str, Any], tokens: int
+) -> None:
+    server.next(wire.call("propose", DATA))
+    ask(server, question(temperature=0.7, thinking_tokens=tokens, most_tokens=100), **options)
+    assert "temperature" not in server.asked[0].body
+    assert server.asked[0].body["max_completion_tokens"] == 100 + tokens
+
+
+def test_turns_of_one_speaker_become_one(server: ProtocolServer) -> None:
+    server.next(wire.say("yes"))
+    roles = (Role.user, Role.user, Role.assistant, Role.user)
+    ask(server, Question("x", (), tuple(Message(role, (Part(f"{n}"), Part(" "))) for n, role in enumerate(roles))))
+    assert server.asked[0].body["messages"] == [
+        {"role": "user", "content": "0\n\n1"},
+        {"role": "assistant", "content": "2"},
+        {"role": "user", "content": "3"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble"),
+    [
+        ({"message": "m", "type": "server_error", "code": None}, Trouble.failing),
+        ({"message": "m", "type": "rate_limit_error", "code": "rate_limit_exceeded"}, Trouble.rate_limited),
+        ({"message": "m", "type": "BadRequestError", "code": 400}, Trouble.rejected),
+        ({"message": "m", "type": "x", "code": 503}, Trouble.overloaded),
+        ({"message": "the maximum context length is 4096", "type": "x", "code": 400}, Trouble.too_long),
+        ({"message": "m"}, Trouble.failing),
+    ],
+)
+def test_an_error_in_mid_stream_is_told_in_a_word(
+    server: ProtocolServer, error: dict[str, Any], trouble: Trouble
+) -> None:
+    told = f"data: {json.dumps({'error': error})}\n\n".encode()
+    server.next(Reply((*wire.text_chunks("a bit")[:2], told)))
+    with pytest.raises(ModelError) as failed:
+        ask(server, question(None))
+    assert failed.value.trouble is trouble
+
+
+def test_an_account_without_credit_is_not_asked_again_as_one_that_asks_too_often(server: ProtocolServer) -> None:
+    server.next(wire.error(429, "insufficient_quota", code="insufficient_quota"))
+    with pytest.raises(ModelError) as told:
+        ask(server, question())
+    assert told.value.trouble is Trouble.unauthorised
+
+
+def test_a_context_that_is_full_is_known_by_its_code(server: ProtocolServer) -> None:
+    server.next(wire.error(400, "invalid_request_error", code="context_length_exceeded"))
+    with pytest.raises(ModelError) as told:
+        ask(server, question())
+    assert told.value.trouble is Trouble.too_long
+
+
+def test_a_refusal_in_words_is_one(server: ProtocolServer) -> None:
+    server.next(Reply(wire.stream([wire.chunk({"role": "assistant", "refusal": "I cannot"})])))
+    with pytest.raises(ModelError) as told:
+        ask(server, question())
+    assert told.value.trouble is Trouble.refused
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": -3, "completion_tokens": "many"}, {"prompt_tokens": True}])
+def test_counts_that_are_none_are_zero(server: ProtocolServer, usage: dict[str, Any]) -> None:
+    server.next(wire.say("yes", usage=usage))
+    assert ask(server, question(None)).usage == Usage()
+
+
+def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.models.openai_provider.find_spec", lambda _: None)
+    with pytest.raises(ExtraMissingError, match=r"pip install 'kernelsmith\[openai\]'"):
+        OpenAIProvider(Endpoint("openai", "m", "http://127.0.0.1:9"))
+
+
+def test_the_package_is_not_imported_before_it_is_asked() -> None:
+    code = (
+        "import sys; sys.modules['openai'] = None\n"
+        "import workers.models.openai_provider, workers.models.anthropic_provider, workers.models.asking"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"max_tokns": 1}, "the key max_tokns is unknown"),
+        ({"temperature": "hot"}, "not a number"),
+        ({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "a tool that is not there"),
+        ({"tools": []}, "only allowed when tools are specified"),
+        ({"messages": [{"role": "user", "content": "a"}] * 2}, "must alternate"),
+        ({"messages": [{"role": "user", "content": [{"type": "txt", "text": "a"}]}]}, "$.messages[0]"),
+        ({"stream_options": {"include_use": True}}, "the key include_use is unknown"),
+    ],
+)
+def test_the_server_refuses_what_the_api_refuses(server: ProtocolServer, change: dict[str, object], fault: str) -> None:
+    server.next(wire.call("propose", DATA))
+    ask(server, question())
+    good = server.asked[0]
+    good.body |= change
+    with pytest.raises(WrongRequestError) as told:
+        wire.check(good)
+    assert fault in str(told.value)

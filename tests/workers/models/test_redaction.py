@@ -1,0 +1,120 @@
+"""Secrets are taken out of what leaves, and nothing else is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.models.redaction import redacted
+
+ROOT = Path(__file__).resolve().parents[3]
+A = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("kind", "secret"),
+    [
+        ("GitHub token", f"ghp_{A[:36]}"),
+        ("GitHub token", f"ghs_{A[:36]}"),
+        ("GitHub token", f"github_pat_{A}"),
+        ("GitLab token", f"glpat-{A[:20]}"),
+        ("Anthropic key", f"sk-ant-api03-{A}"),
+        ("API key", f"sk-proj-{A}"),
+        ("API key", f"sk-{A}"),
+        ("API key", f"hf_{A[:34]}"),
+        ("API key", f"AIza{A[:35]}"),
+        ("API key", f"xoxb-{A[:24]}"),
+        ("API key", f"sk_live_{A[:24]}"),
+        ("API key", f"npm_{A[:36]}"),
+        ("AWS key", "AKIAIOSFODNN7EXAMPLE"),
+        ("AWS key", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+        ("web token", f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{A[:43]}"),
+        ("authorization", f"Authorization: Bearer {A}"),
+        ("authorization", f"authorization': 'token {A}"),
+        ("password in a URL", "postgresql://bot:hunter22@"),
+        ("password in a URL", "redis://:hunter22@"),
+        ("private key", PEM),
+        ("private key", PEM.replace("\n", "\\n")),
+        ("private key", PEM.partition("-----END")[0]),
+        ("private key", PEM.replace("RSA ", "OPENSSH ")),
+        ("private key", PEM.replace("RSA ", "")),
+    ],
+)
+def test_a_secret_is_replaced_by_a_word_for_its_kind(kind: str, secret: str) -> None:
+    text, counts = redacted(f"before {secret} after")
+    assert text.startswith("before [redacted: ")
+    assert text.endswith("after")
+    assert counts == {kind: 1}
+
+
+def test_two_keys_are_two() -> None:
+    text, counts = redacted(f"{PEM}\nbetween\n{PEM}\nghp_{A[:36]} ghp_{A[:36]}")
+    assert counts == {"private key": 2, "GitHub token": 2}
+    assert "between" in text
+
+
+def test_configured_values_are_replaced_whatever_they_look_like() -> None:
+    text, counts = redacted("x my pass phrase y my pass phrase 2", ["my pass phrase", "my pass phrase 2", "x", ""])
+    assert text == "x [redacted: configured secret] y [redacted: configured secret]"
+    assert counts == {"configured secret": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/linkedin/Liger-Kernel/issues/1",
+        "http://localhost:8000/x@y",
+        "git@github.com:octocat/hello.git",
+        "sk-learn, task-sk-1, risk-averse-behaviour",
+        "tl.load(x_ptr + offsets, mask=mask, other=0.0)  # eyJ is not a token",
+        "the token is masked; authorization: none",
+        "def password(user: str, secret: str) -> None: ...",
+        "hf_hub_download, ghp_, AKIA",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    ],
+)
+def test_honest_text_stays_as_it_is(text: str) -> None:
+    assert redacted(text) == (text, {})
+
+
+def test_the_projects_own_source_stays_as_it_is() -> None:
+    """Kernels, references and prompts are what is sent; a word lost in them is a fault that nobody would find."""
+    for path in sorted((ROOT / "workers").rglob("*.py")) + sorted((ROOT / "gpu_runner").rglob("*.py")):
+        text = path.read_text()
+        found, counts = redacted(text)
+        assert (found, dict(counts)) == (text, {}), path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN PRIVATE KEY-----" * 8000,
+        "-----BEGIN PRIVATE KEY-----\n" + "A" * 300_000,
+        "eyJ" + "A" * 300_000,
+        "eyJAAAAAAAAA.eyJ" * 20_000,
+        "a://" * 60_000,
+        "a" * 300_000 + "://",
+        "sk-" * 80_000,
+        "authorization: " * 20_000,
+        "aws_secret_access_key = " * 12_000,
+        "ghp_" * 60_000,
+    ],
+    ids=lambda text: text[:24],
+)
+def test_no_text_makes_it_slow(text: str) -> None:
+    began = time.perf_counter()
+    redacted(text)
+    assert time.perf_counter() - began < 3.0
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_token_is_found_between_any_words(before: str, after: str) -> None:
+    token = "ghp_" + A[:36]
+    text, _ = redacted(f"{before} {token} {after}")
+    assert token not in text
