@@ -47,18 +47,37 @@ class Arguments:
 
     def promoted(self, dtype: torch.dtype = torch.float64) -> Arguments:
         """Give the same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
-        raised: dict[int, torch.Tensor] = {}
+        return self._with(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
-        def up(value: Any) -> Any:
-            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+    def shaken(self, step: float) -> Arguments:
+        """Give the same arguments with every floating element up to ``step`` of itself away, up or down by a fixed draw."""
+        stream = torch.Generator().manual_seed(0)
+
+        def shake(value: torch.Tensor) -> torch.Tensor:
+            if not value.is_floating_point():
                 return value
-            return raised.setdefault(id(value), value.detach().to(dtype).requires_grad_(value.requires_grad))
+            signs = torch.randint(0, 2, value.shape, generator=stream).to(value) * 2 - 1
+            return value * (1 + step * signs)
+
+        return self._with(shake)
+
+    def _with(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
+        """Give the same arguments with every tensor changed, as a leaf where it was one."""
+        changed: dict[int, torch.Tensor] = {}
+
+        def new(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            if id(value) not in changed:
+                fresh = change(value.detach())
+                changed[id(value)] = fresh.requires_grad_() if value.requires_grad else fresh
+            return changed[id(value)]
 
         return Arguments(
-            positional=[up(value) for value in self.positional],
-            named={name: up(value) for name, value in self.named.items()},
-            parameters={name: up(value) for name, value in self.parameters.items()},
-            leaves={name: up(value) for name, value in self.leaves.items()},
+            positional=[new(value) for value in self.positional],
+            named={name: new(value) for name, value in self.named.items()},
+            parameters={name: new(value) for name, value in self.parameters.items()},
+            leaves={name: new(value) for name, value in self.leaves.items()},
             upstream=self.upstream,
         )
 
@@ -69,21 +88,7 @@ class Arguments:
 
     def rolled(self, rows: int) -> Arguments:
         """Give the same arguments with every input moved on by ``rows`` along its first dimension: fresh content, same values."""
-        moved: dict[int, torch.Tensor] = {}
-
-        def roll(value: Any) -> Any:
-            if not isinstance(value, torch.Tensor):
-                return value
-            fresh = value.detach().clone() if value.dim() == 0 else torch.roll(value.detach(), rows, 0)
-            return moved.setdefault(id(value), fresh.requires_grad_(value.requires_grad))
-
-        return Arguments(
-            positional=[roll(value) for value in self.positional],
-            named={name: roll(value) for name, value in self.named.items()},
-            parameters={name: roll(value) for name, value in self.parameters.items()},
-            leaves={name: roll(value) for name, value in self.leaves.items()},
-            upstream=self.upstream,
-        )
+        return self._with(lambda value: value.clone() if value.dim() == 0 else torch.roll(value, rows, 0))
 
     def tensors(self) -> list[torch.Tensor]:
         """Give every tensor argument."""

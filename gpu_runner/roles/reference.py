@@ -46,13 +46,18 @@ def inputs(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
 
 
 def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give every output in float64 and in the reference's own dtype."""
+    """Give every output in float64 and in the reference's own dtype.
+
+    With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken.
+    """
     answers: list[torch.Tensor] = []
     facts: dict[str, Any] = {}
-    for kind in ("exact", "own"):
+    for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
-        if kind == "exact":
+        if kind != "own":
             arguments = arguments.promoted()
+        if kind == "shaken":
+            arguments = arguments.shaken(meta["shake"])
         with _context(kind):
             value = arguments.call(state.values["reference"])
         outputs = list(value) if isinstance(value, tuple | list) else [value]
@@ -66,10 +71,10 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
 
 
 def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the gradient of every leaf of the last ``evaluate``, in float64 and in the reference's own dtype."""
+    """Give the gradient of every leaf of the last ``evaluate``, of the same kinds."""
     facts: dict[str, Any] = {}
     answers: list[torch.Tensor] = []
-    for kind in ("exact", "own"):
+    for kind in _kinds(meta):
         outputs, arguments = state.values.pop(kind)
         upstream = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False).upstream
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
@@ -117,8 +122,12 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
+def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
+    return ("exact", "own", "shaken") if meta.get("shake") else ("exact", "own")
+
+
 def _context(kind: str) -> AbstractContextManager[None]:
-    return lifted() if kind == "exact" else nullcontext()
+    return nullcontext() if kind == "own" else lifted()
 
 
 def _facts(tensor: torch.Tensor) -> dict[str, Any]:

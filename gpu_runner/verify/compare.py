@@ -35,11 +35,23 @@ FLOORS: dict[torch.dtype, Floor] = {
 
 @dataclass(frozen=True)
 class Truth:
-    """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains."""
+    """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains.
+
+    Of large values and of those that are not finite there is more: ``shaken`` is the truth of inputs that are a few roundings
+    of float32 away, ``held`` says which elements count, ``loud`` where a NaN is let pass.
+    """
 
     exact: torch.Tensor
     own: torch.Tensor
     natural: float = 0.0
+    shaken: torch.Tensor | None = None
+    held: torch.Tensor | None = None
+    loud: torch.Tensor | None = None
+
+    def own_error(self) -> torch.Tensor:
+        """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
+        error = _distance(self.own, self.exact)
+        return error if self.shaken is None else torch.maximum(error, _distance(self.shaken, self.exact))
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,7 @@ class Comparison:
     got: float | None = None
     expected: float | None = None
     by_peer: bool = False  # it passed only because what stands in its place errs as much
+    loud: bool = False  # it is NaN where there is another answer, and that was let pass
 
 
 def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = ()) -> Comparison:
@@ -77,13 +90,15 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> 
         return odd
     if got.numel() == 0:
         return Comparison(True, "tensor", 0.0, 0.0)
+    if truth.held is not None and peers:
+        truth = replace(truth, held=truth.held & ~_lost_by(peers, truth))
     measures = _Measures.of(got, truth)
     found = [measures.tensor(), measures.row(), measures.element()]
     worst = [_Measures.of(peer, truth).worst() for peer in peers if peer.dtype.is_floating_point]
     bounds = [max(errors) for errors in zip(*worst, strict=True)] if worst else [-1.0] * 3
     pairs = zip(found, measures.worst(), bounds, strict=True)
     failed = [comparison for comparison, error, bound in pairs if not comparison.passed and error > bound]
-    return failed[0] if failed else replace(found[0], passed=True)
+    return failed[0] if failed else replace(found[0], passed=True, loud=_is_loud(got, truth))
 
 
 def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
@@ -119,11 +134,13 @@ class _Measures:
 
     @classmethod
     def of(cls, got: torch.Tensor, truth: Truth) -> _Measures:
-        exact, own, value = truth.exact.double(), truth.own.double(), got.double()
+        exact, value = truth.exact.double(), got.double()
         good = torch.isfinite(exact) & torch.isfinite(value)
+        if truth.held is not None:
+            good &= truth.held
         zero = torch.zeros((), dtype=torch.float64)
         error = _rows(torch.where(good, (value - exact).abs(), zero))
-        own_error = _rows(torch.where(good & torch.isfinite(own), (own - exact).abs(), zero))
+        own_error = _rows(torch.where(good, truth.own_error(), zero))
         natural = truth.natural + FLOORS[got.dtype].smallest * 2
         return cls(
             tuple(got.shape),
@@ -198,6 +215,20 @@ class _Measures:
         )
 
 
+def _distance(values: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    value, true = values.double(), exact.double()
+    both = torch.isfinite(value) & torch.isfinite(true)
+    return torch.where(both, (value - true).abs(), torch.zeros((), dtype=torch.float64))
+
+
+def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
+    """Say where what stands gives no number though there is one."""
+    lost = torch.zeros(truth.exact.shape, dtype=torch.bool)
+    for peer in peers:
+        lost |= ~torch.isfinite(peer) & torch.isfinite(truth.exact)
+    return lost
+
+
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
 
@@ -224,6 +255,15 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
         same |= torch.isnan(got) & torch.isnan(accepted)
         same |= torch.isinf(got) & (got == accepted)
     same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & torch.isfinite(truth.exact)
+    if truth.held is not None:
+        same |= ~truth.held | _of_any_kind(got, truth)
+        if truth.loud is not None:
+            same |= truth.loud & torch.isnan(got)
+        # Where what stands swallows what is not finite, or gives no number, so may its successor.
+        lost = ~torch.isfinite(truth.exact) & ~torch.isfinite(truth.own)
+        for peer in peers:
+            same |= lost & torch.isfinite(peer) & torch.isfinite(got)
+        same |= _lost_by(peers, truth)
     if bool(same.all()):
         return None
     place = int((~same).flatten().to(torch.uint8).argmax())
@@ -231,6 +271,18 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     level = "unwritten" if math.isnan(value) and math.isfinite(float(truth.exact.flatten()[place])) else "nonfinite"
     expected = float(truth.exact.flatten()[place])
     return Comparison(False, level, math.inf, None, _position(place, tuple(got.shape)), value, expected)
+
+
+def _is_loud(got: torch.Tensor, truth: Truth) -> bool:
+    return truth.loud is not None and bool((truth.loud & torch.isnan(got) & ~torch.isnan(truth.exact)).any())
+
+
+def _of_any_kind(got: torch.Tensor, truth: Truth) -> torch.Tensor:
+    """Say where no kind of number that is not finite is wrong, since the reference gives another one in each dtype."""
+    exact, own = truth.exact, truth.own
+    neither = ~torch.isfinite(exact) & ~torch.isfinite(own)
+    differ = (torch.isnan(exact) != torch.isnan(own)) | (torch.isinf(exact) & torch.isinf(own) & (exact != own))
+    return ~torch.isfinite(got) & neither & differ
 
 
 def _position(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal, unwritten
 from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.telling import CHECKS, remark
 
 
 def examine(
@@ -26,7 +28,7 @@ def examine(
     ``peer`` is what stands in the candidate's place, in the same case; ``overwrites`` names the memory that may be overwritten.
     """
     notes = Notes(proof.case.label())
-    examiner = _Examiner(notes, answer, peer, device)
+    examiner = _Examiner(notes, answer, peer, device, proof)
     judge_memory(notes, proof, answer, overwrites)
     examiner.values("values", proof, "first")
     deterministic = examiner.second_run(proof)
@@ -45,6 +47,7 @@ class _Examiner:
     answer: Answer
     peer: Peer
     device: str
+    case: Proof
 
     def values(self, check: str, proof: Proof, run: str) -> None:
         given = self.answer.runs.get(run, {})
@@ -72,7 +75,7 @@ class _Examiner:
             self.notes.ok("deterministic")
             return True
         again = Notes(self.notes.workload)
-        _Examiner(again, self.answer, self.peer, self.device).values("values", proof, "second")
+        _Examiner(again, self.answer, self.peer, self.device, proof).values("values", proof, "second")
         for finding in again.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
             self.notes.wrong(Status.nondeterministic, "deterministic", message, finding.evidence.output)
@@ -127,6 +130,7 @@ class _Examiner:
         if value.tensor is None:
             return
         got = value.tensor.reshape(item.shape)
+        check = CHECKS.get(self.case.case.content, check)
         comparison = compare(got, item.truth, self.peer.tensors(run, item.label, item))
         if comparison.passed:
             self.notes.ok(check, item.label, comparison)
@@ -136,7 +140,20 @@ class _Examiner:
             message = f"{int(left.sum())} of {left.numel()} elements were never written."
             self.notes.wrong(Status.unwritten_output, "written", message, item.label, comparison)
             return
-        self.notes.wrong(wrong, check, _how(comparison), item.label, comparison)
+        message = _how(comparison) + remark(self.case, item, comparison)
+        self.notes.wrong(wrong, check, message, item.label, comparison)
+
+
+def _odd(comparison: Comparison) -> str:
+    got, expected = comparison.got, comparison.expected
+    if got is None or expected is None or math.isfinite(got) == math.isfinite(expected):
+        return "It is another number than the truth, and one of them is not finite."
+    if math.isfinite(got) and math.isnan(expected):
+        cure = "Comparisons and `tl.maximum` drop a NaN; `propagate_nan=tl.PropagateNan.ALL` lets it through."
+        return f"It is a number where the truth is NaN: a fault of what feeds it would stay unseen. {cure}"
+    if math.isfinite(got):
+        return f"It is a number where the truth is {expected}."
+    return f"It is {got} where the truth is a number."
 
 
 def _same(first: Value, second: Value | None) -> bool:
@@ -149,7 +166,7 @@ def _how(comparison: Comparison) -> str:
     if comparison.level == "unwritten":
         return "It is NaN where the truth is a number: memory that is not part of an input was read, or the formula overflows."
     if comparison.level == "nonfinite":
-        return "It is not finite where the truth is, or finite where the truth is not."
+        return _odd(comparison)
     if comparison.level == "exact":
         return f"{comparison.error:.1%} of the elements differ."
     where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
+from gpu_runner.verify.extremes import sharpen, with_large, with_odd
 from gpu_runner.verify.poison import GUARD_ELEMENTS
-from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.sizes import DISTRIBUTIONS, Case, Content, holds
 
 ROW_GAP = 32  # between rows that lie apart; a multiple of 16 bytes in every dtype
 PARAMETER_NOISE = 0.4
@@ -43,7 +44,17 @@ def shape_of(spec: InputSpec, sizes: dict[str, int]) -> tuple[int, ...]:
 def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     """Give every input of the case by name, dense."""
     stream = torch.Generator().manual_seed(case.seed)
-    return {spec.name: _make(spec, case, stream) for spec in problem.inputs}
+    # Inputs that lie side by side hold their large rows one after the other, so that each meets an ordinary one.
+    place = {name: at for at, name in enumerate(filled_of(problem, case))}
+    return {spec.name: _make(spec, case, stream, place.get(spec.name)) for spec in problem.inputs}
+
+
+def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
+    """Give the inputs that hold a case's large or odd values."""
+    if case.content is Content.ordinary:
+        return ()
+    able = [spec.name for spec in problem.inputs if holds(spec, case.content)]
+    return tuple(name for name in able if not case.among or name in case.among)
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
@@ -94,7 +105,7 @@ def _guard(dtype: torch.dtype, beyond: int | None) -> float:
     return min(beyond or 0, int(torch.iinfo(dtype).max))
 
 
-def _make(spec: InputSpec, case: Case, stream: torch.Generator) -> torch.Tensor:
+def _make(spec: InputSpec, case: Case, stream: torch.Generator, place: int | None) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
     dtype = DTYPES[spec.dtype or case.dtype]
     if dtype == torch.bool:
@@ -102,7 +113,19 @@ def _make(spec: InputSpec, case: Case, stream: torch.Generator) -> torch.Tensor:
     if not dtype.is_floating_point:
         high = case.size_of[spec.high] if isinstance(spec.high, str) else spec.high
         return torch.randint(spec.low or 0, high or 2, shape, generator=stream).to(dtype)
-    return _floating(spec, shape, case, stream, dtype).to(dtype)
+    values = _floating(spec, shape, case, stream, dtype)
+    if place is not None:
+        values = _filled(values, spec, case, stream, place)
+    return _distribution(values, spec).to(dtype)
+
+
+def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Generator, place: int) -> torch.Tensor:
+    """Put a case's large or odd values into the rows of an input that takes part in it."""
+    if case.content is Content.large and spec.init in DISTRIBUTIONS:
+        return sharpen(values, case.reach, stream, place)
+    if case.content is Content.large:
+        return with_large(values, case.reach, stream, place)
+    return with_odd(values, stream)
 
 
 def _floating(
@@ -116,7 +139,10 @@ def _floating(
         return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream) if noisy else exact
     if spec.init == "uniform":
         return torch.rand(shape, generator=stream)
-    values = _random(shape, stream, scale)
+    return _random(shape, stream, scale)
+
+
+def _distribution(values: torch.Tensor, spec: InputSpec) -> torch.Tensor:
     if spec.init == "log_softmax":
         return torch.log_softmax(values, -1)
     if spec.init == "softmax":

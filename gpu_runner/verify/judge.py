@@ -26,7 +26,8 @@ from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files, tops_under
-from gpu_runner.verify.sizes import Case, plan_cases
+from gpu_runner.verify.sizes import Case, Content, plan_cases
+from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
 
 MOST_EVIDENCE = 5
@@ -70,9 +71,10 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     with ExitStack() as stack:
         first = _start_early(request, problem, cases, context, stack)
         try:
-            proofs = prove(problem, cases, context, beside=len(first))
+            proofs, left_out = prove(problem, cases, context, beside=len(first))
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
+        frame = replace(frame, checks=tuple(passed_over(case) for case in left_out))
         trivial = survivors(proofs)
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
@@ -146,23 +148,29 @@ def _draw() -> int:
     return int.from_bytes(os.urandom(7), "big")
 
 
-def prove(problem: Problem, cases: Sequence[Case], context: RunContext, beside: int = 0) -> list[Proof]:
-    """Get the truth of every case from the reference; ``beside`` other children run meanwhile.
+def prove(
+    problem: Problem, cases: Sequence[Case], context: RunContext, beside: int = 0
+) -> tuple[list[Proof], list[Case]]:
+    """Get the truth of every case from the reference, and the cases of extreme values in which there is none to judge by.
+
+    ``beside`` other children run meanwhile.
 
     Raises:
         BadProblem: the reference runs in too few cases.
     """
     with opened(reference_session("reference", problem.source, context, beside), context) as session:
         oracle = Oracle.open(problem, session, _draw())
-        proofs = []
+        proofs, left_out = [], []
         for case in cases:
             again = case.again and not problem.mutates
             proof = oracle.prove(case, _draw() if again else None)
             if proof is not None:
                 proofs.append(proof)
-        if not proofs:
+            elif case.content is not Content.ordinary:
+                left_out.append(case)
+        if all(proof.case.content is not Content.ordinary for proof in proofs):
             raise oracle.reason()
-        return proofs
+        return proofs, left_out
 
 
 def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext) -> _Trial:
@@ -224,10 +232,10 @@ def _peaks(session: Session, proofs: Sequence[Proof]) -> tuple[int | None, int |
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
-    checks = tuple(check for examined in trial.examined for check in examined.checks)
+    checks = [check for examined in trial.examined for check in examined.checks]
     frame = replace(
         frame,
-        checks=checks,
+        checks=(*checks, *frame.checks),
         deterministic=all(examined.deterministic for examined in trial.examined) if trial.examined else None,
         seeds=len({proof.case.seed for proof in proofs[: len(trial.examined)]}),
         kernels=tuple(trial.kernels),

@@ -10,6 +10,7 @@ import torch
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.sizes import Content
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ Make = Callable[[Expected, Proof, Sequence[Proof]], torch.Tensor | None]
 
 
 def survivors(proofs: Sequence[Proof]) -> list[Survivor]:
-    """Give every trivial answer that no case would reject."""
+    """Give every trivial answer that no case with ordinary values would reject."""
+    proofs = [proof for proof in proofs if proof.case.content is Content.ordinary]
     labels = dict.fromkeys(label for proof in proofs for label, item in proof.expected().items() if item is not None)
     return [
         Survivor(name, label) for label in labels for name, make in MUTANTS.items() if _survives(make, label, proofs)

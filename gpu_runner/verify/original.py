@@ -20,6 +20,7 @@ from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Form, Proof, make_call
+from gpu_runner.verify.sizes import Content
 
 MOST_RESTARTS = 6
 MAX_FILE_BYTES = 2**20
@@ -98,7 +99,9 @@ def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunCon
         standing.dropped[label] = failure_of(error, "launch", label).evidence.message
         # On a GPU an error may have spoilt the device for the rest of the process.
         return isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
-    failed = frozenset(answer.failed) | runs_wrong_by_far(proof, answer)
+    failed = frozenset(answer.failed)
+    if proof.case.content is Content.ordinary:  # on others, what it gives is all that can be asked of its successor
+        failed |= runs_wrong_by_far(proof, answer)
     standing.cases.append((proof, Peer(answer, failed)))
     standing.overwrites |= dict.fromkeys(answer.overwritten)
     return True

@@ -51,6 +51,7 @@ class Proof:
     upstream: tuple[Laid | None, ...] = ()
     gradients: dict[str, Expected | None] = field(default_factory=dict)
     other: Proof | None = None
+    filled: tuple[str, ...] = ()  # inputs that hold large or odd values
 
     @property
     def has_backward(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
 
@@ -15,7 +16,16 @@ INTERPRETED_COLUMNS = 512
 INTERPRETED_ELEMENTS = 2**16
 GPU_ELEMENTS = 2**26
 GROUPED = 64
+DISTRIBUTIONS = ("softmax", "log_softmax")
 WIDE_COLUMNS = 4099  # prime, and wider than one block of most kernels
+
+
+class Content(StrEnum):
+    """What the activations of a case hold."""
+
+    ordinary = "ordinary"
+    large = "large"  # some rows hold values up to the case's ``reach``
+    odd = "odd"  # some rows hold infinities and NaN
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,9 @@ class Case:
     again: bool = False  # second backward, and two forwards before two backwards
     narrow_grad: bool = False  # only the first input wants a gradient
     measured: bool = False  # one of the problem's own workloads
+    content: Content = Content.ordinary
+    reach: float = 0.0  # of large content
+    among: tuple[str, ...] = ()  # inputs that hold the odd content; empty: every one that can
 
     @property
     def size_of(self) -> dict[str, int]:
@@ -52,6 +65,8 @@ class Case:
             ("upstream rows apart", self.upstream == "apart"),
             ("expanded upstream", self.upstream == "expanded"),
             ("gradient of the first input only", self.narrow_grad),
+            (f"values up to {self.reach:.3g}", bool(self.reach)),
+            ("infinities and NaN in some rows", self.content is Content.odd),
         )
 
 
@@ -67,6 +82,7 @@ class _Recipe:
     upstream: str = "dense"
     again: bool = False
     narrow_grad: bool = False
+    content: Content = Content.ordinary
 
 
 RECIPES = (
@@ -78,9 +94,12 @@ RECIPES = (
     _Recipe("single row", 1, 64, half=True, again=True),
     _Recipe("all ones", 1, 1),
     _Recipe("first gradient only", 13, 40, narrow_grad=True),
+    _Recipe("large values", 6, 97, half=True, content=Content.large),
+    # As wide as the widest, so that whole blocks of a row may be minus infinity.
+    _Recipe("not finite", 8, WIDE_COLUMNS, content=Content.odd),
 )
 WIDE = _Recipe("wider than one block", 2, WIDE_COLUMNS, half=True)
-QUICK = ("prime", "above a power of two")
+QUICK = ("prime", "above a power of two", "large values")
 
 
 def plan_cases(
@@ -100,7 +119,10 @@ def plan_cases(
     cases: list[Case] = []
     recipes = [recipe for recipe in RECIPES if not quick or recipe.name in QUICK]
     for recipe in recipes:
-        cases += [_odd(problem, recipe, dtype, workloads[0], draw()) for dtype in _dtypes_of(recipe, dtypes)]
+        if not _can_hold(problem, recipe.content):
+            continue
+        wanted = dtypes[:1] if quick and recipe.content is not Content.ordinary else _dtypes_of(recipe, dtypes)
+        cases += [_odd(problem, recipe, dtype, workloads[0], draw()) for dtype in wanted]
     if not quick:
         cases += _wide(problem, dtypes, workloads[0], draw)
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
@@ -132,6 +154,21 @@ def columns_of(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spec.dims[-1] for spec in deep if not spec.dims[-1].isdigit()))
 
 
+def holds(spec: InputSpec, content: Content) -> bool:
+    """Say whether an input takes part in a case's content: an activation does, a parameter and a whole number do not.
+
+    An input whose ``init`` gives its values a meaning keeps it: a distribution becomes a sharp one, others stay as they are.
+    """
+    floating = spec.high is None and spec.low is None and (spec.dtype is None or "float" in spec.dtype)
+    if not floating or spec.parameter or not spec.dims:
+        return False
+    return spec.init == "normal" or (content is Content.large and spec.init in DISTRIBUTIONS)
+
+
+def _can_hold(problem: Problem, content: Content) -> bool:
+    return content is Content.ordinary or any(holds(spec, content) for spec in problem.inputs)
+
+
 def _dtypes_of(recipe: _Recipe, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return dtypes if recipe.half else dtypes[:1]
 
@@ -147,6 +184,7 @@ def _odd(problem: Problem, recipe: _Recipe, dtype: str, workload: Workload, seed
         upstream=recipe.upstream,
         again=recipe.again,
         narrow_grad=recipe.narrow_grad,
+        content=recipe.content,
     )
 
 

@@ -12,10 +12,15 @@ import torch
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Reply, Session
-from gpu_runner.verify.compare import Truth, natural_error, rms
-from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, lay, make_inputs, make_upstream
+from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
+from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, lay, make_inputs, make_upstream
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
-from gpu_runner.verify.sizes import Case, fallbacks
+from gpu_runner.verify.reach import farthest
+from gpu_runner.verify.sizes import Case, Content, fallbacks
+
+# By how much of itself an input is shaken in order to see how much of an answer on large values float32 can hold at all. A kernel
+# that rounds an intermediate result as large as its input, such as a log-sum, errs like that.
+SHAKE = 4 * FLOAT32_STEP
 
 
 class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a problem
@@ -61,9 +66,16 @@ class Oracle:
     def prove(self, case: Case, other_seed: int | None) -> Proof | None:
         """Give the case with its truth, at rounder sizes where the reference does not run at odd ones; None where at none.
 
+        Large or odd values go as far as the reference can be judged by.
+
         Raises:
             BadProblem: the reference takes too long.
         """
+        if case.content is not Content.ordinary:
+            return farthest(case, self.problem, lambda attempt: self._prove(attempt, None))
+        return self._prove(case, other_seed)
+
+    def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
         for attempt in (case, *fallbacks(case)):
             try:
                 proof = self.with_truth(self.asked(attempt), None)
@@ -123,7 +135,8 @@ class Oracle:
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs."""
-        call = make_call(proof)
+        shake = SHAKE if proof.case.content is Content.large else 0.0
+        call = make_call(proof, shake=shake)
         reply = self.session.call("evaluate", call.meta, call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
         given = [item for item in outputs if item is not None]
@@ -131,7 +144,7 @@ class Oracle:
         proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
         if not proof.has_backward:
             return proof
-        call = make_call(proof)
+        call = make_call(proof, shake=shake)
         reply = self.session.call("gradients", call.meta, call.tensors)
         names = list(reply.meta["names"])
         found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
@@ -152,7 +165,8 @@ def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
     laid = {spec.name: lay(inputs[spec.name], case.layout, _beyond(spec, case)) for spec in problem.inputs}
     wanted = [spec.name for spec in problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
     chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
-    return Proof(case, form, inputs, laid, tuple((scalars | dict(case.scalars)).items()), chosen)
+    given = tuple((scalars | dict(case.scalars)).items())
+    return Proof(case, form, inputs, laid, given, chosen, filled=filled_of(problem, case))
 
 
 def _keyword_only(source: str) -> tuple[str, ...]:
@@ -178,18 +192,17 @@ def _upstream(proof: Proof) -> tuple[Any, ...]:
 
 def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
-    tensors = _torch(reply)
-    exact, own = reply.meta["exact"], reply.meta["own"]
-    if len(exact) != len(own):
+    tensors = iter(_torch(reply))
+    exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
+    shaken = [None if facts is None else next(tensors) for facts in reply.meta.get("shaken", [])]
+    if len(exact) != len(own) or len(shaken) not in (0, len(own)):
         raise BadProblem("the reference gives another number of outputs in float64")
-    there = [place for place, facts in enumerate(own) if facts is not None and exact[place] is not None]
-    middle = sum(facts is not None for facts in exact)
-    at_exact = {place: index for index, place in enumerate(p for p, facts in enumerate(exact) if facts is not None)}
-    at_own = {place: index for index, place in enumerate(p for p, facts in enumerate(own) if facts is not None)}
     found: list[Expected | None] = [None] * len(own)
-    for place in there:
-        facts = own[place]
-        truth = Truth(tensors[at_exact[place]], tensors[middle + at_own[place]])
+    for place, facts in enumerate(reply.meta["own"]):
+        true, rounded = exact[place], own[place]
+        if true is None or rounded is None:
+            continue
+        truth = Truth(true, rounded, shaken=shaken[place] if shaken else None)
         found[place] = Expected(
             labels[place],
             truth,

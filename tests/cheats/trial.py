@@ -32,4 +32,4 @@ def cheat(name: str) -> CandidateSource:
 def proofs(name: str, dtype: str = "float32") -> tuple[Proof, ...]:
     request = VerifyRequest(problem_source(name), CandidateSource(()), dtypes=(dtype,))
     problem = parse_problem(request.problem_source)
-    return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), surroundings()))
+    return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), surroundings())[0])

@@ -13,7 +13,7 @@ def _forward(a_ptr, b_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
         mask = cols < n_cols
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
-        tl.store(y_ptr + row + cols, tl.where(a > 0, a, 0.0).to(b.dtype) * b, mask=mask)
+        tl.store(y_ptr + row + cols, tl.where(a <= 0, 0.0, a).to(b.dtype) * b, mask=mask)
 
 
 @triton.jit
@@ -26,7 +26,7 @@ def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, n_cols, BLOCK: tl.constexpr)
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
         tl.store(da_ptr + row + cols, tl.where(a > 0, dy * b, 0.0).to(a.dtype), mask=mask)
-        tl.store(db_ptr + row + cols, tl.where(a > 0, dy * a, 0.0).to(a.dtype), mask=mask)
+        tl.store(db_ptr + row + cols, tl.where(a <= 0, 0.0, dy * a).to(a.dtype), mask=mask)
 
 
 class ReGLU(torch.autograd.Function):

@@ -1,0 +1,128 @@
+"""What rows hold in the cases of large values and of values that are not finite, and how a row is told of. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.verify.sizes import Content
+
+# How far the largest values lie out, tried from the left until the reference can be judged by: near the end of the dtype, where
+# squares stay finite (cubes in float32), then where logits, sums and products do. The first is no number that stands for minus
+# infinity in kernels that people write (-1e30), and its sums over a row stay finite.
+REACHES: dict[str, tuple[float, ...]] = {
+    "float16": (3 * 2.0**14, 2.0**10, 2.0**7, 2.0**5, 2.0**3),
+    "bfloat16": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
+    "float32": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
+    "float64": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
+}
+MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What one kind of row holds; ``fill`` changes rows [rows, columns] in place, given the reach."""
+
+    words: str
+    fill: Callable[[torch.Tensor, float, torch.Generator], None]
+
+
+def _ordinary(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    pass
+
+
+def _one(sign: float) -> Callable[[torch.Tensor, float, torch.Generator], None]:
+    def fill(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+        at = torch.randint(rows.shape[1], (rows.shape[0], 1), generator=stream)
+        rows.scatter_(1, at, sign * reach)
+
+    return fill
+
+
+def _near(sign: float) -> Callable[[torch.Tensor, float, torch.Generator], None]:
+    def fill(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+        rows.add_(sign * reach)
+
+    return fill
+
+
+def _equal(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    rows.fill_(reach)
+
+
+def _all_but_the_last(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
+    rows[:, :-1] = -math.inf
+
+
+# Row r of an input holds entry r (of the inputs after the first: r + 1, ...), over and over.
+LARGE_ROWS = (
+    _Row("ordinary values", _ordinary),
+    _Row("one element of +{reach}", _one(1.0)),
+    _Row("values near -{reach}", _near(-1.0)),
+    _Row("one element of -{reach}", _one(-1.0)),
+    _Row("values near +{reach}", _near(1.0)),
+    _Row("+{reach} everywhere", _equal),
+)
+ODD_ROWS = (
+    _Row("ordinary values", _ordinary),
+    _Row("one NaN", _one(math.nan)),
+    _Row("ordinary values", _ordinary),
+    _Row("one +inf", _one(math.inf)),
+    _Row("one -inf", _one(-math.inf)),
+    _Row("-inf everywhere but in the last column", _all_but_the_last),
+    _Row("ordinary values", _ordinary),
+    _Row("-inf everywhere", lambda rows, reach, stream: _equal(rows, -math.inf, stream)),
+)
+
+
+def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:
+    """Give values of which some rows hold large ones; ``place`` counts the inputs that do.
+
+    Shapes: values [..., columns]; of one dimension: one row, which gets two large elements.
+    """
+    if values.dim() == 1:
+        return _scattered(values, (reach, -reach), stream)
+    return _filled(values, LARGE_ROWS, reach, stream, place)
+
+
+def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:
+    """Give logits of which some rows lie so far apart that nearly all of the probability falls on few elements."""
+    return with_large(logits, min(reach, MOST_LOGIT), stream, place)
+
+
+def with_odd(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Give values of which some rows hold infinities and NaN.
+
+    Shapes: values [..., columns]; of one dimension: one row, which gets each of them once.
+    """
+    if values.dim() == 1:
+        return _scattered(values, (math.inf, -math.inf, math.nan), stream)
+    return _filled(values, ODD_ROWS, 1.0, stream, 0)
+
+
+def row_words(content: Content, row: int, place: int, reach: float) -> str:
+    """Say what a row of the input at ``place`` among those that take part holds."""
+    table = ODD_ROWS if content is Content.odd else LARGE_ROWS
+    shift = 0 if content is Content.odd else place
+    return table[(row + shift) % len(table)].words.format(reach=f"{reach:.3g}")
+
+
+def _filled(
+    values: torch.Tensor, table: tuple[_Row, ...], reach: float, stream: torch.Generator, place: int
+) -> torch.Tensor:
+    rows = values.clone().reshape(-1, values.shape[-1])
+    for at, row in enumerate(table):
+        first = (at - place) % len(table)
+        if first < rows.shape[0] and rows.shape[1]:
+            row.fill(rows[first :: len(table)], reach, stream)
+    return rows.reshape(values.shape)
+
+
+def _scattered(values: torch.Tensor, odd: tuple[float, ...], stream: torch.Generator) -> torch.Tensor:
+    found = values.clone()
+    at = torch.randperm(len(values), generator=stream)[: len(odd)]
+    found[at] = torch.tensor(odd)[: len(at)]
+    return found

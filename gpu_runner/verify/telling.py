@@ -1,0 +1,41 @@
+"""Says what a case of large or odd values held where an answer is wrong. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from gpu_runner.contracts.verify import Check
+from gpu_runner.verify.compare import Comparison
+from gpu_runner.verify.extremes import row_words
+from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.sizes import Case, Content
+
+# The name of every check of values in such a case.
+CHECKS = {Content.large: "large_values", Content.odd: "not_finite"}
+_LEFT_OUT = "{}_left_out"
+
+
+def passed_over(case: Case) -> Check:
+    """Give the check that says that there is nothing to judge by in a case."""
+    return Check(_LEFT_OUT.format(CHECKS[case.content]), case.label(), True)
+
+
+def remark(proof: Proof, item: Expected, comparison: Comparison) -> str:
+    """Say what the inputs held, and what the row did that is wrong; nothing of a case with ordinary values."""
+    if not proof.filled:
+        return ""
+    names = ", ".join(f"`{name}`" for name in proof.filled)
+    what = "infinities and NaN" if proof.case.content is Content.odd else f"values up to {proof.case.reach:.3g}"
+    return f" Some rows of {names} hold {what}{_row(proof, item, comparison)}."
+
+
+def _row(proof: Proof, item: Expected, comparison: Comparison) -> str:
+    if comparison.position is None:
+        return ""
+    for place, name in enumerate(proof.filled):
+        shape = tuple(proof.inputs[name].shape)
+        if len(shape) > 1 and shape[:-1] in (item.shape, item.shape[:-1]):
+            at = comparison.position[: len(shape) - 1]
+            row = sum(index * math.prod(shape[axis + 1 : -1]) for axis, index in enumerate(at))
+            return f", this one of `{name}`: {row_words(proof.case.content, row, place, proof.case.reach)}"
+    return ""
