@@ -174,8 +174,14 @@ class ReplayProvider:
     recording: Recording
     name: str = "replay"
     model: str = "recorded"
-    _given: Counter[str] = field(default_factory=Counter, init=False)
-    _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _known: dict[str, list[Record]] = field(default_factory=dict, init=False, repr=False)
+    _given: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find the records by their questions once."""
+        for record in self.recording.records:
+            self._known.setdefault(digest_of(record.question), []).append(record)
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
         """Give the recorded answer.
@@ -185,7 +191,7 @@ class ReplayProvider:
         """
         del timeout_s, cancelled
         digest = digest_of(question)
-        known = [record for record in self.recording.records if digest_of(record.question) == digest]
+        known = self._known.get(digest, [])
         if not known:
             raise ModelError(Trouble.rejected, self._unknown(question), provider=self.name)
         with self._guard:

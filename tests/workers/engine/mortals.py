@@ -22,6 +22,7 @@ from sqlalchemy import event
 from tests.workers.store import worlds
 from workers import embedded
 from workers.engine.protocol import Stages
+from workers.models.ledger import Models
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -54,14 +55,14 @@ def started(module: str = __name__) -> Iterator[Mortals]:
         process.stdin.close()
 
 
-def main(stages: Stages | None = None) -> None:
-    """Fork for each order; with stages of the caller's, or with those that compute nothing."""
+def main(stages: Stages | None = None, models: Models | None = None) -> None:
+    """Fork for each order; with stages and models of the caller's, or with stages that compute nothing and no model."""
     for line in sys.stdin:
         order = json.loads(line)
         seen = Path(order["folder"]) / "seen"
         child = os.fork()
         if child == 0:
-            work(order, seen, stages)
+            work(order, seen, stages, models)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         answer = {
@@ -72,10 +73,12 @@ def main(stages: Stages | None = None) -> None:
         print(json.dumps(answer), flush=True)
 
 
-def work(order: dict[str, Any], seen: Path, stages: Stages | None) -> None:
+def work(order: dict[str, Any], seen: Path, stages: Stages | None, models: Models | None = None) -> None:
     # What is printed on standard output is the answer to the order.
     os.dup2(2, 1)
     world = worlds.build(Path(order["folder"]), order["url"], stages)
+    if models is not None:
+        world.runtime.models = lambda: models
     counts = {"boundary": 0, "statement": 0}
 
     def reach(kind: str) -> None:
