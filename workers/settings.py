@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Self
+from urllib.parse import unquote, urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
 from workers.errors import WorkersError
 from workers.models.budgets import Budget, Scope, Unit
-from workers.models.pricing import Price
+from workers.models.pricing import Price, price_of
+from workers.models.settings import ProviderSettings
 
 
 def default_data_dir() -> Path:
@@ -26,7 +30,7 @@ class WrongSettingsError(WorkersError):
     """A variable of the environment has a value that cannot be used; the text names it."""
 
 
-class Settings(BaseSettings):
+class Settings(ProviderSettings):
     """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
 
     model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True)
@@ -76,6 +80,16 @@ class Settings(BaseSettings):
         url = self.redis_url.get_secret_value()
         return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
 
+    @model_validator(mode="after")
+    def _money_has_prices(self) -> Self:
+        limits = [budget.setting for budget in self.budgets() if budget.unit is Unit.micro_dollars]
+        for provider in self.model_providers() if limits else ():
+            if price_of(self.model_prices, provider, getattr(self, f"{provider}_model")) is None:
+                # The model's name is not told: somebody may have put a key in its place.
+                named = f"the model that {_variable(f'{provider}_model')} names"
+                raise ValueError(f"{limits[0]} limits dollars, and KERNELSMITH_MODEL_PRICES has no price for {named}")
+        return self
+
     def budgets(self) -> tuple[Budget, ...]:
         """Give the limits on what language models may use, the tightest scope first."""
         found = []
@@ -103,14 +117,47 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         items = error.errors(include_input=False, include_url=False)
-        problems = [f"{_variable(str(item['loc'][0]))}: {item['msg']}" for item in items]
+        # What several settings get wrong together stands at no single one; such a text names them itself.
+        problems = [
+            f"{_variable(str(item['loc'][0]))}: {_within(item['loc'][1:])}{item['msg']}"
+            for item in items
+            if item["loc"]
+        ]
+        problems += [item["msg"].removeprefix("Value error, ") for item in items if not item["loc"]]
         raise WrongSettingsError("a setting cannot be used:\n" + "\n".join(f"- {it}" for it in problems)) from None
     except SettingsError as error:
         raise WrongSettingsError(f"a setting cannot be used: {error}; a list is written as JSON") from None
 
 
+def _within(place: tuple[int | str, ...]) -> str:
+    # A name inside a JSON setting, such as a model's, is the operator's own text; only its last part is a word of ours.
+    return f"{place[-1]}: " if len(place) > 1 else ""
+
+
 def _variable(name: str) -> str:
     return f"KERNELSMITH_{name.upper().removeprefix('KERNELSMITH_')}"
+
+
+SECRET_NAME = re.compile(r"(?:^|_)(?:TOKEN|SECRETS?|PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY)$", re.IGNORECASE)
+
+
+def secret_values() -> tuple[str, ...]:
+    """Give every secret that this process's environment holds, its own and others': none of them may leave for a provider."""
+    found: set[str] = set()
+    for name, value in os.environ.items():
+        if SECRET_NAME.search(name):
+            found.update(part.strip() for part in (value, *value.split(",")))
+        if name.upper().endswith("_URL") and "@" in value:
+            found.update(_passwords(value))
+    return tuple(sorted(found - {""}))
+
+
+def _passwords(url: str) -> tuple[str, ...]:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return ()
+    return (password, unquote(password)) if password else ()
 
 
 def inherited(names: tuple[str, ...]) -> dict[str, str]:

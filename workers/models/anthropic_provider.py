@@ -7,8 +7,9 @@ from collections.abc import Callable
 import anthropic
 import httpx2
 
-from workers.models.anthropic_speech import Thinking, hear, parameters
+from workers.models.anthropic_speech import hear, parameters
 from workers.models.exchange import Endpoint, Streaming, Tongue, asked
+from workers.models.options import Thinking
 from workers.models.protocol import Answer, Question
 
 BASE_URL = "https://api.anthropic.com"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from workers.models.forms import check_form
 from workers.models.heard import Heard, HeardError, tokens
+from workers.models.options import Thinking
 from workers.models.outgoing import sendable, spoken, turns
 from workers.models.protocol import Part, Question, Trouble, Usage
 
@@ -25,15 +25,6 @@ STOPS = {
     "refusal": Trouble.refused,
     "pause_turn": Trouble.malformed,  # of tools that the provider runs, and none was offered
 }
-
-
-class Thinking(StrEnum):
-    """How a model is told to think, which differs between generations of models."""
-
-    adaptive = "adaptive"  # current models: the model decides how much
-    budget = "budget"  # models before: a number of tokens
-    always = "always"  # models that think whatever they are told, and so take no forced tool
-    none = "none"  # models that cannot think, and servers that do not know the parameter
 
 
 def parameters(question: Question, model: str, thinking: Thinking, provider: str) -> dict[str, Any]:

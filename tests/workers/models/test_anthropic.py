@@ -11,8 +11,9 @@ from tests.workers.models import anthropic_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
 from workers.models.anthropic_provider import AnthropicProvider
-from workers.models.anthropic_speech import ROOM_FOR_THOUGHT, Thinking
+from workers.models.anthropic_speech import ROOM_FOR_THOUGHT
 from workers.models.exchange import Endpoint
+from workers.models.options import Thinking
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
 
 

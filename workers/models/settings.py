@@ -1,0 +1,102 @@
+"""The settings on providers of language models, a part of the workers' settings. No model has a default: its name is configured."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings
+
+from workers.models.options import ModelProvider, Thinking
+
+
+def _none_if_empty(value: object) -> object:
+    """A variable that is set to nothing is not set: compose files pass such on."""
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    return None if isinstance(text, str) and not text.strip() else value
+
+
+Key = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
+Text = Annotated[str | None, BeforeValidator(_none_if_empty)]
+
+
+class ProviderSettings(BaseSettings):
+    """Who is asked, in which order, and for how long."""
+
+    anthropic_api_key: Key = None
+    anthropic_model: Text = None
+    anthropic_base_url: Text = None  # None: Anthropic's own
+    anthropic_thinking: Thinking = Thinking.adaptive
+    openai_api_key: Key = None
+    openai_model: Text = None
+    openai_base_url: Text = None  # None: OpenAI's own
+    openai_temperature: bool = True  # False for models that take none
+    model_order: tuple[ModelProvider, ...] = ()  # empty: all that are configured, Anthropic first
+    model_connect_s: float = Field(default=10.0, gt=0)
+    model_quiet_s: float = Field(default=120.0, gt=0)  # without any byte
+    model_time_limit_s: float = Field(default=600.0, gt=0)  # of one request
+    model_whole_time_limit_s: float = Field(
+        default=1800.0, gt=0
+    )  # of a question, with its tries, waits and other providers
+    model_tries: int = Field(default=4, ge=1)  # of one provider
+    model_longest_wait_s: float = Field(default=60.0, ge=0)
+
+    @model_validator(mode="after")
+    def _are_whole(self) -> Self:
+        wrong = [
+            *_half("ANTHROPIC", self.anthropic_model, self.anthropic_api_key, self.anthropic_base_url, local=False),
+            *_half("OPENAI", self.openai_model, self.openai_api_key, self.openai_base_url, local=True),
+            *_order(self.model_order, self._configured()),
+        ]
+        if wrong:
+            # No value may stand in it: the text is printed.
+            raise ValueError("; ".join(wrong))
+        return self
+
+    def model_providers(self) -> tuple[ModelProvider, ...]:
+        """Give the providers that are configured, the preferred one first."""
+        return self.model_order or self._configured()
+
+    def _configured(self) -> tuple[ModelProvider, ...]:
+        names = {ModelProvider.anthropic: self.anthropic_model, ModelProvider.openai: self.openai_model}
+        return tuple(provider for provider, model in names.items() if model)
+
+
+def _half(name: str, model: str | None, key: SecretStr | None, base_url: str | None, *, local: bool) -> list[str]:
+    start = f"KERNELSMITH_{name}"
+    others = [f"{start}_API_KEY"] * (key is not None) + [f"{start}_BASE_URL"] * (base_url is not None)
+    if model is None:
+        return [f"{start}_MODEL is needed with {' and '.join(others)}: no model has a default"] if others else []
+    wrong = []
+    if key is None and not (local and base_url):
+        cure = f", or {start}_BASE_URL of a server that takes none" if local else ""
+        wrong.append(f"{start}_API_KEY is needed with {start}_MODEL{cure}")
+    if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
+        wrong.append(f"{start}_API_KEY holds a blank or a letter that no key has")
+    if base_url is not None and not _is_address(base_url):
+        wrong.append(f"{start}_BASE_URL must be http:// or https:// with a host, without a user, a password or a query")
+    return wrong
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    fits = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    return fits and "@" not in parts.netloc and not parts.query and not parts.fragment
+
+
+def _order(order: tuple[ModelProvider, ...], configured: tuple[ModelProvider, ...]) -> list[str]:
+    wrong = []
+    if len(set(order)) != len(order):
+        wrong.append("KERNELSMITH_MODEL_ORDER names a provider twice")
+    wrong += [
+        f"KERNELSMITH_MODEL_ORDER names {each}, and KERNELSMITH_{each.upper()}_MODEL is not set"
+        for each in dict.fromkeys(order)
+        if each not in configured
+    ]
+    return wrong
