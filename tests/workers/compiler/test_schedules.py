@@ -73,3 +73,9 @@ def test_channels_that_do_not_fall_into_groups_are_refused_by_the_launcher() -> 
 def test_nothing_is_asked_of_dimensions_that_are_taken_whole(name: str) -> None:
     assert "is no multiple of 32" not in proposal(name).source
     assert 'raise ValueError("dimension' not in proposal(name).source
+
+
+def test_what_a_turn_loads_counts_the_numbers_of_its_rows() -> None:
+    """A tile of rows of one column has as many statistics as elements: two of each row are loaded with it."""
+    assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 16)" in proposal("layer_norm").source
+    assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 8)" in proposal("rms_norm").source

@@ -6,6 +6,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,20 @@ def test_section_defines_functions_and_its_table_alone_all_with_the_prefix(name:
         else:
             assert isinstance(node, ast.Assign)
             assert ast.unparse(node) == f"{PREFIX}TUNED = {{}}"
+
+
+def test_what_the_prefix_ends_with_a_name_does_not_begin_with_again() -> None:
+    prefix = "_fast_rms_norm_"
+    style = replace(
+        section_style("rms_norm", liger=True),
+        prefix=prefix,
+        forward_function=f"{prefix}forward",
+        backward_function=f"{prefix}backward",
+    )
+    functions = [n.name for n in ast.parse(formed("rms_norm", style).source).body if isinstance(n, ast.FunctionDef)]
+    assert f"{prefix}forward_kernel" in functions
+    assert f"{prefix}backward_kernel" in functions
+    assert not any("rms_norm_rms_norm" in name for name in functions)
 
 
 def test_section_says_how_it_is_called() -> None:

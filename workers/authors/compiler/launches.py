@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workers.authors.compiler.domain import COL, FULL, SCALAR
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
 from workers.authors.compiler.form import Form
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
@@ -72,6 +72,11 @@ class Pass:
         return sum(value.op == "load" and value.space == FULL for value in self.kernel.values)
 
     @property
+    def row_loads(self) -> int:
+        """Count the numbers of every row that the pass loads, of eight bytes at most."""
+        return sum(value.op == "load" and value.space == ROW for value in self.kernel.values)
+
+    @property
     def streams(self) -> bool:
         """Tell whether programs that take many rows each pay for rows that are stored: they load several vectors but once.
 
@@ -121,11 +126,7 @@ def setting_lines(stage: Pass) -> list[str]:
             chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]
     if stage.task.sums_rows:
-        lines.append(
-            "NUM_STAGES = 1"
-            if not stage.task.is_persistent
-            else f"tile_bytes = {max(1, stage.full_loads)} * BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()"
-        )
+        lines.append("NUM_STAGES = 1" if not stage.task.is_persistent else f"tile_bytes = {_tile_bytes(stage)}")
         if stage.task.is_persistent:
             lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
         tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
@@ -153,14 +154,20 @@ def _tuned_lines(stage: Pass) -> list[str]:
         rule = f"_persistent_settings({width})" if stage.task.is_persistent else f"_tile_settings({width}, {powers})"
         rule = f"_streaming_settings({width})" if stage.streams else rule
     lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {rule}", look_up, taken]
-    tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
     lines += [
         "n_tiles = triton.cdiv(n_rows, BLOCK_ROWS)",
-        f"tile_bytes = {tensors}BLOCK_ROWS * BLOCK_SIZE * {stage.source}.element_size()",
+        f"tile_bytes = {_tile_bytes(stage)}",
         "n_programs, NUM_STAGES = _programs_and_stages("
         f'{stage.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
     ]
     return lines if stage.task.reduces_cols else [*lines, "n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"]
+
+
+def _tile_bytes(stage: Pass) -> str:
+    """What one turn of a loop over tiles loads, as source; numbers of a row weigh where rows are short."""
+    tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
+    tile = f"{tensors}BLOCK_SIZE * {stage.source}.element_size()"
+    return f"BLOCK_ROWS * ({tile} + {8 * stage.row_loads})" if stage.row_loads else f"BLOCK_ROWS * {tile}"
 
 
 def tuned_defaults(stage: Pass) -> dict[str, str]:

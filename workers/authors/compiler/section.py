@@ -12,11 +12,17 @@ from workers.authors.protocol import Signature, SourceStyle
 def prefixed(source: str, style: SourceStyle) -> str:
     """Let every top-level name begin with the style's prefix; the two functions keep the names that the style gives them."""
     own = [name for name in _top_level(source) if name not in {style.forward_function, style.backward_function}]
-    table = {name: style.prefix + name.lstrip("_") for name in own if not name.startswith(style.prefix)}
+    table = {name: _joined(style.prefix, name.lstrip("_")) for name in own if not name.startswith(style.prefix)}
     if not table:
         return source
     names = "|".join(sorted(map(re.escape, table), key=len, reverse=True))
     return re.sub(rf"(?<![\w.])(?:{names})(?!\w)", lambda match: table[match.group()], source)
+
+
+def _joined(prefix: str, name: str) -> str:
+    """Put the prefix before a name; what the one ends with and the other begins with stands once."""
+    shared = max(i for i in range(len(name)) if i == 0 or (name[i - 1] == "_" and prefix.endswith(f"_{name[:i]}")))
+    return prefix + name[shared:]
 
 
 def _top_level(source: str) -> list[str]:

@@ -13,7 +13,10 @@ def reference(x: torch.Tensor) -> torch.Tensor:
         low, high = torch.where(above, middle, low), torch.where(above, high, middle)
     support = (h > low).float()
     threshold = ((h * support).sum(-1, keepdim=True) - 1.0) / support.sum(-1, keepdim=True)
-    return (h - threshold).clamp(min=0.0).to(x.dtype)
+    # An element at the threshold itself, of which bfloat16 has many, is zero, and its gradient too.
+    support = (h > threshold).float()
+    threshold = ((h * support).sum(-1, keepdim=True) - 1.0) / support.sum(-1, keepdim=True)
+    return (support * (h - threshold)).to(x.dtype)
 
 
 INPUTS = {"x": "T H"}
