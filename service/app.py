@@ -133,7 +133,14 @@ def _health(parts: Parts, loops: Loops) -> Health:
         found = parts.clients.check()
         return found.ok, found.detail
 
-    return Health(inbox.ready, github, loops.dead, inbox.counts, parts.clients.limits.remaining)
+    return Health(
+        inbox.ready,
+        inbox.gpu_hosts_ready,
+        github,
+        loops.dead,
+        inbox.counts,
+        parts.clients.limits.remaining,
+    )
 
 
 def _pages(parts: Parts) -> Pages:

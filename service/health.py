@@ -15,6 +15,7 @@ CURES = {
     "redis": "check REDIS_URL, and that Redis runs",
     "github": "check KERNELSMITH_TOKEN, or KERNELSMITH_APP_ID and KERNELSMITH_PRIVATE_KEY_PATH, and KERNELSMITH_API_URL",
     "threads": "restart the service; its log says why a thread ended",
+    "gpu": "start `kernelsmith work --only gpu` on a host of that queue; where it runs, see its log and `kernelsmith doctor`",
 }
 
 
@@ -23,6 +24,7 @@ class Health:
     """Where the answers come from."""
 
     stores: Callable[[], Iterable[tuple[str, bool, str]]]
+    gpu_hosts: Callable[[], tuple[bool, str]]
     github: Callable[[], tuple[bool, str]]
     dead_threads: Callable[[], tuple[str, ...]]
     counts: Callable[[], dict[str, dict[str, int]]]
@@ -31,20 +33,28 @@ class Health:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that the service needs."""
+    """One thing that the service, or a job, needs."""
 
     name: str
     ok: bool
     detail: str
+    needed: bool = True  # False: without it jobs wait, and commands are heard all the same
 
 
 def checks(health: Health) -> tuple[Check, ...]:
-    """Ask everything that the service needs; a check that fails in itself says so."""
+    """Ask everything that is needed; a check that fails in itself says so."""
     found = [Check(*item) for item in _stores(health)]
     found.append(Check("github", *health.github()))
     dead = health.dead_threads()
     found.append(Check("threads", not dead, f"ended: {', '.join(dead)}" if dead else "all run"))
-    return tuple(found)
+    return (*found, _gpu_hosts(health))
+
+
+def _gpu_hosts(health: Health) -> Check:
+    try:
+        return Check("gpu", *health.gpu_hosts(), needed=False)
+    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken
+        return Check("gpu", ok=False, detail=type(error).__name__, needed=False)
 
 
 def _stores(health: Health) -> Iterable[tuple[str, bool, str]]:
@@ -70,7 +80,7 @@ def health_router(health: Health) -> APIRouter:
             | ({} if check.ok else {"cure": CURES.get(check.name, "see the log")})
             for check in found
         }
-        return JSONResponse(body, status_code=200 if all(check.ok for check in found) else 503)
+        return JSONResponse(body, status_code=200 if all(check.ok for check in found if check.needed) else 503)
 
     @router.get("/metrics")
     def metrics() -> Response:

@@ -21,7 +21,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, lifecycle, reviews, submission
+from workers.store import deliveries, gpu_hosts, lifecycle, reviews, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
@@ -36,6 +36,7 @@ __all__ = [
     "find_jobs",
     "finish_delivery",
     "get_job",
+    "gpu_hosts_ready",
     "gpu_seconds_since",
     "look_over",
     "look_over_optimize",
@@ -144,7 +145,7 @@ def get_job(job_id: str) -> JobView | None:
     """Give a job, None where there is none."""
     with current().database.read() as session:
         job = session.scalar(select(Job).where(Job.job_id == job_id))
-        return None if job is None else view(session, job)
+        return None if job is None else view(session, job, current().clock())
 
 
 def find_jobs(
@@ -152,14 +153,15 @@ def find_jobs(
 ) -> tuple[JobView, ...]:
     """Give a repository's jobs, oldest first; ``active`` True leaves out those that have ended, False the others."""
     with current().database.read() as session:
-        return tuple(view(session, job) for job in submission.find(session, repository, number, active, pull_number))
+        jobs = submission.find(session, repository, number, active, pull_number)
+        return tuple(view(session, job, current().clock()) for job in jobs)
 
 
 def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
     """Give the jobs of all repositories that changed last, newest first."""
     with current().database.read() as session:
         jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
-        return tuple(view(session, job) for job in jobs)
+        return tuple(view(session, job, current().clock()) for job in jobs)
 
 
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:
@@ -233,16 +235,23 @@ def ready() -> tuple[tuple[str, bool, str], ...]:
     return database, ping_broker(runtime.settings)
 
 
+def gpu_hosts_ready() -> tuple[bool, str]:
+    """Tell whether there are GPU hosts for what is asked of them, and what there is to do."""
+    runtime = current()
+    with runtime.database.read() as session:
+        return gpu_hosts.summary(session, runtime.clock())
+
+
 def counts() -> dict[str, dict[str, int]]:
     """Give how many rows are in each state, by table, for the metrics."""
     states: dict[str, InstrumentedAttribute[str]] = {
         "deliveries": Delivery.state,
         "jobs": Job.state,
-        "gpu_requests": GpuWork.state,
         "updates": OutboxUpdate.state,
     }
     with current().database.read() as session:
-        return {
+        found = {
             name: {row[0]: row[1] for row in session.execute(select(state, func.count()).group_by(state))}
             for name, state in states.items()
         }
+        return found | {"gpu_requests": gpu_hosts.counts(session, current().clock())}

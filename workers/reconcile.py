@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import structlog
 
+from workers.broker import gpu_queue
 from workers.runtime import Runtime
-from workers.store import leases, pending
+from workers.store import gpu_hosts, gpu_work, leases, pending
 
 DAY_S = 86_400.0
 
@@ -22,26 +23,52 @@ class Reconciled:
     gpu_requests: tuple[str, ...]  # offered again
     deliveries: int  # leases of lost workers that were taken back
     updates: int
+    given_up: tuple[str, ...] = ()  # GPU requests that were answered with an error: their hosts were lost too often
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.gpu_requests or self.deliveries or self.updates)
+        return bool(self.jobs or self.gpu_requests or self.deliveries or self.updates or self.given_up)
 
 
 def reconcile(runtime: Runtime) -> Reconciled:
     """Make one pass and say what it found."""
     now = runtime.clock()
     since = now - runtime.settings.renotify_after_s
+    given_up = _given_up(runtime, now)
     with runtime.database.write() as session:
         jobs = pending.unheard_jobs(session, now, since)
         requests = pending.unheard_gpu_requests(session, now, since)
         freed = leases.free_expired(session, now)
+        told = tuple(request_id for request_id, _ in requests)
+        stuck = tuple(found for found in gpu_hosts.waiting(session, now) if found.request_id in told)
+        for found in stuck:
+            gpu_hosts.show(session, found, now)
         leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
     for job_id in jobs:
         runtime.notifier.advance(job_id)
     for request_id, architecture in requests:
         runtime.notifier.gpu(request_id, architecture)
-    found = Reconciled(jobs, tuple(request_id for request_id, _ in requests), freed.deliveries, freed.updates)
-    if found:
-        log.warning("reconciled", jobs=found.jobs, gpu_requests=found.gpu_requests, deliveries=found.deliveries,
-                    updates=found.updates)  # fmt: skip
-    return found
+    for item in stuck:
+        log.error("no_gpu_host", job=item.job_id, gpu_request=item.request_id, queue=gpu_queue(item.architecture),
+                  waiting_s=round(now - item.since), lost_host=item.lost_host, cure=item.cure)  # fmt: skip
+    made = Reconciled(jobs, told, freed.deliveries, freed.updates, given_up)
+    if made:
+        log.warning("reconciled", jobs=made.jobs, gpu_requests=made.gpu_requests, deliveries=made.deliveries,
+                    updates=made.updates, given_up=made.given_up)  # fmt: skip
+    return made
+
+
+def _given_up(runtime: Runtime, now: float) -> tuple[str, ...]:
+    # Where the last host is gone, nobody else would come by to say so.
+    with runtime.database.read() as session:
+        beyond = gpu_hosts.past_tries(session, now, gpu_work.MAX_HOST_TRIES)
+    answered = []
+    for request_id in beyond:
+        with runtime.database.write() as session:
+            job_id = gpu_work.give_up(session, request_id, now)
+        if job_id is not None:
+            log.error(
+                "gpu_request_given_up", gpu_request=request_id, job=job_id, reason="its hosts were lost too often"
+            )
+            runtime.notifier.advance(job_id)
+            answered.append(request_id)
+    return tuple(answered)

@@ -9,7 +9,7 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.pasting import paste_this
 from service.conversation.quantities import counted
-from service.conversation.status import current_stage, job_line, pull_link
+from service.conversation.status import current_stage, job_line, left_behind, pull_link
 from service.conversation.subject import again
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import Decision, DecisionOutcome, DecisionResult, Failure, JobState, JobView, Verb
@@ -128,7 +128,7 @@ def reply_jobs(jobs: Sequence[tuple[JobView, Links]]) -> str:
 def reply_cancel(job: JobView, *, done: bool) -> str:
     """Answer ``/kernel cancel``."""
     if done:
-        return f"Job {code(job.job_id)} is cancelled. What was pushed stays."
+        return f"Job {code(job.job_id)} is cancelled; {left_behind(job)}."
     return f"Job {code(job.job_id)} has ended already ({_is_now(job)}), so there is nothing to cancel."
 
 

@@ -8,7 +8,7 @@ from service.conversation.failures import details, next_line, stopped_line
 from service.conversation.links import Links, link
 from service.conversation.markdown import paragraphs
 from service.conversation.markers import Kind, signed
-from service.conversation.status import job_footer, pull_link
+from service.conversation.status import job_footer, left_behind, pull_link
 from service.conversation.subject import again, measures, subject
 from service.conversation.telling import after, sections, verdict
 from service.escape import code
@@ -35,7 +35,7 @@ def report_comment(
 
 def cancelled_lines(job: JobView, by: str) -> str:
     """Give the two lines on a job that was cancelled."""
-    stays = "" if measures(job) else "; what was pushed stays"
+    stays = "" if measures(job) else f"; {left_behind(job)}"
     told = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
     return f"{told}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
 

@@ -109,12 +109,14 @@ def _next(job: JobView, links: Links) -> str:
     if job.state is JobState.done:
         return "**Next:** merge it when you are content. The bot never merges."
     if job.state is JobState.cancelled:
-        stays = "" if measures(job) else " what was pushed stays."
+        stays = "" if measures(job) else f" {left_behind(job)}."
         return f"**Next:** nothing;{stays} `/kernel retry` goes on from where it was, a new {again(job)} starts afresh."
     return f"**Now:** {_now(job)}"
 
 
 def _now(job: JobView) -> str:
+    if job.no_host_since is not None:
+        return no_host(job)
     if job.queue_position is not None:
         place = "next in the queue" if job.queue_position <= 1 else f"number {job.queue_position} in the queue"
         expected = f", expected to start in {wait(job.expected_wait_s)}" if job.expected_wait_s is not None else ""
@@ -123,6 +125,25 @@ def _now(job: JobView) -> str:
     if note:
         return f"{inline(note)}."
     return "waiting for a worker." if job.state is JobState.queued else "working."
+
+
+def left_behind(job: JobView) -> str:
+    """Say what a job that ended early has left in the repository."""
+    # What it pushed before it started over stands on a branch that it has forgotten.
+    started_over = any(event.kind == "retried" for event in job.timeline)
+    return "what was pushed stays" if job.head_sha or started_over else "nothing was pushed"
+
+
+def no_host(job: JobView) -> str:
+    """Say that a job waits for a GPU host, and what an operator and a maintainer can do about it."""
+    kind = f"a host of {code(job.request.options.gpu)}" if job.request.options.gpu else "a GPU host"
+    since = (job.no_host_since or "")[:16].replace("T", " ")
+    why = "the GPU host that worked on this was lost, and no other has" if job.host_lost else "no GPU host has"
+    return (
+        f"{why} taken it since {since} UTC. What is finished is kept, and this goes on by itself once a host is there. "
+        f"An operator starts `kernelsmith work --only gpu` on {kind}, or looks at `/readyz` and the log there; "
+        "`/kernel cancel` ends it."
+    )
 
 
 def _checklist(job: JobView) -> str:

@@ -74,12 +74,12 @@ def test_a_job_that_was_cancelled_before_it_began_leaves_a_conversation_only(tal
     assert [gist(body) for body in talk.heard(number)] == snapshot(
         [
             """\
-**`reglu` was cancelled** by `maintainer`; what was pushed stays.
+**`reglu` was cancelled** by `maintainer`; nothing was pushed.
 **Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel create` starts afresh.\
 """,
             """\
 **`reglu` was cancelled.**
-**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
+**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.\
 """,
         ]
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+import httpx
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -174,12 +175,18 @@ class Installation:
         """Wait until the job has ended, that way and no other, and everything about it is told."""
 
         def there() -> JobView | None:
-            busy, job = self.busy(), self.job()
-            return job if job is not None and job.state in ENDED and not busy else None
+            # What is to be told is there as soon as the end is, so that it is asked for after it.
+            job = self.job()
+            return job if job is not None and job.state in ENDED and not self.busy() else None
 
         job = until(there, "the job to end", self.story)
         assert job.state is state, f"{job.failure}\n{self.story()}"
         return job
+
+    def retry(self, number: int) -> None:
+        """Have the job go on that has ended, and wait until it does."""
+        self.say(number, "/kernel retry")
+        until(lambda: (job := self.job()) is not None and job.state not in ENDED, "the job to go on", self.story)
 
     def asked(self) -> list[str]:
         """Give the action and the request of every start of a runner."""
@@ -194,9 +201,19 @@ class Installation:
         left = [counts[table].get(state) for table in ("updates", "deliveries") for state in ("pending", "leased")]
         return any(left) or bool(self.hub.deliveries.waiting())
 
+    def logged(self) -> str:
+        """Give what all processes have logged."""
+        return (self.folder / "kernelsmith.log").read_text(errors="replace")
+
+    def readiness(self) -> dict[str, dict[str, object]]:
+        """Ask the service what it needs, and what of it is there."""
+        self.ready()
+        answer: dict[str, dict[str, object]] = httpx.get(f"http://127.0.0.1:{self.port}/readyz").json()
+        return answer
+
     def story(self) -> str:
         """Give what is known of what went wrong."""
-        lines = (self.folder / "kernelsmith.log").read_text(errors="replace").splitlines()
+        lines = self.logged().splitlines()
         tail = "\n".join([line for line in lines if "celery.beat" not in line][-40:])
         return f"killed so far: {self.killed}\ncounts: {inbox.counts()}\njob: {self.job()}\nlog:\n{tail}"
 

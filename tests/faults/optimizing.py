@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpu_runner.contracts import CaptureResult, RecordResult, TuneResult, to_json
-from service.conversation import find_marker
+from service.conversation import Kind, find_marker
 from service.localhub.conversation import CommentEntry
 from tests.conversations.normal import Normal
 from tests.conversations.optimizing import TODAY, so_fast
@@ -67,6 +67,30 @@ def ask(installation: Installation) -> int:
     return installation.ask("geglu is slow", COMMAND)
 
 
+def at_the_second_variant(installation: Installation, action: str) -> int:
+    """Ask, go on until a runner waits in an action of v2, and give the issue's number; v1 is finished then."""
+    installation.pause("runner.tune")
+    issue = ask(installation)
+    installation.paused("runner.tune")
+    installation.pause(f"runner.{action}")
+    installation.release("runner.tune")
+    return issue
+
+
+def retried(undisturbed: Undisturbed, requests: dict[str, int]) -> Ending:
+    """Give the ending of a job that stopped in optimize and was retried: told so twice, and asked of a GPU what is given."""
+    stages = (("profile", 1), ("optimize", 1), ("optimize", 2), ("finalize", 1))
+    return replace(OPTIMIZED, comments=len(undisturbed.comments) + 2, stages=stages, gpu_requests=requests)
+
+
+def assert_the_same(found: Undisturbed, undisturbed: Undisturbed) -> None:
+    """Assert that a job that was retried came to the same, but for what was said about its stop and its attempts."""
+    same = {kind for kind in undisturbed.comments if "finalize" in kind or "profile" in kind}
+    assert len(same) == 2
+    assert {kind: found.comments[kind] for kind in same} == {kind: undisturbed.comments[kind] for kind in same}
+    assert replace(found, comments=undisturbed.comments) == undisturbed
+
+
 def look(installation: Installation, issue: int, ending: Ending = OPTIMIZED) -> Undisturbed:
     """Look at what a job has come to, of which there is one of everything."""
     job = assert_one_of_everything(installation, issue, ending)
@@ -81,12 +105,13 @@ def look(installation: Installation, issue: int, ending: Ending = OPTIMIZED) -> 
 
 
 def comments(installation: Installation, number: int) -> dict[str, str]:
-    """Give the bot's comments by their kind, and for those that there are several of by what tells them apart."""
+    """Give the bot's comments by their kind, checkpoints by what tells them apart as well."""
     found: dict[str, str] = {}
     for entry in installation.hub.conversation(REPOSITORY, number):
         mark = find_marker(entry.body) if isinstance(entry, CommentEntry) else None
         if mark is not None and isinstance(entry, CommentEntry):
-            found[f"{mark.kind.value} {mark.key or ''}".rstrip()] = normal(installation, entry.body)
+            which = f" {mark.key}" if mark.kind is Kind.checkpoint else ""
+            found[f"{mark.kind.value}{which}"] = normal(installation, entry.body)
     return found
 
 

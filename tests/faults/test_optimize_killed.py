@@ -6,9 +6,24 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.installation import Installation
-from tests.faults.optimizing import REQUESTS, Undisturbed, ask, look, requested, run_again, untouched
-from tests.faults.processes import parent_of
+from tests.faults.installation import REPOSITORY, Installation
+from tests.faults.optimizing import (
+    REQUESTS,
+    Undisturbed,
+    ask,
+    assert_the_same,
+    at_the_second_variant,
+    comments,
+    look,
+    requested,
+    retried,
+    run_again,
+    untouched,
+    variants,
+)
+from tests.faults.processes import is_gone, parent_of, until
+from workers import inbox
+from workers.contracts import FailureCode, JobState
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
@@ -57,3 +72,95 @@ def test_the_runner_and_the_gpu_host_are_killed_in_the_middle_of_variants_and_of
     assert requested(standing) == REQUESTS
     # What a runner was at when it died, and nothing else.
     assert run_again(standing) == dict(Counter(order))
+
+
+def test_the_service_is_killed_in_a_variant_and_between_the_commit_and_the_pull_request_and_redis_in_the_tests(
+    standing: Installation, undisturbed: Undisturbed
+) -> None:
+    issue = at_the_second_variant(standing, "benchmark")
+    standing.paused("runner.benchmark")
+    standing.pause("runner.tests")
+    standing.kill_service()
+    standing.release("runner.benchmark")
+    standing.paused("runner.tests")
+    assert untouched(standing)
+    standing.kill_redis()
+    found: list[set[str]] = []
+
+    def between() -> None:
+        found.append(set(standing.hub.branches(REPOSITORY)))
+        standing.kill_service()
+
+    standing.hub.faults.before_next("create_pull", between)
+    standing.release("runner.tests")
+    assert look(standing, issue) == undisturbed
+    assert [len(branches) for branches in found] == [3], "the commit was there, and no pull request"
+    assert requested(standing) == REQUESTS
+    assert run_again(standing) == {"benchmark": 1}
+
+
+def test_a_job_that_is_cancelled_in_a_variant_leaves_nothing_and_retry_goes_on_from_the_last_finished_one(
+    standing: Installation, undisturbed: Undisturbed
+) -> None:
+    issue = at_the_second_variant(standing, "benchmark")
+    runner = standing.paused("runner.benchmark")
+    standing.say(issue, "/kernel cancel")
+    stopped = standing.ended(JobState.cancelled)
+    until(lambda: is_gone(runner), "the runner to be ended", standing.story)
+    until(lambda: "gpu_request_abandoned" in standing.logged(), "the log to say so", standing.story)
+    assert untouched(standing)
+    asked = [*requested(standing)]
+    done = variants(stopped)
+    assert done.items() <= undisturbed.artifacts.items() and "v1.json" in done
+    assert inbox.counts()["gpu_requests"] == {"done": len(asked) - 1, "cancelled": 1}
+    told = comments(standing, issue)
+    assert "was cancelled** by `maintainer`; nothing was pushed." in told["report"]
+    assert "`/kernel retry` goes on from where it was" in told["report"]
+    standing.release("runner.benchmark")
+    standing.retry(issue)
+    ending = retried(undisturbed, {"done": len(REQUESTS), "cancelled": 1})
+    assert_the_same(look(standing, issue, ending), undisturbed)
+    assert requested(standing) == (*asked, *REQUESTS[len(asked) - 1 :])
+    assert run_again(standing) == {}
+
+
+def test_a_gpu_host_that_stays_away_is_told_and_the_job_goes_on_once_it_is_back(
+    machines: Installation, undisturbed: Undisturbed
+) -> None:
+    issue = at_the_second_variant(machines, "benchmark")
+    machines.paused("runner.benchmark")
+    assert machines.readiness()["gpu"] == {"ok": True, "detail": "1 at work, 0 waiting"}
+    machines.lose("gpu")
+    until(lambda: "was lost" in comments(machines, issue)["status"], "the comment to say so", machines.story)
+    status = comments(machines, issue)["status"]
+    for part in ("and no other has taken it since", "`kernelsmith work --only gpu`", "`/kernel cancel` ends it"):
+        assert part in status
+    gpu = machines.readiness()["gpu"]
+    assert not gpu["ok"] and "no host at work" in str(gpu["detail"]) and "kernelsmith doctor" in str(gpu["cure"])
+    assert "no_gpu_host" in machines.logged()
+    assert inbox.counts()["gpu_requests"]["lost"] == 1
+    assert untouched(machines)
+    # It comes back, and is lost again and again over the same request, which is then given up: for good, with nobody there.
+    for _ in range(2):
+        machines.start("gpu")
+        machines.paused("runner.benchmark")
+        assert "no other has taken it" not in told_of(machines, issue)
+        machines.lose("gpu")
+    failed = machines.ended(JobState.failed)
+    assert failed.failure is not None and failed.failure.code is FailureCode.environment
+    report = comments(machines, issue)["report"]
+    assert "the GPU host was lost 3 times while it worked on this" in report
+    assert "then `/kernel retry` goes on from here" in report
+    assert untouched(machines)
+    machines.release("runner.benchmark")
+    machines.start("gpu")
+    machines.retry(issue)
+    ending = retried(undisturbed, {"done": len(REQUESTS) + 1})
+    assert_the_same(look(machines, issue, ending), undisturbed)
+    assert run_again(machines) == {"benchmark": 2}
+
+
+def told_of(installation: Installation, issue: int) -> str:
+    """Give the status comment once everything is published."""
+    until(lambda: not installation.busy(), "everything to be published", installation.story)
+    return comments(installation, issue)["status"]

@@ -44,7 +44,7 @@ def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext,
         if job is None or row is None:
             return None
         lease = Lease(job_id, row.id, row.lease_token or "")
-        context = RunContext(runtime, lease, view(session, job), row.attempt, read_feedback(row.feedback))
+        context = RunContext(runtime, lease, view(session, job, now), row.attempt, read_feedback(row.feedback))
         return lease, StageName(row.stage), context, row.tries
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
-from workers.store import lifecycle
+from workers.store import lifecycle, updates
 from workers.store.codec import read_request
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 from workers.store.swap import swapped
@@ -84,7 +84,12 @@ def ask(
 
 def claimable(now: float) -> ColumnElement[bool]:
     """Give the condition under which a host may take a request: nobody has it, or who had it was lost."""
-    return or_(GpuWork.state == "pending", and_(GpuWork.state == "running", GpuWork.lease_until <= now))
+    return or_(GpuWork.state == "pending", lost(now))
+
+
+def lost(now: float) -> ColumnElement[bool]:
+    """Give the condition under which the host that has a request was lost: it has not renewed its lease in time."""
+    return and_(GpuWork.state == "running", GpuWork.lease_until <= now)
 
 
 def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
@@ -92,23 +97,31 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
     work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
     if work is None or work.tries >= MAX_HOST_TRIES:
         return None
-    token = uuid.uuid4().hex
+    token, tries, lost_host = uuid.uuid4().hex, work.tries, work.host if work.state == "running" else None
+    # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
+    told = lost_host is not None or work.notified_at > work.created_at
+    job = lifecycle.locked(session, work.job_id) if told else None
     taken = swapped(
         session,
         update(GpuWork)
-        .where(GpuWork.id == work.id, GpuWork.tries == work.tries, claimable(now))
+        .where(GpuWork.id == work.id, GpuWork.tries == tries, claimable(now))
         .values(
             state="running",
             lease_token=token,
             lease_until=now + lease_s,
-            tries=work.tries + 1,
+            tries=tries + 1,
             host=host,
             started_at=now,
         ),
     )
     if taken != 1:
         return None
-    return GpuLease(from_json(GpuRequest, work.request), dict(work.files), token, work.tries + 1)
+    if job is not None:
+        if lost_host is not None:
+            words = f"{work.key}: {lost_host} was lost, and {host} has it now, try {tries + 1} of {MAX_HOST_TRIES}"
+            lifecycle.record(session, job, "gpu_host_lost", words, now)
+        updates.append_status(session, job, now)
+    return GpuLease(from_json(GpuRequest, work.request), dict(work.files), token, tries + 1)
 
 
 def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:

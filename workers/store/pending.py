@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import JobState, StageState
@@ -11,6 +11,7 @@ from workers.store.models import GpuWork, Job, StageAttempt
 from workers.store.swap import swapped
 
 WORKING = (JobState.queued, JobState.running)
+LONGEST_PAUSE_S = 600.0
 
 
 def next_job(session: Session, now: float, only: str | None = None) -> str | None:
@@ -76,8 +77,12 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
         .where(
             gpu_work.claimable(now),
             GpuWork.notified_at <= since,
-            # The pauses double, so that a queue which no host serves does not fill up.
-            now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
+            # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host
+            # that comes back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
+            or_(
+                now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
+                now - GpuWork.notified_at >= LONGEST_PAUSE_S,
+            ),
         )
         .order_by(GpuWork.id)
     )

@@ -56,7 +56,7 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
     return ClaimedUpdate(
         update_id=row.update_id,
         sequence=row.sequence,
-        job=view(session, job),
+        job=view(session, job, now),
         update=read_update(row.body),
         tries=row.tries,
         effects=_effects(session, job),

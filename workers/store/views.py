@@ -17,7 +17,7 @@ from workers.contracts import (
     TimelineEvent,
 )
 from workers.pipelines import PIPELINES
-from workers.store import updates
+from workers.store import gpu_hosts, updates
 from workers.store.codec import read_failure, read_request
 from workers.store.models import Artifact, Event, GpuWork, Job, StageAttempt
 from workers.store.text import iso
@@ -26,13 +26,15 @@ MAX_EVENTS = 500
 RECENT_REQUESTS = 20
 
 
-def view(session: Session, job: Job) -> JobView:
-    """Give all that is shown of a job."""
+def view(session: Session, job: Job, now: float) -> JobView:
+    """Give all that is shown of a job at a time."""
     request = read_request(job.request)
     attempts = session.scalars(
         select(StageAttempt).where(StageAttempt.job_id == job.job_id).order_by(StageAttempt.id)
     ).all()
-    position, wait_s = _queue(session, job, attempts[-1] if attempts else None)
+    work = _awaited(session, job, attempts[-1] if attempts else None)
+    stuck = None if work is None else gpu_hosts.waiting_of(session, work, now)
+    position, wait_s = _queue(session, job, work)
     return JobView(
         job_id=job.job_id,
         request=request,
@@ -48,6 +50,8 @@ def view(session: Session, job: Job) -> JobView:
         failure=read_failure(job.failure),
         queue_position=position,
         expected_wait_s=wait_s,
+        no_host_since=None if stuck is None else iso(stuck.since),
+        host_lost=stuck is not None and stuck.lost_host is not None,
         artifacts=_artifacts(session, job),
         timeline=_timeline(session, job),
     )
@@ -92,14 +96,17 @@ def _checkpoint(session: Session, job: Job, last: StageAttempt | None) -> Checkp
     )
 
 
-def _queue(session: Session, job: Job, last: StageAttempt | None) -> tuple[int | None, float | None]:
+def _awaited(session: Session, job: Job, last: StageAttempt | None) -> GpuWork | None:
+    if last is None or last.awaiting is None or job.state != JobState.running:
+        return None
+    return session.scalar(select(GpuWork).where(GpuWork.request_id == last.awaiting))
+
+
+def _queue(session: Session, job: Job, work: GpuWork | None) -> tuple[int | None, float | None]:
     if job.state == JobState.queued:
         ahead = select(func.count(Job.id)).where(Job.state == JobState.queued, Job.id < job.id)
         return (session.scalar(ahead) or 0) + 1, None
-    if last is None or last.awaiting is None:
-        return None, None
-    work = session.scalar(select(GpuWork).where(GpuWork.request_id == last.awaiting, GpuWork.state == "pending"))
-    if work is None:
+    if work is None or work.state != "pending":
         return None, None
     before = select(func.count(GpuWork.id)).where(
         GpuWork.state.in_(("pending", "running")), GpuWork.architecture == work.architecture, GpuWork.id < work.id

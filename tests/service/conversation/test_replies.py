@@ -206,7 +206,7 @@ More than one job belongs to this conversation. Say which, such as `/kernel retr
 
 
 def test_cancel_and_retry() -> None:
-    assert reply_cancel(WAITING, done=True) == snapshot("Job `j7k2` is cancelled. What was pushed stays.")
+    assert reply_cancel(WAITING, done=True) == snapshot("Job `j7k2` is cancelled; what was pushed stays.")
     assert reply_cancel(DONE, done=False) == snapshot(
         "Job `j7k2` has ended already (it is done), so there is nothing to cancel."
     )

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from service.conversation import find_marker, status_comment
 from service.conversation.failures import RETRY
 from tests.service.conversation.facts import DONE, LINKS, STOPPED, WAITING, attempt, job
-from workers.contracts import Failure, FailureCode, JobState, StageName, StageState
+from workers.contracts import Failure, FailureCode, JobOptions, JobState, StageName, StageState, TimelineEvent
 
 
 def test_a_queued_job_says_its_place_and_the_wait() -> None:
@@ -53,6 +53,26 @@ def test_a_running_job_says_what_runs_now() -> None:
 
 <!-- kernelsmith:job=j7k2 kind=status -->\
 """)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (True, "the GPU host that worked on this was lost, and no other has taken it since 2026-01-02 03:04 UTC."),
+        (False, "no GPU host has taken it since 2026-01-02 03:04 UTC."),
+    ],
+)
+def test_a_job_that_waits_for_a_gpu_host_says_so_and_what_to_do(lost: bool, said: str) -> None:
+    runs = attempt(StageName.generate, StageState.running, note="proving on 24 workloads")
+    waiting = job(
+        JobState.running, runs, queue_position=1, no_host_since="2026-01-02T03:04:05.678+00:00", host_lost=lost
+    )
+    line = next(line for line in status_comment(waiting, LINKS).splitlines() if line.startswith("**Now:**"))
+    assert line.startswith(f"**Now:** {said}")
+    for cure in ("`kernelsmith work --only gpu` on a GPU host", "`/readyz`", "`/kernel cancel`"):
+        assert cure in line
+    named = replace(waiting, request=replace(waiting.request, options=JobOptions(gpu="sm_90")))
+    assert "on a host of `sm_90`" in status_comment(named, LINKS)
 
 
 def test_a_waiting_job_says_who_acts_next() -> None:
@@ -116,12 +136,15 @@ def test_a_finished_job_points_to_its_pull_request() -> None:
 """)
 
 
-def test_a_cancelled_job_says_that_what_was_pushed_stays() -> None:
+def test_a_cancelled_job_says_what_it_leaves() -> None:
     cancelled = job(JobState.cancelled, attempt(StageName.analyze, StageState.cancelled))
+    retried = (TimelineEvent("2026-01-02T03:04:05.678+00:00", "retried", "retried by octocat"),)
+    for pushed in ({"head_sha": "1" * 40}, {"timeline": retried}):
+        assert "nothing; what was pushed stays." in status_comment(replace(cancelled, **pushed), LINKS)
     assert status_comment(cancelled, LINKS) == snapshot("""\
 **`reglu` was cancelled.**
 
-**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.
+**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel create` starts afresh.
 
 - ⏹️ **analyze**: find and trace the problem, write the kernel profile
 - ⬜ **generate**: write the kernel and prove it against the reference

@@ -32,6 +32,7 @@ def test_a_service_that_can_work_is_ready_and_names_what_it_needs(bench: Bench) 
         "redis": True,
         "github": True,
         "threads": True,
+        "gpu": True,
     }
     assert answer.json()["github"]["detail"] == "signed in as smith[bot]"
 
@@ -54,8 +55,16 @@ def test_a_check_that_breaks_is_an_answer_too() -> None:
     def broken() -> tuple[tuple[str, bool, str], ...]:
         raise OSError("no socket")
 
-    found = checks(Health(broken, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
-    assert [(check.name, check.ok) for check in found] == [("database", False), ("github", True), ("threads", False)]
+    def no_database() -> tuple[bool, str]:
+        raise OSError("no socket")
+
+    found = checks(Health(broken, no_database, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
+    assert [(check.name, check.ok) for check in found] == [
+        ("database", False),
+        ("github", True),
+        ("threads", False),
+        ("gpu", False),
+    ]
 
 
 def test_numbers_are_there_for_whoever_watches(bench: Bench) -> None:
@@ -80,7 +89,9 @@ def test_metrics_outlive_the_database() -> None:
 
     bare = FastAPI()
     bare.include_router(
-        health_router(Health(lambda: (), lambda: (True, ""), lambda: (), down, lambda: {"token": 4321}))
+        health_router(
+            Health(lambda: (), lambda: (True, ""), lambda: (True, ""), lambda: (), down, lambda: {"token": 4321})
+        )
     )
     with TestClient(bare) as client:
         answer = client.get("/metrics")

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from tests.workers.engine.fakes import request
+from tests.workers.store.worlds import World
+from workers import embedded, inbox
+from workers.contracts import JobState, StatusUpdate
+from workers.engine.advance import advance
+from workers.gpu_host.supervise import serve
+from workers.reconcile import reconcile
+
+
+def asked(world: World) -> str:
+    job_id = inbox.submit(request()).job_id
+    advance(world.runtime, job_id)
+    return job_id
+
+
+def lose_a_host(world: World) -> None:
+    """Have a host die at work, and let its lease run out."""
+
+    def die(name: str) -> None:
+        if name == "gpu_claimed":
+            raise KeyboardInterrupt
+
+    world.runtime.at_boundary = die
+    try:
+        serve(world.runtime, world.messages.gpu_requests[0][0])
+    except KeyboardInterrupt:
+        world.runtime.at_boundary = lambda _: None
+    world.clock.advance(61)
+
+
+def statuses(world: World) -> int:
+    return sum(isinstance(update.update, StatusUpdate) for update in world.publish())
+
+
+def test_request_that_was_just_asked_is_no_reason_to_worry(world: World) -> None:
+    job = world.job(asked(world))
+    assert (job.no_host_since, job.host_lost) == (None, False)
+    assert inbox.gpu_hosts_ready() == (True, "0 at work, 1 waiting")
+
+
+def test_request_that_was_offered_in_vain_is_told_with_the_time_since_which_it_waits(world: World) -> None:
+    job_id = asked(world)
+    statuses(world)
+    world.clock.advance(61)
+    reconcile(world.runtime)
+    job = world.job(job_id)
+    assert (job.no_host_since, job.host_lost) == ("2027-01-15T08:00:00.000+00:00", False)
+    assert inbox.gpu_hosts_ready() == (False, "1 waiting for 1 min and no host at work, queue gpu.any")
+    assert statuses(world) == 1
+
+
+def test_request_whose_host_was_lost_is_told_and_counted_apart(world: World) -> None:
+    job_id = asked(world)
+    lose_a_host(world)
+    statuses(world)
+    reconcile(world.runtime)
+    job = world.job(job_id)
+    assert (job.no_host_since, job.host_lost) == ("2027-01-15T08:01:00.000+00:00", True)
+    assert inbox.counts()["gpu_requests"] == {"lost": 1}
+    ready, told = inbox.gpu_hosts_ready()
+    assert not ready
+    assert told.endswith("was lost")
+    assert statuses(world) == 1
+
+
+def test_host_that_takes_what_was_told_to_wait_has_that_told_as_well(world: World) -> None:
+    job_id = asked(world)
+    lose_a_host(world)
+    reconcile(world.runtime)
+    statuses(world)
+    seen = []
+    world.runtime.at_boundary = lambda name: seen.append(world.job(job_id)) if name == "gpu_claimed" else None
+    serve(world.runtime, world.messages.gpu_requests[0][0])
+    ((since, lost),) = [(job.no_host_since, job.host_lost) for job in seen]
+    assert (since, lost) == (None, False)
+    (event,) = [event.text for event in world.job(job_id).timeline if event.kind == "gpu_host_lost"]
+    assert event.endswith("try 2 of 3")
+    assert statuses(world) >= 1
+
+
+def test_request_that_waits_for_its_turn_is_not_told(world: World) -> None:
+    first, second = (inbox.submit(request(f"comment/{number}")).job_id for number in (1, 2))
+    for job_id in (first, second):
+        advance(world.runtime, job_id)
+    world.clock.advance(61)
+    seen = []
+
+    def look(name: str) -> None:
+        if name == "gpu_claimed":
+            reconcile(world.runtime)
+            seen.append(world.job(second).no_host_since)
+
+    world.runtime.at_boundary = look
+    serve(world.runtime, world.messages.gpu_requests[0][0])
+    assert seen == [None]
+
+
+def test_request_over_which_three_hosts_were_lost_is_given_up_though_no_host_is_left(world: World) -> None:
+    job_id = asked(world)
+    for _ in range(3):
+        lose_a_host(world)
+    assert len(reconcile(world.runtime).given_up) == 1
+    assert reconcile(world.runtime).given_up == ()
+    assert inbox.counts()["gpu_requests"] == {"done": 1}
+    assert world.messages.jobs[-1] == job_id
+    assert world.job(job_id).state is JobState.running
+
+
+def test_job_that_ended_is_said_to_wait_for_nothing(world: World) -> None:
+    job_id = asked(world)
+    lose_a_host(world)
+    inbox.cancel(job_id, "mona")
+    reconcile(world.runtime)
+    assert world.job(job_id).no_host_since is None
+    assert inbox.gpu_hosts_ready() == (True, "0 at work, 0 waiting")
+    embedded.drive()
+    assert world.job(job_id).state is JobState.cancelled
+
+
+def test_request_is_offered_again_every_ten_minutes_at_the_latest(world: World) -> None:
+    asked(world)
+    offered = []
+    for minute in range(1, 60):
+        world.clock.advance(60)
+        if reconcile(world.runtime).gpu_requests:
+            offered.append(minute)
+    assert offered == [1, 2, 4, 8, 16, 26, 36, 46, 56]
