@@ -60,6 +60,7 @@ def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     inputs = make_inputs(specs, meta["sizes"], seed=meta["seed"], dtype=narrow)
     dtypes = run(call, inputs, wanted, eager_calls)
     nodes = rounded_nodes(traced_calls.calls, eager_calls.calls, narrow) or frozenset()
+    nodes = frozenset() if traced.rewritten else nodes
     unless: dict[str, list[str]] = {node: [] for node in nodes}
     for place in (i for i, spec in enumerate(specs) if spec["parameter"] and spec["dtype"] is None and nodes):
         beside = Watch()

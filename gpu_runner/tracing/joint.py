@@ -34,6 +34,7 @@ class Traced:
     upstream: tuple[bool, ...]  # for each output, whether it has a gradient
     gradients: tuple[bool, ...]  # for each wanted input, whether some output depends on it
     tuple_output: bool
+    rewritten: bool = False  # it changed tensors in place, and was traced again without
 
 
 class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
@@ -116,10 +117,11 @@ def trace(
     table, flat = decomposition_table(), joint.flat
     with math_attention():
         module = make_fx(joint, decomposition_table=table)(*flat)
-        if _changes_in_place(module):
+        rewritten = _changes_in_place(module)
+        if rewritten:
             pure = torch.func.functionalize(module, remove="mutations")
             module = make_fx(pure, decomposition_table=table)(*flat)
-    return Traced(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output)
+    return Traced(module, len(joint.probed), joint.has_gradient, joint.reached, joint.tuple_output, rewritten)
 
 
 def run(

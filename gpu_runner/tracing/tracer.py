@@ -79,11 +79,11 @@ class Tracer:
         try:
             answer = self._call("rounding", self._meta(sizes, scalars))
             check_same_structure([self._trace(sizes, scalars), from_plain(answer.get("graph"))])
-            rounded = tuple(Rounding(node, tuple(unless)) for node, unless in answer["rounded"])
+            rounded = tuple(Rounding(str(node), tuple(map(str, unless))) for node, unless in answer["rounded"])
         except (ChildFailed, DifferentStructure, ValueError, TypeError, KeyError):
             return ()
         names, inputs = {node.name for node in graph.nodes}, set(graph.inputs)
-        known = all(r.node in names and set(r.unless) <= inputs for r in rounded)
+        known = all(r.node in names and inputs.issuperset(r.unless) for r in rounded)
         return rounded if known else ()
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:

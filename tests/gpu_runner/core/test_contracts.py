@@ -68,6 +68,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from gpu_runner.contracts.doctor import ChildStart
 
 GOLDEN = Path(__file__).parent / "golden"
 ROWS = Workload(
@@ -195,6 +196,7 @@ EXAMPLES = {
         (IsolationProof("connect", True, "refused"),),
         (("unshare", "/usr/bin/unshare"),),
         ("sentence",),
+        ChildStart(True, 0.4, 6.1),
     ),
 }
 

@@ -33,23 +33,28 @@ class Captured:
     reference: Callable[..., Any]
 
 
-@functools.cache
-def caught_once(source: str) -> Captured:
-    """Capture as the action does, but in this process: the sandbox has its own tests."""
-    problem = parse_problem(source)
+def handled(source: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+    """Give what reaches the handlers of a child that holds a problem, in this process: the sandbox has its own tests."""
     module = types.ModuleType("problem")
     exec(compile(source, "problem.py", "exec"), module.__dict__)
     state = State(Path(), Path(), False, {"problem": module})
 
     def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {} if method == "load" else HANDLERS[method](state, meta, [])[0]
+            return {"reference": module.reference} if method == "load" else HANDLERS[method](state, meta, [])[0]
         except Exception as error:
             raise ChildError(type(error).__name__, str(error)) from error
 
+    return call
+
+
+@functools.cache
+def caught_once(source: str) -> Captured:
+    """Capture as the action does."""
+    problem, call = parse_problem(source), handled(source)
     graph = Tracer(call, problem).graph()
     checks.check(graph, problem)
-    return Captured(problem, graph, module.reference)
+    return Captured(problem, graph, call("load", {})["reference"])
 
 
 def captured(source: str) -> tuple[Problem, Graph]:

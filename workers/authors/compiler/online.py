@@ -50,6 +50,8 @@ def _scales(value: Value, top: Value) -> bool:
 
 
 def _shifts(value: Value, top: Value) -> bool:
+    if value.op == "rounded":
+        return _shifts(value.args[0], top)  # rounded about the maximum so far, which is as near as about the last one
     if value.op == "sub":
         left, right = value.args
         if right is top:

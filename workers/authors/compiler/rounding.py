@@ -54,7 +54,7 @@ class Rounding:
             if follows_call(self._problem, self._graph, node):
                 return True
             return node in unless and fixed_dtype(self._problem, self._graph, node) is None
-        if value.op in {"neg", "abs", "relu", "maximum", "minimum"}:
+        if value.op in {"neg", "abs", "relu", "maximum", "minimum"} or value.datum in {"max", "min"}:
             return all(self._holds(arg, unless) for arg in value.args)
         return value.op == "where" and all(self._holds(arm, unless) for arm in value.args[1:])
 
