@@ -9,7 +9,7 @@ import pytest
 
 from gpu_runner.contracts import Problem, parse_problem
 from gpu_runner.verify.inputs import shape_of
-from gpu_runner.verify.sizes import INTERPRETED_ELEMENTS, Case, columns_of, fallbacks, plan_cases
+from gpu_runner.verify.sizes import INTERPRETED_ELEMENTS, Case, Content, columns_of, fallbacks, plan_cases
 from tests.problems import problem_source
 
 
@@ -94,3 +94,17 @@ def test_a_quick_look_beside_an_original_meets_one_of_the_problems_own_workloads
 def test_a_quick_look_takes_few_cases() -> None:
     _, cases = planned("reglu", quick=True)
     assert 2 <= len(cases) <= 5
+    assert [case.content for case in cases if case.content is not Content.ordinary] == [Content.large]
+
+
+def test_every_dtype_meets_large_values_and_one_what_is_not_finite() -> None:
+    problem, cases = planned("softmax")
+    assert [case.dtype for case in cases if case.content is Content.large] == list(problem.dtypes)
+    assert [case.dtype for case in cases if case.content is Content.odd] == [problem.dtypes[0]]
+
+
+def test_inputs_that_are_distributions_alone_meet_no_infinities() -> None:
+    text = problem_source("softmax").replace('"T V"', '{"dims": "T V", "init": "softmax"}')
+    problem = parse_problem(text)
+    cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draw=lambda: 1)
+    assert {case.content for case in cases} == {Content.ordinary, Content.large}

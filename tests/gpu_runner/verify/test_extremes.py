@@ -1,0 +1,191 @@
+"""Large values go as far as the reference can be judged by; what is not finite stays where it belongs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.verify.compare import Truth, compare
+from gpu_runner.verify.extremes import LARGE_ROWS, ODD_ROWS, REACHES, with_large, with_odd
+from gpu_runner.verify.held import with_held
+from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
+from gpu_runner.verify.proof import Expected, Form, Proof
+from gpu_runner.verify.reach import farthest
+from gpu_runner.verify.sizes import Case, Content, holds
+from gpu_runner.verify.telling import passed_over, remark
+from gpu_runner.verify.truth import asked_of
+from tests.problems import problem_source
+
+SOFTMAX = parse_problem(problem_source("softmax"))
+FORM = Form("reference", ("x",))
+LARGE = Case("large values", (("T", 6), ("V", 40)), "float32", 5, content=Content.large)
+ODD = Case("not finite", (("T", 8), ("V", 40)), "float32", 5, content=Content.odd)
+INF, NAN = math.inf, math.nan
+
+
+def stream() -> torch.Generator:
+    return torch.Generator().manual_seed(3)
+
+
+def proof_of(case: Case, exact: torch.Tensor, own: torch.Tensor, problem: Problem = SOFTMAX) -> Proof:
+    """A proof of one output, its inputs made as they are for a verdict."""
+    item = Expected("output 0", Truth(exact, own), tuple(own.shape), tuple(own.stride()), case.dtype)
+    return replace(asked_of(problem, FORM, case), outputs=(item,))
+
+
+def truth_of(proof: Proof) -> Truth:
+    return with_held(proof).outputs[0].truth
+
+
+def test_every_kind_of_row_is_there() -> None:
+    large = with_large(torch.randn(6, 50), 1000.0, stream())
+    assert len(LARGE_ROWS) == 6
+    assert [int((row.abs() > 900).sum()) for row in large] == [0, 1, 50, 1, 50, 50]
+    assert (float(large[2].max()), float(large[5].min())) == (pytest.approx(-1000, abs=5), 1000.0)
+    odd = with_odd(torch.randn(8, 50), stream())
+    assert len(ODD_ROWS) == 8
+    assert [int((~torch.isfinite(row)).sum()) for row in odd] == [0, 1, 0, 1, 1, 49, 0, 50]
+    assert bool(torch.isfinite(odd[5, -1]))
+
+
+def test_no_value_lies_beyond_its_dtype() -> None:
+    for name, reaches in REACHES.items():
+        assert list(reaches) == sorted(reaches, reverse=True)
+        assert max(reaches) * 1.2 < torch.finfo(DTYPES[name]).max
+
+
+def test_inputs_beside_each_other_hold_large_rows_one_after_the_other() -> None:
+    problem = parse_problem(problem_source("reglu"))
+    made = make_inputs(problem, replace(LARGE, sizes=(("T", 6), ("I", 50)), reach=2.0**15))
+    far = {name: [int((row.abs() > 2.0**14).sum()) for row in made[name]] for name in ("a", "b")}
+    assert far == {"a": [0, 1, 50, 1, 50, 50], "b": [1, 50, 1, 50, 50, 0]}
+
+
+def test_parameters_whole_numbers_and_declared_values_keep_their_meaning() -> None:
+    rms = parse_problem(problem_source("rms_norm"))
+    sizes = (("T", 6), ("H", 40))
+    contents = (Content.ordinary, Content.large)
+    plain, large = (make_inputs(rms, Case("c", sizes, "float32", 5, content=c, reach=9e9)) for c in contents)
+    assert float(large["x"].abs().max()) == pytest.approx(9e9, rel=1e-6)
+    assert float(plain["w"].abs().max()) < 5 > float(large["w"].abs().max())
+    text = problem_source("softmax").replace('"T V"', '{"dims": "T V", "init": "log_softmax"}')
+    sharp = parse_problem(text)
+    made = make_inputs(sharp, replace(LARGE, reach=2.0**96))["x"]
+    assert torch.allclose(made.exp().sum(-1), torch.ones(6))
+    assert float(made.min()) < -25
+    assert filled_of(sharp, ODD) == ()
+    take = parse_problem(problem_source("take_rows"))
+    assert [spec.name for spec in take.inputs if holds(spec, Content.odd)] == ["table"]
+
+
+def test_values_are_taken_back_until_the_reference_can_be_judged_by() -> None:
+    tried = []
+
+    def prove(case: Case) -> Proof:
+        tried.append(case.reach)
+        exact = torch.ones(6, 40, dtype=torch.float64)
+        own = exact.float() if case.reach < 2.0**20 else torch.full((6, 40), INF)
+        return proof_of(case, exact, own)
+
+    found = farthest(LARGE, SOFTMAX, prove)
+    assert found is not None
+    assert tried == [2.0**96, 2.0**30, 2.0**15]
+    assert "values up to 3.28e+04" in found.case.label()
+
+
+def test_a_reference_that_is_never_right_leaves_the_case_out_and_the_verdict_says_so() -> None:
+    def prove(case: Case) -> Proof:
+        return proof_of(case, torch.ones(6, 40, dtype=torch.float64), torch.zeros(6, 40))
+
+    assert farthest(LARGE, SOFTMAX, prove) is None
+    assert passed_over(LARGE).name == "large_values_left_out"
+
+
+def test_what_is_not_finite_stays_even_where_nothing_else_is_left() -> None:
+    def prove(case: Case) -> Proof:
+        return proof_of(case, torch.full((8, 40), NAN, dtype=torch.float64), torch.full((8, 40), NAN))
+
+    found = farthest(ODD, SOFTMAX, prove)
+    assert found is not None
+    assert not compare(torch.zeros(8, 40), found.outputs[0].truth).passed
+
+
+def test_an_element_that_the_reference_loses_does_not_count() -> None:
+    exact = torch.ones(6, 40, dtype=torch.float64)
+    own = exact.float()
+    own[1, 2], own[2, 3] = INF, 0.7
+    truth = truth_of(proof_of(replace(LARGE, reach=16.0), exact, own))
+    got = exact.float()
+    got[1, 2], got[2, 3] = NAN, 55.0
+    assert compare(got, truth).passed
+    got[0, 0] = NAN
+    assert compare(got, truth).position == (0, 0)
+
+
+def test_what_float32_cannot_hold_is_allowed_as_the_references_own_error_is() -> None:
+    exact = torch.ones(4, 8, dtype=torch.float64)
+    shaken = Truth(exact, exact.float(), shaken=exact * 1.001)
+    assert compare(exact.float() * 1.001, shaken).passed
+    assert not compare(exact.float() * 1.01, shaken).passed
+    assert not compare(exact.float() * 1.001, Truth(exact, exact.float())).passed
+
+
+def odd_truth() -> Truth:
+    exact = torch.ones(8, 40, dtype=torch.float64)
+    exact[1], exact[4, 0], exact[5, 0], exact[3, 1] = NAN, -INF, NAN, INF
+    own = exact.float()
+    own[5, 0] = INF
+    return truth_of(proof_of(ODD, exact, own))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "passes"),
+    [
+        ((0, 0), NAN, False),  # of a row that holds nothing odd
+        ((1, 0), 1.0, False),  # NaN became a number
+        ((1, 0), INF, False),
+        ((4, 0), INF, False),  # another infinity
+        ((4, 0), NAN, False),
+        ((5, 0), INF, True),  # the reference is NaN in one dtype, infinite in the other
+        ((5, 0), -INF, True),
+        ((5, 0), 1.0, False),
+        ((3, 1), NAN, True),  # in a row that holds +inf
+        ((3, 5), NAN, True),
+        ((3, 5), 2.0, False),
+    ],
+)
+def test_what_is_not_finite_must_be_so_in_the_same_way(place: tuple[int, int], value: float, passes: bool) -> None:
+    truth = odd_truth()
+    got = truth.own.clone()
+    assert compare(got, truth).passed
+    got[place] = value
+    found = compare(got, truth)
+    assert found.passed is passes
+    assert found.loud is (place[0] == 3 and passes)
+
+
+def test_what_stands_may_be_followed_where_it_swallows_or_loses_a_number() -> None:
+    truth = odd_truth()
+    got, peer = truth.own.clone(), truth.own.clone()
+    got[1], peer[1] = 0.0, 0.0
+    found = compare(got, truth, [peer])
+    assert (found.passed, found.by_peer) == (True, True)
+    got[0, 3], peer[0, 3] = 7.0, NAN
+    assert compare(got, truth, [peer]).by_peer
+    got[2, 3] = 7.0
+    assert not compare(got, truth, [peer]).passed
+
+
+def test_the_sentence_says_what_the_row_held() -> None:
+    proof = with_held(
+        proof_of(replace(LARGE, reach=2.0**15), torch.ones(6, 40, dtype=torch.float64), torch.ones(6, 40))
+    )
+    got = torch.ones(6, 40)
+    got[2, 7] = NAN
+    item = proof.outputs[0]
+    said = remark(proof, item, compare(got, item.truth))
+    assert said == " Some rows of `x` hold values up to 3.28e+04, this one of `x`: values near -3.28e+04."
