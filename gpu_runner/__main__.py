@@ -1,6 +1,7 @@
-"""The command line of the runner: one action from a request file, or a look at what this host can do.
+"""The command line of the runner: one action from a request file, at once or on standby, or a look at what this host can do.
 
     python -m gpu_runner --request request.json --result DIR
+    python -m gpu_runner --standby < a line {"request": "request.json", "result": "DIR"}
     python -m gpu_runner doctor [--json]
 
 Exit 0: a result was written, whatever it says. Exit 3: the request is none, or no result could be written.
@@ -9,6 +10,7 @@ Exit 0: a result was written, whatever it says. Exit 3: the request is none, or 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import logging
 import os
@@ -36,23 +38,42 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.command == "doctor":
         return _doctor(options.json)
+    if options.standby:
+        return _stand_by()
     if options.request is None or options.result is None:
-        sys.stderr.write("give --request FILE and --result DIR, or doctor\n")
+        sys.stderr.write("give --request FILE and --result DIR, --standby, or doctor\n")
         return BAD_REQUEST
+    return _act(options.request, options.result)
+
+
+def _act(request_file: Path, result_folder: Path) -> int:
     try:
-        request, carry_out = _read(options.request)
+        request, carry_out = _read(request_file)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"{options.request} is no request: {error}\n")
+        sys.stderr.write(f"{request_file} is no request: {error}\n")
         return BAD_REQUEST
     if request.action is not Action.tests:
         keeper.warm_up(has_gpu())  # before this process imports torch itself
-    result = carried_out(request, carry_out, options.request.resolve().parent)
+    result = carried_out(request, carry_out, request_file.resolve().parent)
     try:
-        write_atomically(options.result / "result.json", json.dumps(to_json(result)))
+        write_atomically(result_folder / "result.json", json.dumps(to_json(result)))
     except OSError as error:
-        sys.stderr.write(f"the result cannot be written to {options.result}: {error}\n")
+        sys.stderr.write(f"the result cannot be written to {result_folder}: {error}\n")
         return BAD_REQUEST
     return 0
+
+
+def _stand_by() -> int:
+    """Import what actions need, wait for one line of standard input that names request and result, and carry it out."""
+    keeper.warm_up(has_gpu())
+    importlib.import_module("torch")
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        return 0  # whoever would have asked is gone
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    paths = json.loads(line)
+    return _act(Path(paths["request"]), Path(paths["result"]))
 
 
 def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path) -> GpuResult:
@@ -117,6 +138,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--request", type=Path, help="the request, as JSON; tarballs it names lie beside it")
     parser.add_argument("--result", type=Path, help="the folder in which result.json is written")
+    parser.add_argument(
+        "--standby", action="store_true", help="import, then wait on standard input for a line of JSON with both"
+    )
     commands = parser.add_subparsers(dest="command")
     doctor = commands.add_parser("doctor", help="say what this host can do, and prove its isolation")
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from typing import Any
 from gpu_runner import host
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, HostReport, Isolation, IsolationProof
+from gpu_runner.contracts.doctor import ChildStart
 from gpu_runner.errors import ChildFailed
+from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock
 from gpu_runner.sandbox.levels import refusals
-from gpu_runner.session import Session, has_gpu
+from gpu_runner.session import START, Session, has_gpu
 
 TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
 _MARKER = "KERNELSMITH_PROOF"
@@ -84,6 +87,7 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         proofs=tuple(proofs),
         tools=tuple((name, path) for name in TOOLS if (path := shutil.which(name))),
         problems=tuple(problems),
+        child_start=_child_start(context),
     )
 
 
@@ -94,11 +98,19 @@ def describe(report: HostReport) -> str:
     lines = [
         f"python {report.python}, torch {report.torch or 'missing'}, triton {report.triton or 'missing'}",
         f"GPU: {report.gpu or 'none; kernels run in the interpreter'} ({report.architecture}{size}{speed})",
+        *([_told(report.child_start)] if report.child_start else []),
         f"isolation: {', '.join(level.value for level in report.levels) or 'none'}",
         *(f"  {'prevented' if p.prevented else 'OPEN     '}  {p.attempt}: {p.detail}" for p in report.proofs),
         *(f"problem: {sentence}" for sentence in report.problems),
     ]
     return "\n".join(lines)
+
+
+def _told(start: ChildStart) -> str:
+    took = f"one can compute {start.ready_s:.1f} s after it is asked for"
+    if start.forked:
+        return f"children: forked from a process that imports torch once, in {start.imports_s or 0.0:.1f} s; {took}"
+    return f"children: fresh interpreters, none is forked ({start.reason}); {took}"
 
 
 @contextlib.contextmanager
@@ -169,6 +181,19 @@ def must_prevent(level: Isolation) -> tuple[str, ...]:
     network = _NETWORK[:1] if version >= 4 else ()
     scoped = (*_NETWORK[1:], "signal the parent") if version >= 6 else ()
     return (*_OWN, *_FILES, "read the parent's environment", "trace the parent", *network, *scoped)
+
+
+def _child_start(context: RunContext) -> ChildStart | None:
+    """Time a child from asking for it until its device is open; the process that it is forked from runs by now."""
+    begin = time.monotonic()
+    try:
+        with Session("reference", context.limits) as session:
+            session.call(START, {})
+            ready_s = round(time.monotonic() - begin, 3)
+            reason = None if session.forked else keeper.why_not()
+            return ChildStart(session.forked, ready_s, keeper.started_s(session.gpu), reason)
+    except ChildFailed:
+        return None
 
 
 def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], str | None]:

@@ -87,7 +87,8 @@ class Session:
         self._deadline = 0.0
         self._scratch: Scratch | None = None
         self._process: Process | None = None
-        self._forked = self._called = self._abandoned = False
+        self.forked = False
+        self._called = self._abandoned = False
         self._channel: Channel | None = None
         self._output: Output | None = None
         self._watchdog: Watchdog | None = None
@@ -217,7 +218,7 @@ class Session:
         return failed
 
     def _may_be_for_the_fork(self) -> bool:
-        return self._forked and not self._abandoned
+        return self.forked and not self._abandoned
 
     def _begin_afresh(self, levels: tuple[Isolation, ...]) -> Isolation | None:
         """Start the child by a fresh interpreter, after a forked one failed; only what this one is refused counts."""
@@ -226,7 +227,7 @@ class Session:
 
     def _spawn(self, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
         spawned = spawn(self.scratch, self.gpu, self._variables, fork)
-        self._process, self._forked = spawned.process, spawned.forked
+        self._process, self.forked = spawned.process, spawned.forked
         self._output = Output(spawned.output)
         # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
         self._status_handle = spawned.status
@@ -245,7 +246,7 @@ class Session:
             raise ChildTimeout(_START_S, self.log) from overdue
         except Closed as closed:
             status = self._status()
-            level = refused_level(status) if self._forked else remember_failure(status)
+            level = refused_level(status) if self.forked else remember_failure(status)
             if level is None:
                 raise self._ended(status) from closed
             self._kill()

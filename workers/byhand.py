@@ -44,7 +44,8 @@ from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.gpu_host.architecture import INTERPRETER, detect
-from workers.gpu_host.execute import Host, execute
+from workers.gpu_host.execute import execute
+from workers.gpu_host.launching import Host
 from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse

@@ -7,6 +7,7 @@ from celery.signals import setup_logging, worker_process_init
 
 from workers.broker import MAINTENANCE_QUEUE
 from workers.engine.advance import advance as advance_job
+from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.observability import configure
 from workers.reconcile import reconcile as reconcile_all
@@ -15,6 +16,7 @@ from workers.settings import Settings
 
 SETTINGS = Settings()
 SOFT_MARGIN_S = 30.0
+STANDBY = Standby()  # of the process that serves this host's GPU
 
 
 def _limits(time_s: float) -> dict[str, float]:
@@ -30,7 +32,7 @@ def advance(job_id: str) -> None:
 @shared_task(name="workers.run_gpu", **_limits(SETTINGS.gpu_time_limit_s))  # type: ignore[untyped-decorator]
 def run_gpu(request_id: str) -> None:
     """Answer a GPU request."""
-    serve(current(), request_id)
+    serve(current(), request_id, STANDBY)
 
 
 @shared_task(name="workers.reconcile", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]

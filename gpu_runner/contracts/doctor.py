@@ -24,6 +24,16 @@ class IsolationProof:
 
 
 @dataclass(frozen=True)
+class ChildStart:
+    """How children are started on a host, and how long it takes."""
+
+    forked: bool  # from a process that has imported torch; by a fresh interpreter otherwise
+    ready_s: float  # from asking for a child until its device is open
+    imports_s: float | None = None  # what the process that children are forked from took to import, once
+    reason: str | None = None  # why none is forked
+
+
+@dataclass(frozen=True)
 class HostReport:
     """What a host is and which isolation holds on it, proved by trying."""
 
@@ -39,3 +49,4 @@ class HostReport:
     proofs: tuple[IsolationProof, ...]
     tools: tuple[tuple[str, str], ...]  # ncu, compute-sanitizer, bwrap, unshare: name -> version or path
     problems: tuple[str, ...]  # sentences with the cure
+    child_start: ChildStart | None = None  # None where no child could be started

@@ -54,7 +54,7 @@ def why_not() -> str | None:
 def started_s(gpu: bool) -> float | None:
     """Give how long the imports of the server for such children took; None where there is none, or it is not ready."""
     with _guard:
-        server = _servers.get(_key(gpu))
+        server = _servers.get(_key(gpu)) if why_not() is None else None
     return server.started_s if server else None
 
 

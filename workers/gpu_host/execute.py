@@ -10,28 +10,22 @@ import stat
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
+from workers.gpu_host.launching import LOG, Host, launched
 from workers.gpu_host.scratch import LOCK, scratch_folder
-from workers.mortal import mortal
-from workers.settings import inherited
+from workers.gpu_host.standby import Standby, Waiting
 from workers.store.blobs import BlobError, BlobStore
 
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
 KILLED = f"ended with exit code {-signal.SIGKILL} and wrote no result"
-LONGEST_S = 3600.0
 POLL_S = 0.02
-RESERVED = frozenset({"", ".", "..", "request.json", "result", "log", LOCK})
-KEPT_VARIABLES = (
-    *("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES"),
-    "KERNELSMITH_FORK_CHILDREN",
-)
+RESERVED = frozenset({"", ".", "..", "request.json", "result", LOG, LOCK})
 
 
 class AbandonedError(WorkersError):
@@ -46,18 +40,13 @@ class RunnerKilledError(Exception):
         self.result = result
 
 
-@dataclass(frozen=True)
-class Host:
-    """How this host runs the runner."""
-
-    name: str
-    command: tuple[str, ...]
-    interpret: bool  # no GPU: Triton's interpreter runs the kernels
-    longest_s: float = LONGEST_S  # the deadline of any request, whatever it asks for
-
-
 def execute(
-    host: Host, request: GpuRequest, files: dict[str, str], blobs: BlobStore, lost: threading.Event
+    host: Host,
+    request: GpuRequest,
+    files: dict[str, str],
+    blobs: BlobStore,
+    lost: threading.Event,
+    standby: Standby | None = None,
 ) -> GpuResult:
     """Give the result of a request; whatever goes wrong around the runner is a result with an ``error``.
 
@@ -66,10 +55,11 @@ def execute(
         RunnerKilledError: the runner was killed before it wrote a result; another try may do better.
     """
     started = time.monotonic()
-    with scratch_folder() as scratch:
+    waiting = standby.take(host) if standby is not None else None
+    with _room(waiting) as scratch:
         try:
             _lay_out(scratch, request, files, blobs)
-            ended = _run(host, scratch, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
+            ended = _run(host, scratch, waiting, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
             result = _read(scratch / "result" / "result.json", request)
         except (BlobError, OSError, ValueError) as error:
             return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
@@ -81,15 +71,6 @@ def execute(
         return failed
 
 
-def environment(host: Host, scratch: Path) -> dict[str, str]:
-    """Give the child's whole environment: no variable that could hold a secret is passed on."""
-    room = find_spec("gpu_runner")
-    places = [] if room is None else list(room.submodule_search_locations or [])
-    roots = os.pathsep.join(str(Path(place).parent) for place in places)
-    own = {"HOME": str(scratch), "TMPDIR": str(scratch), "LANG": "C.UTF-8", "PYTHONPATH": roots}
-    return inherited(KEPT_VARIABLES) | own | ({"TRITON_INTERPRET": "1"} if host.interpret else {})
-
-
 def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: BlobStore) -> None:
     for name, digest in files.items():
         if name != Path(name).name or name in RESERVED:
@@ -99,33 +80,37 @@ def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: B
     (scratch / "request.json").write_text(json.dumps(to_json(request)), encoding="utf-8")
 
 
-def _run(host: Host, scratch: Path, time_s: float, lost: threading.Event) -> str:
-    """Run the child to its end, or kill it with all of its processes; give how it ended."""
-    command = [*host.command, "--request", str(scratch / "request.json"), "--result", str(scratch / "result")]
+@contextlib.contextmanager
+def _room(waiting: Waiting | None) -> Iterator[Path]:
+    """Give the folder of the request: that of the runner that waits, or a fresh one."""
+    if waiting is not None:
+        with waiting.folder, waiting.runner:
+            yield waiting.scratch
+    else:
+        with scratch_folder() as scratch:
+            yield scratch
+
+
+def _run(host: Host, scratch: Path, waiting: Waiting | None, time_s: float, lost: threading.Event) -> str:
+    """Run the runner to its end, or kill it with all of its processes; give how it ended."""
+    request, result = scratch / "request.json", scratch / "result"
+    if waiting is not None:
+        with waiting.runner:
+            waiting.tell(request, result)
+            return _watch(waiting.child, time_s, lost)
+    with launched(host, scratch, ["--request", str(request), "--result", str(result)]) as child:
+        return _watch(child, time_s, lost)
+
+
+def _watch(child: subprocess.Popen[bytes], time_s: float, lost: threading.Event) -> str:
     deadline = time.monotonic() + time_s
-    with (scratch / "log").open("wb") as output:
-        child = subprocess.Popen(
-            mortal(command),
-            cwd=scratch,
-            env=environment(host, scratch),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            while True:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
-                if lost.is_set():
-                    raise AbandonedError
-                if time.monotonic() > deadline:
-                    return f"was killed after {time_s:.0f} s and wrote no result"
-        finally:
-            # The whole group dies with it, also where the runner itself ended well.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
+        if lost.is_set():
+            raise AbandonedError
+        if time.monotonic() > deadline:
+            return f"was killed after {time_s:.0f} s and wrote no result"
 
 
 def _read(path: Path, request: GpuRequest) -> GpuResult | None:
@@ -149,8 +134,8 @@ def _failed(request: GpuRequest, error: str, started: float) -> GpuResult:
 
 
 def _log_tail(scratch: Path) -> str:
-    with contextlib.suppress(OSError), (scratch / "log").open("rb") as handle:
-        handle.seek(max(0, (scratch / "log").stat().st_size - MAX_LOG_BYTES))
+    with contextlib.suppress(OSError), (scratch / LOG).open("rb") as handle:
+        handle.seek(max(0, (scratch / LOG).stat().st_size - MAX_LOG_BYTES))
         printed = handle.read().decode("utf-8", "replace").strip()
         return f"; it printed: {printed}" if printed else ""
     return ""

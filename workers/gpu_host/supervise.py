@@ -10,7 +10,9 @@ import structlog
 from gpu_runner.contracts import GpuResult
 from workers.engine.heartbeat import heartbeat
 from workers.gpu_host.architecture import INTERPRETER, detect
-from workers.gpu_host.execute import AbandonedError, Host, RunnerKilledError, execute
+from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
+from workers.gpu_host.launching import Host
+from workers.gpu_host.standby import Standby
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
@@ -20,8 +22,12 @@ MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the ta
 log = structlog.get_logger(__name__)
 
 
-def serve(runtime: Runtime, request_id: str) -> bool:
-    """Answer a request; False where another host has it, it is answered already, or the lease was lost."""
+def serve(runtime: Runtime, request_id: str, standby: Standby | None = None) -> bool:
+    """Answer a request; False where another host has it, it is answered already, or the lease was lost.
+
+    A runner on ``standby`` is taken for it. After the answer another one is started, not before: its imports would disturb what is
+    measured. Without a GPU nothing is measured, and its memory is not worth the seconds.
+    """
     if _gave_up(runtime, request_id):
         return True
     lease = _claim(runtime, request_id)
@@ -31,7 +37,7 @@ def serve(runtime: Runtime, request_id: str) -> bool:
     request = lease.request
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
         try:
-            result = _run(runtime, lease)
+            result = _run(runtime, lease, standby)
         except RunnerKilledError as killed:
             if lease.tries < gpu_work.MAX_HOST_TRIES:
                 log.warning("runner_killed", error=str(killed), tries=lease.tries)
@@ -48,6 +54,9 @@ def serve(runtime: Runtime, request_id: str) -> bool:
     runtime.at_boundary("gpu_answered")
     if job_id is not None:
         runtime.notifier.advance(job_id)
+    host = host_of(runtime)
+    if standby is not None and not host.interpret:
+        standby.prepare(host)
     return job_id is not None
 
 
@@ -79,7 +88,7 @@ def _claim(runtime: Runtime, request_id: str) -> GpuLease | None:
         return gpu_work.claim(session, request_id, name, runtime.clock(), runtime.settings.lease_s)
 
 
-def _run(runtime: Runtime, lease: GpuLease) -> GpuResult | None:
+def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None) -> GpuResult | None:
     def renew() -> bool:
         with runtime.database.write() as session:
             now = runtime.clock()
@@ -87,7 +96,7 @@ def _run(runtime: Runtime, lease: GpuLease) -> GpuResult | None:
 
     with heartbeat(renew, runtime.settings.lease_s, f"gpu/{lease.request.request_id}") as lost:
         try:
-            return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost)
+            return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost, standby)
         except AbandonedError:
             return None
         except (KeyboardInterrupt, SystemExit):

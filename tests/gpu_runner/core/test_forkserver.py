@@ -214,7 +214,7 @@ def test_a_level_that_a_forked_child_alone_is_refused_is_not_held_against_the_ho
     real = Session._spawn
 
     def refused_where_forked(self: Session, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
-        return real(self, levels, fork) or (Isolation.landlock if self._forked else None)
+        return real(self, levels, fork) or (Isolation.landlock if self.forked else None)
 
     monkeypatch.setattr(Session, "_spawn", refused_where_forked)
     with Session("echo", LIMITS, levels=PROCESS_ONLY) as session:
@@ -227,7 +227,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, fresh_too: bool) -> None:
     real = Session._call
 
     def call(self: Session, method: str, *rest: object) -> object:
-        if method == "start" and (fresh_too or self._forked):
+        if method == "start" and (fresh_too or self.forked):
             raise ChildError("RuntimeError", "Cannot re-initialize CUDA in forked subprocess")
         return real(self, method, *rest)  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ import pytest
 from gpu_runner import doctor
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, Isolation, Limits
+from gpu_runner.forkserver import keeper
 from gpu_runner.roles.probe import WAYS
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
@@ -103,6 +104,17 @@ def test_doctor_reports_what_holds_and_why_not() -> None:
     assert len(report.levels) + sum("Isolation level" in p for p in report.problems) == 3
     assert report.torch is not None
     assert "isolation: process" in doctor.describe(report)
+    assert report.child_start is not None
+    assert report.child_start.forked is (keeper.why_not() is None)
+    assert "children: forked" in doctor.describe(report)
+
+
+def test_doctor_says_why_children_are_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSMITH_FORK_CHILDREN", "false")
+    start = doctor._child_start(RunContext(Path.cwd(), LIMITS))
+    assert start is not None
+    assert (start.forked, start.imports_s, start.reason) == (False, None, "it is switched off")
+    assert "fresh interpreters, none is forked (it is switched off)" in doctor._told(start)
 
 
 def test_a_level_that_keeps_from_the_gpu_is_given_up_for_children_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox
 from workers.contracts import JobState, StageName
 from workers.engine.protocol import StageContext, StageResult
-from workers.gpu_host import execute, scratch
+from workers.gpu_host import execute, launching, scratch
 from workers.gpu_host.architecture import parse_capability
 from workers.gpu_host.supervise import serve
 from workers.store import gpu_work
@@ -32,7 +32,12 @@ target = Path(asked["--result"], "result.json")
 
 
 def ask(
-    world: World, tmp_path: Path, runner: str | None = None, files: dict[str, str] | None = None, time_s: float = 30
+    world: World,
+    tmp_path: Path,
+    runner: str | None = None,
+    files: dict[str, str] | None = None,
+    time_s: float = 30,
+    key: str = "comment/1",
 ) -> list[GpuResult]:
     """Have a stage ask a runner once; the results that it sees are in the list that is given back."""
     seen: list[GpuResult] = []
@@ -47,7 +52,7 @@ def ask(
         world.runtime.runner_command = (sys.executable, str(script))
     stages = {**fake_stages(), StageName.analyze: Scripted(run)}
     world.runtime.stages = lambda: stages
-    inbox.submit(request())
+    inbox.submit(request(key))
     return seen
 
 
@@ -67,7 +72,7 @@ def test_runner_sees_nothing_of_the_workers_environment(
     results = ask(local, tmp_path)
     embedded.drive()
     payload = results[0].payload or {}
-    allowed = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PYTHONPATH", "TRITON_INTERPRET", *execute.KEPT_VARIABLES}
+    allowed = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PYTHONPATH", "TRITON_INTERPRET", *launching.KEPT_VARIABLES}
     assert set(payload["environment"]) <= allowed
     assert {"PATH", "HOME", "TRITON_INTERPRET"} <= set(payload["environment"])
 

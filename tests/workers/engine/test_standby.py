@@ -1,0 +1,170 @@
+"""A runner that waits for its request: it does what any runner does, and whatever befalls it, a request is answered."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_runner.contracts import Action, GpuRequest, GpuResult
+from gpu_runner.sandbox import tree
+from tests.workers.engine.test_gpu_host import PROLOGUE, ask
+from tests.workers.store.worlds import World
+from workers import embedded
+from workers.gpu_host import standby as standbys
+from workers.gpu_host.execute import execute
+from workers.gpu_host.launching import Host
+from workers.gpu_host.standby import Standby
+from workers.gpu_host.supervise import serve
+from workers.runtime import Runtime
+from workers.store.blobs import BlobStore
+
+ROOT = Path(__file__).parents[3]
+HOST = Host("here", (sys.executable, "-m", "gpu_runner"), interpret=True)
+# Answered without a child: the tree that it names is not there.
+REQUEST = GpuRequest(
+    "r1", Action.tests, {"tree": "none.tar.gz", "files": [], "module": "pytest", "arguments": [], "import_roots": []}
+)
+
+
+@pytest.fixture
+def standby() -> Iterator[Standby]:
+    made = Standby()
+    yield made
+    made.close()
+
+
+def answered(standby: Standby | None, tmp_path: Path, files: dict[str, str] | None = None) -> GpuResult:
+    return execute(HOST, REQUEST, files or {}, BlobStore(str(tmp_path)), threading.Event(), standby)
+
+
+def waiting(standby: Standby) -> standbys.Waiting:
+    assert standby._waiting is not None
+    return standby._waiting
+
+
+def is_gone(pid: int, within_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not Path(f"/proc/{pid}/exe").exists()
+
+
+def test_the_runner_that_waits_answers_one_request_and_ends(standby: Standby, tmp_path: Path) -> None:
+    standby.prepare(HOST)
+    runner = waiting(standby)
+    standby.prepare(HOST)
+    assert waiting(standby) is runner
+    result = answered(standby, tmp_path)
+    assert "no tarball 'none.tar.gz' beside the request" in (result.error or "")
+    assert runner.child.returncode == 0
+    assert not runner.scratch.exists()
+    assert standby.take(HOST) is None
+    assert answered(standby, tmp_path).error == result.error
+
+
+def test_a_runner_that_was_killed_while_it_waited_is_not_asked(standby: Standby, tmp_path: Path) -> None:
+    standby.prepare(HOST)
+    runner = waiting(standby)
+    os.kill(runner.child.pid, signal.SIGKILL)
+    runner.child.wait()
+    assert "no tarball" in (answered(standby, tmp_path).error or "")
+    assert not runner.scratch.exists()
+
+
+def test_a_runner_of_an_older_version_or_of_another_host_is_not_asked(
+    standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standby.prepare(HOST)
+    first = waiting(standby)
+    assert standby.take(Host("elsewhere", HOST.command, interpret=True)) is None
+    standby.prepare(HOST)
+    second = waiting(standby)
+    monkeypatch.setattr(standbys, "version", lambda: (("torch/__init__.py", 1),))
+    assert standby.take(HOST) is None
+    for runner in (first, second):
+        assert runner.child.returncode is not None
+        assert not runner.scratch.exists()
+
+
+def test_the_version_is_that_of_the_runner_and_of_what_it_imports() -> None:
+    names = [name for name, _ in standbys.version()]
+    assert any(name.endswith("gpu_runner/child.py") for name in names)
+    assert {Path(name).name for name in names} >= {"torch", "triton", "session.py"}
+
+
+def test_a_request_that_cannot_be_laid_out_ends_the_runner_that_waits(standby: Standby, tmp_path: Path) -> None:
+    standby.prepare(HOST)
+    runner = waiting(standby)
+    assert "no name for a file" in (answered(standby, tmp_path, {"../x": "0" * 64}).error or "")
+    assert runner.child.returncode is not None
+    assert not runner.scratch.exists()
+
+
+def test_a_runner_that_is_never_asked_ends_when_its_input_is_closed(standby: Standby) -> None:
+    standby.prepare(HOST)
+    runner = waiting(standby)
+    assert runner.child.stdin is not None
+    runner.child.stdin.close()
+    assert runner.child.wait(60) == 0
+
+
+@pytest.mark.fault
+def test_nothing_outlives_a_host_that_is_killed() -> None:
+    source = (
+        "import sys, time\nfrom workers.gpu_host.launching import Host\nfrom workers.gpu_host.standby import Standby\n"
+        "standby = Standby()\n"
+        "standby.prepare(Host('here', (sys.executable, '-m', 'gpu_runner'), interpret=True))\n"
+        "print(standby._waiting.child.pid, standby._waiting.scratch, flush=True)\ntime.sleep(120)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True, cwd=ROOT) as host:
+        assert host.stdout is not None
+        runner, folder = host.stdout.readline().split()
+        deadline = time.monotonic() + 60
+        while not (below := tree.descendants(int(runner))) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert below, "the runner has started no process to fork children from"
+        host.kill()
+    assert is_gone(int(runner))
+    assert all(is_gone(pid, within_s=60) for pid in below)  # it looks between two imports
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_a_host_that_has_answered_keeps_the_next_runner_waiting(
+    local: World, standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve_with(runtime: Runtime, request_id: str) -> bool:
+        return serve(runtime, request_id, standby)
+
+    monkeypatch.setattr(embedded, "serve", serve_with)
+    local.runtime.settings = local.runtime.settings.model_copy(update={"architecture": "sm_90"})
+    results = ask(local, tmp_path, "target.write_text(json.dumps(result))")
+    runner = tmp_path / "runner.py"
+    told = "line = json.loads(sys.stdin.readline())\nsys.argv[1:] = ['--request', line['request'], '--result', line['result']]\n"
+    runner.write_text(
+        f"import json, sys\nif sys.argv[1] == '--standby':\n    {told.replace(chr(10), chr(10) + '    ')}\n{PROLOGUE}"
+        "result['payload'] = {'stood_by': 'line' in globals()}\ntarget.write_text(json.dumps(result))"
+    )
+    embedded.drive()
+    assert [result.payload for result in results] == [{"stood_by": False}]
+    again = ask(local, tmp_path, key="comment/2")
+    embedded.drive()
+    assert [result.payload for result in again] == [{"stood_by": True}]
+    assert waiting(standby).child.poll() is None
+
+
+def test_a_host_without_a_gpu_keeps_no_runner_waiting(
+    local: World, standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "serve", lambda runtime, request_id: serve(runtime, request_id, standby))
+    results = ask(local, tmp_path, "target.write_text(json.dumps(result))")
+    embedded.drive()
+    assert len(results) == 1
+    assert standby._waiting is None
