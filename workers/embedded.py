@@ -10,23 +10,29 @@ from workers import runtime as runtimes
 from workers.engine.advance import advance
 from workers.errors import WorkersError
 from workers.gpu_host.supervise import serve
+from workers.models.ledger import Models
+from workers.models.recording import Recording, RecordingError, ReplayProvider
 from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
+from workers.store.answers import artifacts_of
 
 __all__ = [
     "Part",
+    "RecordingError",
     "WorkersError",
     "WrongSettingsError",
+    "answer_from",
     "close",
     "configure",
     "drive",
     "from_environment",
     "next_due_in_s",
     "reconcile",
+    "record",
     "serve_workers",
     "settings",
     "step",
@@ -92,6 +98,26 @@ def next_due_in_s() -> float | None:
 def reconcile() -> Reconciled:
     """Carry on what was accepted and left lying, and say what was found; may be called at any time."""
     return reconcile_all(current())
+
+
+def record(job_id: str, path: Path) -> int:
+    """Write what a job asked models and what they answered, as a folder or a tar archive, and give how many questions it holds."""
+    runtime = current()
+    with runtime.database.read() as session:
+        kept = artifacts_of(session, job_id)
+    recording = Recording.of((name, runtime.blobs.get(digest)) for name, digest in kept)
+    recording.write(path)
+    return len(recording.records)
+
+
+def answer_from(path: Path) -> None:
+    """Have this process answer every question to a model from a recording, and ask nobody.
+
+    Raises:
+        RecordingError: there is none, or it is damaged.
+    """
+    models = Models((ReplayProvider(Recording.read(path)),), paid=False)
+    current().models = lambda: models
 
 
 def _gpu_step(runtime: Runtime, only: str | None) -> bool:

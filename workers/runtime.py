@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Protocol
 
 from workers.engine.protocol import Stages
 from workers.models.ledger import Models, no_models
-from workers.settings import Settings
+from workers.settings import Settings, secret_values
 from workers.store.blobs import BlobStore
 from workers.store.database import Database
 
@@ -45,6 +46,13 @@ def installed_stages() -> Stages:
     return STAGES
 
 
+def installed_models(settings: Settings) -> Models:
+    """Give the models that the settings name."""
+    from workers.models.installed import installed
+
+    return installed(settings, secret_values())
+
+
 @dataclass
 class Runtime:
     """One process's tools. ``stages`` and ``models`` are called when they are needed, so that the doors open without them."""
@@ -61,8 +69,9 @@ class Runtime:
 
 
 def build(settings: Settings) -> Runtime:
-    """Build a runtime; it speaks to the broker where the settings name one."""
+    """Build a runtime; it speaks to the broker where the settings name one, and may ask the models that they name."""
     runtime = Runtime(settings, Database(settings.database()), BlobStore(settings.artifacts()))
+    runtime.models = functools.cache(lambda: installed_models(settings))
     if settings.broker() is not None:
         from workers.broker import CeleryNotifier
 

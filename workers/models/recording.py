@@ -89,14 +89,12 @@ class Record:
 
 def digest_of(question: Question) -> str:
     """Give the SHA-256 of a question's canonical JSON; nothing but the question enters it."""
-    temperature = None if question.temperature is None else float(question.temperature)
-    form = to_json(replace(question, temperature=temperature))
-    return hashlib.sha256(_canonical(form).encode()).hexdigest()
+    return hashlib.sha256(_canonical(to_json(_exact(question))).encode()).hexdigest()
 
 
 def write_record(record: Record) -> bytes:
     """Give a record as one line of JSON."""
-    form = {"digest": digest_of(record.question)} | to_json(record)
+    form = {"digest": digest_of(record.question)} | to_json(replace(record, question=_exact(record.question)))
     return _canonical(form).encode() + b"\n"
 
 
@@ -255,6 +253,11 @@ def _same_start(one: str, other: str) -> int:
     if one[:shorter] == other[:shorter]:
         return shorter
     return next(index for index in range(shorter) if one[index] != other[index])
+
+
+def _exact(question: Question) -> Question:
+    # 1 and 1.0 are the same temperature, and JSON tells them apart.
+    return question if question.temperature is None else replace(question, temperature=float(question.temperature))
 
 
 def _canonical(form: Any) -> str:

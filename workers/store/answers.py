@@ -6,8 +6,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from workers.contracts import FailureCode, StageState
+from workers.models.recording import is_record
 from workers.store.codec import read_failure
-from workers.store.models import ModelAnswer, StageAttempt
+from workers.store.models import Artifact, ModelAnswer, StageAttempt
 
 # An attempt that ended for one of these ended through no fault of the answers that it had.
 BLAMELESS = (FailureCode.budget, FailureCode.model, FailureCode.environment)
@@ -34,6 +35,12 @@ def keep(session: Session, row: StageAttempt, key: str, question: str, record: s
     session.add(kept)
     row.tries = 0
     return kept
+
+
+def artifacts_of(session: Session, job_id: str) -> tuple[tuple[str, str], ...]:
+    """Give the records of a job's questions, by artifact name and digest, in the order in which they were kept first."""
+    rows = session.scalars(select(Artifact).where(Artifact.job_id == job_id).order_by(Artifact.id))
+    return tuple((row.name, row.digest) for row in rows if is_record(row.name))
 
 
 def _kept(session: Session, attempt_id: int, key: str) -> ModelAnswer | None:

@@ -100,7 +100,10 @@ def test_digest_does_not_depend_on_how_the_same_is_written() -> None:
 
 
 @given(
-    st.text(), st.text(), st.one_of(st.none(), st.floats(0, 2)), st.dictionaries(st.text(), st.integers() | st.text())
+    st.text(),
+    st.text(),
+    st.one_of(st.none(), st.floats(0, 2), st.integers(0, 2)),
+    st.dictionaries(st.text(), st.integers() | st.text()),
 )
 def test_record_is_read_as_it_was_written(
     prompt: str, text: str, temperature: float | None, data: dict[str, Any]
