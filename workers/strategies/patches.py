@@ -24,7 +24,9 @@ class Patches:
         end = self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
         self._changes.append((start, end, text))
 
-    def replace_span(self, first: ast.arg, last: ast.expr | ast.arg, text: str) -> None:
+    def replace_span(
+        self, first: ast.expr | ast.keyword | ast.arg, last: ast.expr | ast.keyword | ast.arg, text: str
+    ) -> None:
         """Put text in the place of everything from one node to another."""
         start = self._at(first.lineno, first.col_offset)
         end = self._at(last.end_lineno or last.lineno, last.end_col_offset or 0)

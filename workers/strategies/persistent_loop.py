@@ -107,17 +107,8 @@ def _launch(
     if block is not None:
         lines += _stages(place, row_launch, tensor, block)
         arguments.append(f"{STAGES}={LOOP_STAGES_NAME}")
-    mine = {PROGRAMS, LOOP_STAGES_NAME}
-    needed = (
-        names_in(row_launch.rows).union(
-            *(
-                names_in(ast.parse(line.strip(":").removeprefix("if ")))
-                for line in (text.strip() for text in lines)
-                if not line.startswith("#")
-            )
-        )
-        - mine
-    )
+    body = ast.parse("\n".join(lines))
+    needed = (names_in(row_launch.rows) | names_in(body)) - {PROGRAMS, LOOP_STAGES_NAME}
     if not known_before(launch.function, needed, row_launch.before.lineno):
         raise KeptError("what its grid would need is not settled before the grid is")
     indent = indent_of(file.source, row_launch.before.lineno)

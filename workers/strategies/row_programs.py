@@ -51,7 +51,7 @@ def row_kernel(file: KernelFile, name: str, tree: Tree, path: str) -> RowKernel:
     if kernel.args.kwonlyargs or kernel.args.vararg or kernel.args.kwarg or kernel.args.posonlyargs:
         raise KeptError("its parameters are not all plain ones")
     mentions = [n for n in ast.walk(file.tree) if isinstance(n, ast.Name) and n.id == name]
-    if len(mentions) != len(launches) or _used_elsewhere(name, tree, path):
+    if len(mentions) != len(launches) or used_elsewhere(name, tree, path):
         raise KeptError("it is used in other places than the launches of this file")
     row, start = _start(kernel)
     return RowKernel(kernel, row, start, tuple(_row_launch(file, launch) for launch in launches))
@@ -123,7 +123,8 @@ def insert_arguments(patches: Patches, file: KernelFile, launch: Launch, texts: 
         patches.append(place.value if isinstance(place, ast.keyword) else place, "".join(f", {t}" for t in texts))
 
 
-def _used_elsewhere(name: str, tree: Tree, path: str) -> bool:
+def used_elsewhere(name: str, tree: Tree, path: str) -> bool:
+    """Tell whether another file of a snapshot imports a kernel of this one, or takes it from a module."""
     others = (p for p, text in tree.files.items() if p != path and p.endswith(".py") and name.encode() in text)
     return any(_uses(tree.read(p) or "", name, PurePosixPath(path).stem) for p in others)
 

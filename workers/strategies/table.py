@@ -10,6 +10,7 @@ from workers.strategies.parameter_sweep import ParameterSweep
 from workers.strategies.persistent_loop import PERSISTENT_LOOP
 from workers.strategies.pipelined_loops import PIPELINED_LOOPS
 from workers.strategies.protocol import Strategy
+from workers.strategies.recompute import RECOMPUTE
 from workers.strategies.several_rows import SEVERAL_ROWS
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -18,6 +19,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     FastPathBySize(),
     SEVERAL_ROWS,
     PERSISTENT_LOOP,
+    RECOMPUTE,
     PIPELINED_LOOPS,
     CONSTANT_SIZES,
     EVICTION_HINTS,

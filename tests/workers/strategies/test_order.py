@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkResult, Pass
+from gpu_runner.contracts import BenchmarkResult, Pass, parse_problem
 from tests.workers.strategies.files import ROW_SCALE
-from tests.workers.strategies.situations import graph_of_scale, row, situation, variant
+from tests.workers.strategies.situations import PROBLEM, graph_of_scale, row, situation, variant
 from workers.contracts import Outcome
 from workers.strategies.identity import fingerprint
 from workers.strategies.order import ordered
@@ -21,7 +21,20 @@ def _measured(share: float) -> BenchmarkResult:
 def test_the_sweep_comes_first() -> None:
     planned = ordered(situation(ROW_SCALE, graph=graph_of_scale()))
     assert planned[0].strategy == "parameter_sweep"
-    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES}
+    # The file saves nothing that backward could compute again.
+    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES} - {"recompute"}
+
+
+def test_short_rows_bring_several_a_program_before_a_loop_over_rows() -> None:
+    planned = [p.strategy for p in ordered(situation(ROW_SCALE))]
+    assert planned.index("several_rows") < planned.index("persistent_loop") < planned.index("constant_sizes")
+
+
+def test_long_rows_bring_a_loop_over_rows_and_never_several_a_program() -> None:
+    long = parse_problem(PROBLEM.replace('"H": 128', '"H": 8192').replace('"H": 4096', '"H": 16384'))
+    planned = [p.strategy for p in ordered(situation(ROW_SCALE, problem=long))]
+    assert "several_rows" not in planned
+    assert planned.index("persistent_loop") < planned.index("eviction_hints")
 
 
 def test_the_fast_path_comes_next_where_the_floor_is_far() -> None:
