@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.models.forms import check_form
-from workers.models.heard import Heard, HeardError, tokens
+from workers.models.heard import Heard, HeardError, text_of, tokens
 from workers.models.options import Thinking
 from workers.models.outgoing import sendable, spoken, turns
 from workers.models.protocol import Part, Question, Trouble, Usage
@@ -114,31 +114,25 @@ def hear(heard: Heard, event: Mapping[str, Any]) -> None:
         raise HeardError("an event of the stream is not what the protocol says") from None
 
 
-def _block_starts(heard: Heard, index: int, block: Mapping[str, Any]) -> None:
+def _block_starts(heard: Heard, index: object, block: Mapping[str, Any]) -> None:
     if block["type"] == "tool_use":
-        call = heard.call(int(index))
-        call.name = heard.say(str(block["name"]))
+        call = heard.call(index)
+        call.name = heard.say(text_of(block["name"]))
         if block.get("input"):  # some relays give the whole input at once
             call.pieces.append(heard.say(json.dumps(block["input"])))
     elif block["type"] == "text" and block.get("text"):
-        heard.pieces.append(heard.say(_string(block["text"])))
+        heard.pieces.append(heard.say(text_of(block["text"])))
 
 
-def _block_goes_on(heard: Heard, index: int, delta: Mapping[str, Any]) -> None:
+def _block_goes_on(heard: Heard, index: object, delta: Mapping[str, Any]) -> None:
     if delta["type"] == "text_delta":
-        heard.pieces.append(heard.say(_string(delta["text"])))
+        heard.pieces.append(heard.say(text_of(delta["text"])))
     elif delta["type"] == "input_json_delta":
-        if int(index) not in heard.calls:
+        if index not in heard.calls:
             raise HeardError("a tool's input came before its call")
-        heard.call(int(index)).pieces.append(heard.say(_string(delta["partial_json"])))
+        heard.call(index).pieces.append(heard.say(text_of(delta["partial_json"])))
     elif delta["type"] == "thinking_delta":
-        heard.say(_string(delta["thinking"]))  # counted against the bound, and not kept
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
+        heard.say(text_of(delta["thinking"]))  # counted against the bound, and not kept
 
 
 def _usage(before: Usage, told: Mapping[str, Any]) -> Usage:

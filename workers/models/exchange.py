@@ -117,12 +117,17 @@ class Exchange:
                 request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
             )
         causes = list(_causes(error))
+        where = place_of(self.endpoint.base_url)
+        if any(
+            isinstance(it, ssl.SSLCertVerificationError) for it in causes
+        ):  # a ValueError too, so that it comes first
+            sentence = f"{self.endpoint.name} at {where} shows a certificate that this host does not trust"
+            return self._error(Trouble.rejected, sentence)
         nonsense = any(isinstance(it, ValueError | RecursionError | httpcore2.RemoteProtocolError) for it in causes)
         if nonsense and not any(_broke_off(it) for it in causes):
             return self._error(Trouble.malformed, f"{self.endpoint.name} does not speak its protocol")
         if any(isinstance(it, httpcore2.WriteTimeout | httpcore2.ReadTimeout) for it in causes):
             return self._error(Trouble.overdue, f"{self.endpoint.name} does not take the question in")
-        where = place_of(self.endpoint.base_url)
         if self.call.taken_bytes:
             return self._error(Trouble.unreachable, f"the connection to {self.endpoint.name} at {where} broke off")
         return self._error(Trouble.unreachable, f"{self.endpoint.name} at {where} could not be reached")

@@ -47,12 +47,14 @@ class Heard:
             raise HeardError(f"the answer is longer than {MOST_CHARACTERS} characters")
         return text
 
-    def call(self, index: int) -> ToolCall:
+    def call(self, index: object) -> ToolCall:
         """Give the call of a tool at a place of the answer.
 
         Raises:
-            HeardError: there are more calls than any answer has.
+            HeardError: the place is none, or there are more calls than any answer has.
         """
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise HeardError("a tool is called at no place of the answer")
         if index not in self.calls and len(self.calls) >= MOST_CALLS:
             raise HeardError(f"the answer has more than {MOST_CALLS} calls")
         return self.calls.setdefault(index, ToolCall())
@@ -61,6 +63,17 @@ class Heard:
     def text(self) -> str:
         """Give the text of the answer."""
         return "".join(self.pieces)
+
+
+def text_of(value: object) -> str:
+    """Give a value of the stream that must be a text.
+
+    Raises:
+        HeardError: it is none.
+    """
+    if not isinstance(value, str):
+        raise HeardError("what must be a text in the stream is none")
+    return value
 
 
 def tokens(value: object) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.models.forms import check_form
-from workers.models.heard import Heard, HeardError, tokens
+from workers.models.heard import Heard, HeardError, text_of, tokens
 from workers.models.outgoing import sendable, spoken, turns
 from workers.models.protocol import Part, Question, Trouble, Usage
 
@@ -70,26 +70,20 @@ def hear(heard: Heard, chunk: Mapping[str, Any]) -> None:
 def _choice(heard: Heard, choice: Mapping[str, Any]) -> None:
     delta = choice.get("delta") or {}
     if (text := delta.get("content")) is not None:
-        heard.pieces.append(heard.say(_string(text)))
+        heard.pieces.append(heard.say(text_of(text)))
     if refused := delta.get("refusal"):
-        heard.say(_string(refused))
+        heard.say(text_of(refused))
         heard.ended = Trouble.refused
     for piece in delta.get("tool_calls") or ():
-        call = heard.call(int(piece["index"]))
+        call = heard.call(piece["index"])
         function = piece.get("function") or {}
         if (name := function.get("name")) and not call.name:
-            call.name = heard.say(_string(name))
+            call.name = heard.say(text_of(name))
         if (arguments := function.get("arguments")) is not None:
-            call.pieces.append(heard.say(_string(arguments)))
+            call.pieces.append(heard.say(text_of(arguments)))
     if (finish := choice.get("finish_reason")) is not None:
         heard.whole = True
         heard.ended = heard.ended or STOPS.get(finish)
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
 
 
 def _usage(told: Mapping[str, Any]) -> Usage:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +29,7 @@ class Reply:
     pieces: tuple[bytes, ...] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    pause_s: float = 0.0  # before each piece
     hang_before_headers: bool = False
     hang_after: int | None = None  # that many pieces were written
     reset_after: int | None = None
@@ -108,6 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if count == reply.drop_after:
                 return
+            time.sleep(reply.pause_s)
             if piece:
                 self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
                 self.wfile.flush()
@@ -131,13 +135,20 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(check: Callable[[Asked], None], wrong: Callable[[str], Reply], path: str = "") -> Iterator[ProtocolServer]:
+def serving(
+    check: Callable[[Asked], None],
+    wrong: Callable[[str], Reply],
+    path: str = "",
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[ProtocolServer]:
     """Serve on loopback until the end of the block; wrong requests and replies that nobody asked for fail the test then."""
     provider = ProtocolServer("", check, wrong)
     handler = type("Handler", (_Handler,), {"provider": provider})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    provider.base_url = f"http://127.0.0.1:{server.server_address[1]}{path}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    provider.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}{path}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
