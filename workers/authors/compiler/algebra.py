@@ -1,7 +1,8 @@
 """Simplification: what a person would not write is not emitted. Pure.
 
 Every rule keeps the value in exact arithmetic; the order of rounding may change. Values are float32 from the load to the store,
-so that casts between floating types in the middle are dropped: the result is at least as exact as the reference's.
+so that casts between floating types in the middle are dropped: the result is at least as exact as the reference's. A value that is
+to be rounded as in eager mode (``rounding``) is of no form that a rule looks for, so that none reaches across it.
 """
 
 from __future__ import annotations
