@@ -16,9 +16,9 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost
 from workers.models.budgets import Amount, most_of
-from workers.models.ledger import Ending, Metered
+from workers.models.ledger import ANSWERED, Ending, Metered
 from workers.models.pricing import cost, dollars, price_of
-from workers.models.protocol import Answer, ModelError, Provider, Question, Usage
+from workers.models.protocol import Answer, ModelError, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
 from workers.runtime import Runtime
 from workers.store import answers, attempts, lifecycle, spending
@@ -29,6 +29,10 @@ MOST_AT_ONCE = 4
 MOST_KEY = 200
 LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
 
+# Endings of requests that a provider has read and begun to answer, or may have.
+READ_AT_LEAST = frozenset(
+    {ANSWERED, *(it.value for it in (Trouble.malformed, Trouble.truncated, Trouble.overdue, Trouble.cancelled))}
+)
 MEDIA_TYPE = "application/json"
 
 NO_MODEL = Failure(
@@ -46,7 +50,7 @@ class RunBook:
         self._lease = lease
         self._key = key
         self._paid = runtime.models().paid
-        self._by: dict[str, tuple[str, str]] = {}
+        self._asked: dict[str, Wanted] = {}
         self.open: list[Spent] = []
 
     def reserve(self, provider: Provider, question: Question) -> str:
@@ -59,7 +63,7 @@ class RunBook:
         budgets = settings.budgets() if self._paid else ()
         with held(self._runtime, self._lease) as (session, job, row):
             request_id = spending.reserve(session, job, row, wanted, budgets, self._runtime.clock())
-        self._by[request_id] = provider.name, provider.model
+        self._asked[request_id] = wanted
         self._runtime.at_boundary("model_reserved")
         return request_id
 
@@ -88,13 +92,22 @@ class RunBook:
         """Give all attempts of the key's requests, those of earlier runs first."""
         with self._runtime.database.read() as session:
             ended = spending.tried(session, self._lease.attempt_id, self._key)
-        open_ = (Tried(*self._by[s.request_id], s.outcome, s.usage, s.micro_dollars, s.duration_s) for s in self.open)
-        return (*ended, *open_)
+        return (*ended, *(self._tried(spent) for spent in self.open))
+
+    def _tried(self, spent: Spent) -> Tried:
+        by = self._asked[spent.request_id]
+        return Tried(by.provider, by.model, spent.outcome, spent.usage, spent.micro_dollars, spent.duration_s)
 
     def _spent(self, ending: Ending) -> Spent:
-        usage = ending.usage if self._paid else Usage()
-        price = price_of(self._runtime.settings.model_prices, *self._by[ending.request_id])
-        return Spent(ending.request_id, ending.outcome, usage, cost(usage, price), ending.duration_s)
+        if not self._paid:
+            return Spent(ending.request_id, ending.outcome, Usage(), None, ending.duration_s)
+        by = self._asked[ending.request_id]
+        if ending.usage == Usage() and ending.outcome in READ_AT_LEAST:
+            # A server that does not count is no reason to let a budget go without end.
+            most = Usage(input_tokens=by.most.input_tokens, output_tokens=by.most.output_tokens)
+            return Spent(ending.request_id, ending.outcome, most, by.most.micro_dollars, ending.duration_s)
+        price = price_of(self._runtime.settings.model_prices, by.provider, by.model)
+        return Spent(ending.request_id, ending.outcome, ending.usage, cost(ending.usage, price), ending.duration_s)
 
 
 class Questions:

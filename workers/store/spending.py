@@ -121,7 +121,9 @@ def give_up_lost(session: Session, now: float) -> int:
     holds = exists().where(
         StageAttempt.id == ModelRequest.attempt_id, StageAttempt.lease_token == ModelRequest.lease_token
     )
-    lost = session.scalars(select(ModelRequest).where(ModelRequest.state == ASKED, ~holds)).all()
+    # In one order, so that two that do this at once do not each wait for the other.
+    query = select(ModelRequest).where(ModelRequest.state == ASKED, ~holds).order_by(ModelRequest.id)
+    lost = session.scalars(query).all()
     ended = 0
     for request in lost:
         if _end(session, request, LOST, now, None):

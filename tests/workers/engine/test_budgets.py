@@ -228,6 +228,24 @@ def test_request_of_a_lost_worker_is_charged_at_its_most_and_only_once(world: Wo
     assert sum(amount for _, amount in ledger(world)) == MOST
 
 
+@pytest.mark.parametrize("kind", [None, Trouble.truncated, Trouble.overdue, Trouble.cancelled])
+def test_request_whose_tokens_nobody_counts_is_charged_at_its_most(local: World, kind: Trouble | None) -> None:
+    provider = Scripted([trouble(kind, Usage()) if kind else "done"], usage=Usage())
+    script(local, provider, lambda context: context.ask_all({"a": ask_for("softmax")}) and None)
+    embedded.drive()
+    assert outcomes(local) == [kind.value if kind else "answered"]
+    assert ledger(local) == [("input_tokens", MOST - 1000), ("output_tokens", 1000)]
+
+
+@pytest.mark.parametrize("kind", [Trouble.overloaded, Trouble.unreachable, Trouble.unauthorised])
+def test_request_that_nobody_took_costs_nothing(local: World, kind: Trouble) -> None:
+    script(
+        local, Scripted([trouble(kind, Usage())]), lambda context: context.ask_all({"a": ask_for("softmax")}) and None
+    )
+    embedded.drive()
+    assert (outcomes(local), ledger(local)) == ([kind.value], [])
+
+
 def test_replay_takes_nothing_of_any_budget(local: World) -> None:
     set_to(local, model_tokens_per_job=0)
     provider = Scripted()

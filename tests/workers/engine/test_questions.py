@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
 from gpu_runner.contracts import Action, DoctorRequest
 from tests.workers.engine.scripted import USAGE, Scripted, ask_for, ledger, outcomes, script, set_to, trouble
@@ -18,6 +19,7 @@ from workers.models.ledger import Models
 from workers.models.pricing import Price
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.models.recording import read_record
+from workers.store.models import StageAttempt
 
 PRICES = {"model-1": Price(input=3, output=15, cache_read=0.3, cache_write=3.75)}
 COST = 3000 + 3000 + 15 + 38  # the last one is 37.5, rounded up with the sum
@@ -158,6 +160,34 @@ def test_cancelled_job_ends_the_request_and_pays_what_it_took(world: World) -> N
     assert world.job(job_id).state is JobState.cancelled
     assert world.job(job_id).artifacts == ()
     assert ledger(world) == [("input_tokens", 7)]
+
+
+def test_lease_is_kept_while_a_model_thinks(world: World) -> None:
+    set_to(world, lease_s=0.6)
+    taken: list[bool] = []
+
+    def think(_question: Question, cancelled: Callable[[], bool]) -> Answer:
+        for _ in range(4):
+            world.clock.advance(0.5)
+            until = time.monotonic() + 10
+            while lease_until(world) < world.clock() + 0.5:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            taken.append(advance(world.runtime, job_id))
+        assert not cancelled()
+        return provider.answer("at last")
+
+    provider = Scripted([think])
+    texts: list[str] = []
+    job_id = script(world, provider, lambda context: texts.append(context.ask("a", ask_for("softmax")).text))
+    advance(world.runtime, job_id)
+    assert (taken, texts) == ([False] * 4, ["at last"])
+    assert outcomes(world) == ["answered"]
+
+
+def lease_until(world: World) -> float:
+    with world.runtime.database.read() as session:
+        return session.scalars(select(StageAttempt.lease_until)).one() or 0.0
 
 
 def test_answer_to_a_run_that_lost_its_lease_is_paid_and_not_kept(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.workers.store.worlds import World
 from workers import embedded, runtime
 from workers.contracts import JobState
 from workers.engine.protocol import StageContext, StageResult
-from workers.models.protocol import Answer, ModelError, Trouble, Usage
+from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.store.models import StageAttempt
 
 
@@ -34,7 +35,16 @@ def output(world: World) -> object:
 
 def test_replay_comes_to_the_same_and_takes_nothing(tmp_path: Path) -> None:
     first = worlds.build(tmp_path / "first", None)
-    provider = Scripted([trouble(Trouble.refused), "one", trouble(Trouble.overloaded, Usage())])
+    endings = {"candidate 0": [trouble(Trouble.refused)], "candidate 2": ["one", trouble(Trouble.overloaded, Usage())]}
+
+    def reply(question: Question, _cancelled: Callable[[], bool]) -> Answer:
+        text = question.messages[0].parts[0].text
+        said = endings[text].pop(0) if endings.get(text) else f"said to {text}"
+        if isinstance(said, ModelError):
+            raise said
+        return provider.answer(said)
+
+    provider = Scripted([reply] * 7)
     job_id = script(first, provider, searching)
     embedded.drive()
     assert first.job(job_id).state is JobState.waiting
@@ -51,10 +61,9 @@ def test_replay_comes_to_the_same_and_takes_nothing(tmp_path: Path) -> None:
     assert second.job(again).state is JobState.waiting
     replayed = output(second)
     assert isinstance(said, dict) and isinstance(replayed, dict)
-    passed = [key for key, text in said["tried"].items() if text == "overloaded"]
-    assert len(passed) == 1
-    assert replayed["tried"].pop(passed[0]) == "rejected"
-    assert said["tried"].pop(passed[0]) == "overloaded"
+    assert said["tried"].pop("try/5") == "overloaded"
+    assert replayed["tried"].pop("try/5") == "rejected"
+    assert said["tried"]["try/0"] == "refused"
     assert replayed == said
     assert ledger(second) == []
     runtime.install(None)
