@@ -11,8 +11,6 @@ from tests.workers.models.kinds import ANTHROPIC, DATA, OPENAI, question
 from workers.models.asking import Asked, NobodyAnsweredError, Patience, Surroundings, ask
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
 
-END = Trouble  # a reply is a trouble, an error, or None for an answer
-
 
 @dataclass
 class Told:
@@ -109,13 +107,13 @@ def test_the_wish_of_the_server_comes_before_our_own_wait(time: Time) -> None:
 
 
 def test_a_server_that_wants_too_long_a_wait_is_left(time: Time) -> None:
-    later = ModelError(Trouble.rate_limited, "a limits", retry_after_s=3600.0)
+    later = ModelError(Trouble.rate_limited, "a limits", retry_after_s=90.0)
     found = asking(time, Told("a", [later], time), Told("b", [None], time))
     assert found.answer.provider == "b"
     assert time.slept == []
     error = refused(time, Told("a", [later], time))
-    assert str(error) == "a limits, and wants to be asked again in 3600 s only"
-    assert error.retry_after_s == 3600.0
+    assert str(error) == "a limits, and wants to be asked again in 90 s only"
+    assert error.retry_after_s == 90.0
 
 
 @pytest.mark.parametrize("trouble", [Trouble.refused, Trouble.too_long, Trouble.unauthorised, Trouble.rejected])
