@@ -140,6 +140,7 @@ def _health(parts: Parts, loops: Loops) -> Health:
         loops.dead,
         inbox.counts,
         parts.clients.limits.remaining,
+        inbox.model_use,
     )
 
 

@@ -10,6 +10,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from service.model_metrics import ModelMetrics
+from workers.contracts import ModelUse
+
 CURES = {
     "database": "check DATABASE_URL, and that the database runs and its disk is not full",
     "redis": "check REDIS_URL, and that Redis runs",
@@ -29,6 +32,7 @@ class Health:
     dead_threads: Callable[[], tuple[str, ...]]
     counts: Callable[[], dict[str, dict[str, int]]]
     remaining: Callable[[], dict[str, int]]
+    model_use: Callable[[], ModelUse] = ModelUse
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ def health_router(health: Health) -> APIRouter:
     def metrics() -> Response:
         registry = CollectorRegistry()
         registry.register(_Rows(health))
+        registry.register(ModelMetrics(health.model_use))
         return Response(generate_latest(REGISTRY) + generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -15,13 +15,14 @@ from workers.contracts import (
     JobRequest,
     JobView,
     LineComment,
+    ModelUse,
     ProblemText,
     StageName,
     Submission,
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, lifecycle, reviews, submission
+from workers.store import deliveries, gpu_hosts, lifecycle, reviews, spending, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
@@ -40,6 +41,7 @@ __all__ = [
     "gpu_seconds_since",
     "look_over",
     "look_over_optimize",
+    "model_use",
     "ready",
     "recent_jobs",
     "record_delivery",
@@ -181,6 +183,12 @@ def gpu_seconds_since(repository: str, since: float) -> float:
     )
     with current().database.read() as session:
         return float(session.scalar(query) or 0.0)
+
+
+def model_use() -> ModelUse:
+    """Give what language models were asked and took so far, for the metrics."""
+    with current().database.read() as session:
+        return spending.use(session)
 
 
 def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:

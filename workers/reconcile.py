@@ -9,6 +9,7 @@ import structlog
 from workers.broker import gpu_queue
 from workers.runtime import Runtime
 from workers.store import gpu_hosts, gpu_work, leases, pending
+from workers.store.spending import give_up_lost
 
 DAY_S = 86_400.0
 
@@ -42,6 +43,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
         stuck = tuple(found for found in gpu_hosts.waiting(session, now) if found.request_id in told)
         for found in stuck:
             gpu_hosts.show(session, found, now)
+        give_up_lost(session, now)
         leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
     for job_id in jobs:
         runtime.notifier.advance(job_id)
