@@ -189,3 +189,10 @@ def test_the_sentence_says_what_the_row_held() -> None:
     item = proof.outputs[0]
     said = remark(proof, item, compare(got, item.truth))
     assert said == " Some rows of `x` hold values up to 3.28e+04, this one of `x`: values near -3.28e+04."
+
+
+def test_where_only_distributions_are_large_the_label_says_how_large_their_logits_are() -> None:
+    sharp = parse_problem(problem_source("softmax").replace('"T V"', '{"dims": "T V", "init": "softmax"}'))
+    found = farthest(LARGE, sharp, lambda case: proof_of(case, torch.ones(6, 40).double(), torch.ones(6, 40), sharp))
+    assert found is not None
+    assert found.case.reach == 32.0
