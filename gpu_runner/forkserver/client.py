@@ -34,6 +34,7 @@ class ForkError(RunnerError):
 class ForkServer:
     """One server process; it ends when this object is closed, and when this process ends, however it does.
 
+    ``gpu`` is whether its children have one: there libraries are loaded, and the compiler that they import is there before them.
     ``started_s`` is how long its imports took, None before they are done.
     """
 
@@ -46,7 +47,7 @@ class ForkServer:
         command = [sys.executable, "-P", "-s", "-m", "gpu_runner.forkserver.server", str(theirs.fileno())]
         with theirs:
             self._process = subprocess.Popen(
-                command,
+                [*command, "compiler"] if gpu else command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

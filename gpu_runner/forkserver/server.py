@@ -1,9 +1,10 @@
 """The process that children are forked from: imports what they need, then forks one for each message of the parent.
 
-    python -P -s -m gpu_runner.forkserver.server FD
+    python -P -s -m gpu_runner.forkserver.server FD [compiler]
 
 ``FD`` is a socket of whole messages. The parent sends ``{"do": "fork", ...}`` with three descriptors or ``{"do": "reap", ...}``,
-and each is answered. One thread, no device, no operator of torch, and nothing that is not in ``PACKAGES``.
+and each is answered. One thread, no device, no operator of torch, and nothing that is not named here; ``compiler`` adds
+``COMPILER``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from typing import Any
 
 # Names of packages that every child trusts. None is ever taken from a request: what a repository's files import must not decide
 # what the child that computes the truth has loaded.
-PACKAGES = ("torch", "triton", "triton.language", "numpy", "torch._dynamo")
+PACKAGES = ("torch", "triton", "triton.language", "numpy")
+COMPILER = (
+    "torch._dynamo",
+)  # nearly every library imports it as it is loaded; a small kernel in the interpreter does not
 MOST_BYTES = 1 << 17  # of one message
 _CONSTANT_SEED = 67280421310721  # with which some versions of torch begin (c10::default_rng_seed_val); others draw one
 _NVML = "libnvidia-ml.so.1"
@@ -47,15 +51,16 @@ class Birth:
 def main(arguments: list[str]) -> None:
     """Serve until the parent closes its end; returns in a child alone, when its role is done."""
     control = socket.socket(fileno=int(arguments[0]))
-    _send(control, _prepared(control))
+    names = PACKAGES + (COMPILER if "compiler" in arguments[1:] else ())
+    _send(control, _prepared(control, names))
     birth = _serve(control)
     _become(birth)
 
 
-def _prepared(control: socket.socket) -> dict[str, Any]:
+def _prepared(control: socket.socket, names: tuple[str, ...]) -> dict[str, Any]:
     """Import the packages; gives the answer to the parent, who waits for it before the first request."""
     seconds: dict[str, float] = {}
-    for name in PACKAGES:
+    for name in names:
         if _is_closed(control):
             os._exit(0)
         begin = time.monotonic()
