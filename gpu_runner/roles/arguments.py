@@ -50,14 +50,19 @@ class Arguments:
         return self._with(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
     def shaken(self, step: float) -> Arguments:
-        """Give the same arguments with every floating element up to ``step`` of itself away, up or down by a fixed draw."""
-        stream = torch.Generator().manual_seed(0)
+        """Give the same arguments with every floating element ``step`` of itself away, up or down by a fixed draw.
+
+        The opposite step moves every element to the other side.
+        """
+        streams: dict[torch.device, torch.Generator] = {}
 
         def shake(value: torch.Tensor) -> torch.Tensor:
             if not value.is_floating_point():
                 return value
-            signs = torch.randint(0, 2, value.shape, generator=stream).to(value) * 2 - 1
-            return value * (1 + step * signs)
+            if value.device not in streams:
+                streams[value.device] = torch.Generator(value.device).manual_seed(0)
+            drawn = torch.randint(0, 2, value.shape, generator=streams[value.device], device=value.device)
+            return value * (1 + step * (drawn.to(value) * 2 - 1))
 
         return self._with(shake)
 

@@ -13,6 +13,7 @@ from gpu_runner.roles.autotuning import teach_autotuner
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
 from gpu_runner.roles.libdevice import teach_libdevice
+from gpu_runner.roles.maxima import teach_maxima
 from gpu_runner.roles.steps import Reply, Steps, backward, is_plain, outputs_of
 from gpu_runner.verify.remembered import Births
 from gpu_runner.verify.watch import Watch, watch_launches
@@ -29,6 +30,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     if not state.gpu:
         teach_interpreter()
         teach_libdevice()
+        teach_maxima()
         teach_autotuner()
     watch_launches(lambda: _current[-1] if _current else None)
     module = importlib.import_module(meta["module"])

@@ -15,6 +15,8 @@ from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
+SHAKEN = {"shaken": 1.0, "shaken_back": -1.0}  # answers on inputs that are a step away, by the side to which it is
+
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Import the problem; a KernelBench model is built, and its inputs, parameters and buffers are given as they come."""
@@ -48,7 +50,8 @@ def inputs(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
 def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give every output in float64 and in the reference's own dtype.
 
-    With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken.
+    With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
+    shaken the other way.
     """
     answers: list[torch.Tensor] = []
     facts: dict[str, Any] = {}
@@ -56,8 +59,8 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
         arguments = settle(state, meta, tensors, reuse=False)
         if kind != "own":
             arguments = arguments.promoted()
-        if kind == "shaken":
-            arguments = arguments.shaken(meta["shake"])
+        if kind in SHAKEN:
+            arguments = arguments.shaken(SHAKEN[kind] * meta["shake"])
         with _context(kind):
             value = arguments.call(state.values["reference"])
         outputs = list(value) if isinstance(value, tuple | list) else [value]
@@ -123,7 +126,7 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    return ("exact", "own", "shaken") if meta.get("shake") else ("exact", "own")
+    return ("exact", "own", *(SHAKEN if meta.get("shake") else ()))
 
 
 def _context(kind: str) -> AbstractContextManager[None]:

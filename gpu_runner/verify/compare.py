@@ -37,21 +37,24 @@ FLOORS: dict[torch.dtype, Floor] = {
 class Truth:
     """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains.
 
-    Of large values and of those that are not finite there is more: ``shaken`` is the truth of inputs that are a few roundings
-    of float32 away, ``held`` says which elements count, ``loud`` where a NaN is let pass.
+    Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
+    float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
+    count, ``loud`` where a NaN is let pass.
     """
 
     exact: torch.Tensor
     own: torch.Tensor
     natural: float = 0.0
-    shaken: torch.Tensor | None = None
+    shaken: tuple[torch.Tensor, ...] = ()
     held: torch.Tensor | None = None
     loud: torch.Tensor | None = None
 
     def own_error(self) -> torch.Tensor:
         """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
         error = _distance(self.own, self.exact)
-        return error if self.shaken is None else torch.maximum(error, _distance(self.shaken, self.exact))
+        for shaken in self.shaken:
+            error = torch.maximum(error, _distance(shaken, self.exact))
+        return error
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
     if not dtype.is_floating_point:
         return torch.zeros(truth.exact.shape, dtype=torch.bool)
     finite = torch.isfinite(truth.own) & torch.isfinite(truth.exact.to(dtype))
-    if truth.shaken is not None:
-        finite &= torch.isfinite(truth.shaken)
+    for shaken in truth.shaken:
+        finite &= torch.isfinite(shaken)
     size = torch.nan_to_num(truth.exact.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
     scale = size if not size.dim() else torch.maximum(size, size.square().mean(-1, keepdim=True).sqrt())
     smallest = 4 * FLOORS[dtype].smallest + truth.natural

@@ -99,7 +99,7 @@ RECIPES = (
     _Recipe("not finite", 8, WIDE_COLUMNS, content=Content.odd),
 )
 WIDE = _Recipe("wider than one block", 2, WIDE_COLUMNS, half=True)
-QUICK = ("prime", "above a power of two", "large values")
+QUICK = ("prime", "above a power of two", "single column", "large values")
 
 
 def plan_cases(
@@ -128,7 +128,8 @@ def plan_cases(
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
         cases += _measured(problem, dtypes, workloads, interpreted, draw)
     elif beside:
-        cases += _measured(problem, dtypes[:1], workloads[-1:], True, draw)
+        # On a GPU at full size, in the dtype that is measured: some originals are another function there, such as at ties.
+        cases += _measured(problem, dtypes[:1] if interpreted else dtypes, workloads[-1:], interpreted, draw)
     limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
     return tuple(replace(case, sizes=_fit(problem.inputs, case.size_of, limit)) for case in _distinct(cases))
 

@@ -18,9 +18,11 @@ from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.sizes import Case, Content, fallbacks
 
-# By how much of itself an input is shaken in order to see how much of an answer on large values float32 can hold at all. A kernel
-# that rounds an intermediate result as large as its input, such as a log-sum, errs like that.
+# By how much of itself an input is shaken in order to see how much of an answer float32 can hold at all. A kernel that rounds an
+# intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
+# or a bend of the function, as elements of few bits often do, float32 may see it on either side.
 SHAKE = 4 * FLOAT32_STEP
+MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice more, in float64
 
 
 class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a problem
@@ -135,7 +137,7 @@ class Oracle:
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs."""
-        shake = SHAKE if proof.case.content is Content.large else 0.0
+        shake = SHAKE if _is_shaken(proof) else 0.0
         call = make_call(proof, shake=shake)
         reply = self.session.call("evaluate", call.meta, call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
@@ -149,6 +151,13 @@ class Oracle:
         names = list(reply.meta["names"])
         found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
         return replace(proof, gradients={name: _with_natural(item, name, proof) for name, item in found.items()})
+
+
+def _is_shaken(proof: Proof) -> bool:
+    if proof.case.content is not Content.ordinary:
+        return proof.case.content is Content.large
+    elements = sum(tensor.numel() for tensor in proof.inputs.values())
+    return DTYPES[proof.case.dtype].itemsize < torch.float32.itemsize and elements <= MOST_SHAKEN
 
 
 def form_of(problem: Problem) -> Form | None:
@@ -194,15 +203,20 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
     tensors = iter(_torch(reply))
     exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
-    shaken = [None if facts is None else next(tensors) for facts in reply.meta.get("shaken", [])]
-    if len(exact) != len(own) or len(shaken) not in (0, len(own)):
+    shaken = [
+        [None if facts is None else next(tensors) for facts in reply.meta[kind]]
+        for kind in ("shaken", "shaken_back")
+        if kind in reply.meta
+    ]
+    if any(len(answers) != len(own) for answers in (exact, *shaken)):
         raise BadProblem("the reference gives another number of outputs in float64")
     found: list[Expected | None] = [None] * len(own)
     for place, facts in enumerate(reply.meta["own"]):
         true, rounded = exact[place], own[place]
         if true is None or rounded is None:
             continue
-        truth = Truth(true, rounded, shaken=shaken[place] if shaken else None)
+        moved = tuple(answer for answers in shaken if (answer := answers[place]) is not None)
+        truth = Truth(true, rounded, shaken=moved)
         found[place] = Expected(
             labels[place],
             truth,

@@ -83,6 +83,7 @@ FAULTS = {
         ODD,
     ),
     "relu that drops NaN": Fault("reglu", ((GATE, "tl.where(a > 0, a, 0.0).to(b.dtype) * b"),), ODD),
+    "relu by a maximum that passes NaN over": Fault("reglu", ((GATE, "tl.maximum(a, 0.0).to(b.dtype) * b"),), ODD),
 }
 
 

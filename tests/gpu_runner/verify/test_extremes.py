@@ -128,7 +128,7 @@ def test_an_element_that_the_reference_loses_does_not_count() -> None:
 
 def test_what_float32_cannot_hold_is_allowed_as_the_references_own_error_is() -> None:
     exact = torch.ones(4, 8, dtype=torch.float64)
-    shaken = Truth(exact, exact.float(), shaken=exact * 1.001)
+    shaken = Truth(exact, exact.float(), shaken=(exact * 1.001,))
     assert compare(exact.float() * 1.001, shaken).passed
     assert not compare(exact.float() * 1.01, shaken).passed
     assert not compare(exact.float() * 1.001, Truth(exact, exact.float())).passed

@@ -91,9 +91,19 @@ def test_a_quick_look_beside_an_original_meets_one_of_the_problems_own_workloads
     assert any(case.measured for case in cases)
 
 
-def test_a_quick_look_takes_few_cases() -> None:
+def test_a_quick_look_beside_an_original_on_a_gpu_meets_the_smallest_workload_as_it_is_measured() -> None:
+    problem = parse_problem(problem_source("reglu"))
+    cases = plan_cases(
+        problem, problem.dtypes, problem.workloads, interpreted=False, quick=True, draw=lambda: 1, beside=True
+    )
+    measured = [case for case in cases if case.measured]
+    assert [(case.sizes, case.dtype) for case in measured] == [(problem.workloads[-1].sizes, "bfloat16")]
+
+
+def test_a_quick_look_takes_few_cases_a_single_column_among_them() -> None:
     _, cases = planned("reglu", quick=True)
-    assert 2 <= len(cases) <= 5
+    assert 2 <= len(cases) <= 6
+    assert any(1 in case.size_of.values() for case in cases)
     assert [case.content for case in cases if case.content is not Content.ordinary] == [Content.large]
 
 

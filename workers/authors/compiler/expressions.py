@@ -72,8 +72,9 @@ TRITON = Dialect(
         "trunc": "_trunc({0})",
         "fmod": "_fmod({0}, {1})",
         "pow": "_pow({0}, {1})",
-        "maximum": "tl.maximum({0}, {1})",
-        "minimum": "tl.minimum({0}, {1})",
+        # As torch's; without it a GPU gives the other number where one is NaN.
+        "maximum": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
+        "minimum": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
         "where": "tl.where({0}, {1}, {2})",
         "float": "tl.cast({0}, tl.float32)",
     },

@@ -13,6 +13,7 @@ from workers.authors.compiler.moments import (
     moments_of,
     opening_lines,
 )
+from workers.authors.compiler.odd_rows import loses_nan, with_nan
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
@@ -148,6 +149,8 @@ class LoopedKernel(KernelWriter):
         self._closed(body, stores)
         for value in (v for v in reductions if v not in about):
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
+            if loses_nan(value, self.task.values):
+                body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", ""))
             body.env[value] = self.names.of(value)
         for found in moments:
             bring_together(body, self.names, found)
@@ -260,8 +263,10 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             inner.line(f"{self.names.of(value)}_lane += tl.sum({text}, axis=1, keep_dims=True)")
             return
-        combined = f"{name} + {text}" if kind == "sum" else f"tl.{kind}imum({name}, {text})"
-        inner.line(f"{name} += {text}" if kind == "sum" else f"{name} = {combined}")
+        if kind == "sum":
+            inner.line(f"{name} += {text}")
+        else:
+            inner.line(f"{name} = tl.{kind}imum({name}, {text}, propagate_nan=tl.PropagateNan.ALL)")
 
     def _store_blocks(self, inner: Statements, stores: list[Store]) -> None:
         for store in stores:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
+from workers.authors.compiler.odd_rows import loses_nan, with_nan
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.parts import Part
 from workers.authors.compiler.statements import INDENT, Statements
@@ -177,6 +178,8 @@ class TileKernel(KernelWriter):
         inner = self._masked(body, value.args[0], kind, False)
         name = self.names.of(value)
         body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
+        if loses_nan(value, self.task.values):
+            body.line(with_nan(name, inner, ", axis=1, keep_dims=True"))
         body.env[value] = name
 
     def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:

@@ -1,0 +1,66 @@
+"""Elements at a bend of the function, of which bfloat16 has many: float32 may see them on either side."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import parse_problem
+from gpu_runner.roles.arguments import Arguments
+from gpu_runner.verify.compare import compare
+from gpu_runner.verify.judge import prove
+from gpu_runner.verify.proof import Expected
+from gpu_runner.verify.sizes import Case
+
+BEND = """import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return (x - 0.5).clamp(min=0.0)
+
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 64, "H": 512}]
+"""
+
+
+def gradient(dtype: str) -> tuple[torch.Tensor, Expected]:
+    """Give the input and what its gradient is held against."""
+    case = Case("workload", (("T", 64), ("H", 512)), dtype, 3)
+    proofs, _ = prove(parse_problem(BEND), [case], RunContext(Path(tempfile.mkdtemp())))
+    item = proofs[0].gradients["x"]
+    assert item is not None
+    return proofs[0].inputs["x"], item
+
+
+def test_at_a_bend_either_slope_passes_and_nowhere_else() -> None:
+    x, item = gradient("bfloat16")
+    tie = x == 0.5
+    assert int(tie.sum()) > 10
+    right = item.truth.exact.bfloat16()
+    assert bool((right[tie] != 0).all())
+    assert compare(right, item.truth).passed
+    other = torch.where(tie, torch.zeros_like(right), right)
+    assert compare(other, item.truth).passed
+    assert not compare(other, replace(item.truth, shaken=())).passed
+    beside = torch.where((x > 0.5) & (x < 0.51), torch.zeros_like(right), right)
+    assert bool((beside != right).any())
+    assert not compare(beside, item.truth).passed
+
+
+def test_full_precision_is_held_to_the_truth_alone() -> None:
+    _, item = gradient("float32")
+    assert item.truth.shaken == ()
+
+
+def test_an_opposite_step_moves_every_element_to_the_other_side() -> None:
+    x = torch.randn(9, 33, dtype=torch.float64)
+    given = Arguments(positional=[x, 3], named={}, parameters={}, leaves={}, upstream=[])
+    up, down = (given.shaken(step).positional[0] for step in (1e-3, -1e-3))
+    assert torch.allclose((up - x) / x, -(down - x) / x, atol=1e-9)
+    assert {round(float(value), 6) for value in ((up - x) / x).flatten()} == {1e-3, -1e-3}
+    assert given.shaken(1e-3).positional[1] == 3
