@@ -157,7 +157,7 @@ def _is_shaken(proof: Proof) -> bool:
     if proof.case.content is not Content.ordinary:
         return proof.case.content is Content.large
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
-    return DTYPES[proof.case.dtype].itemsize < torch.float32.itemsize and elements <= MOST_SHAKEN
+    return proof.case.dtype in ("float16", "bfloat16") and elements <= MOST_SHAKEN
 
 
 def form_of(problem: Problem) -> Form | None:
