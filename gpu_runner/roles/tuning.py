@@ -23,6 +23,7 @@ from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.cold import cold
 from gpu_runner.roles.device import start
 from gpu_runner.roles.drawn import given
+from gpu_runner.roles.libdevice import teach_libdevice
 from gpu_runner.roles.maxima import teach_maxima
 from gpu_runner.roles.ring import Ring
 from gpu_runner.verify.compare import FLOORS
@@ -93,6 +94,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     """
     if not state.gpu:
         teach_interpreter()
+        teach_libdevice()
         teach_maxima()
     found: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):

@@ -113,7 +113,7 @@ def _with_free_table(section: str, prefix: str) -> str:
 
 
 def _with_imports(source: str, lines: tuple[str, ...]) -> str:
-    bound = {statement.imported.bound for statement in read_imports(source)}
+    bound = _bound_by_imports(source)
     for wanted in (statement.imported for line in lines for statement in read_imports(line)):
         if wanted.bound in bound:
             continue
@@ -122,6 +122,20 @@ def _with_imports(source: str, lines: tuple[str, ...]) -> str:
         except ValueError:
             source = _with_first_import(source, wanted)
     return source
+
+
+def _bound_by_imports(source: str) -> set[str]:
+    """Give the names that the module's imports bind, those under a condition or in a ``try`` too."""
+    found: set[str] = set()
+    left: list[ast.stmt] = list(ast.parse(source).body)
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.If | ast.Try):
+            handlers = node.handlers if isinstance(node, ast.Try) else []
+            left += [*node.body, *node.orelse, *(line for handler in handlers for line in handler.body)]
+    return found
 
 
 def _with_first_import(source: str, wanted: Import) -> str:

@@ -55,8 +55,10 @@ def shares(case: dict[str, Any]) -> list[float]:
 def main() -> None:
     """Run every case."""
     from gpu_runner.roles.bfloat16 import teach_interpreter
+    from gpu_runner.roles.libdevice import teach_libdevice
 
     teach_interpreter()
+    teach_libdevice()
     cases = json.loads(Path(sys.argv[1]).read_text())
     Path(sys.argv[2]).write_text(json.dumps({key: shares(case) for key, case in cases.items()}))
 

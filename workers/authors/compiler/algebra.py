@@ -2,7 +2,8 @@
 
 Every rule keeps the value in exact arithmetic; the order of rounding may change. Values are float32 from the load to the store,
 so that casts between floating types in the middle are dropped: the result is at least as exact as the reference's. A value that is
-to be rounded as in eager mode (``rounding``) is of no form that a rule looks for, so that none reaches across it.
+to be rounded as in eager mode (``rounding``) is of no form that a rule looks for, so that none reaches across it. Where operations
+are to stay in their order, none is changed for another.
 """
 
 from __future__ import annotations
@@ -42,9 +43,23 @@ def simplified(pool: Pool, op: str, *args: Value) -> Value:
             return pool.const(_FOLDED[op](*numbers))
         except (ValueError, ZeroDivisionError, OverflowError):
             return pool.pointwise(op, *args)
+    if pool.in_order and op in _REORDERED:
+        return _in_order(pool, op, args)
     rule = _RULES.get(op)
     found = rule(pool, args) if rule is not None else None
     return found if found is not None else pool.pointwise(op, *args)
+
+
+def _in_order(pool: Pool, op: str, args: tuple[Value, ...]) -> Value:
+    """Give an operation as it is, a number behind what it changes; nothing is left of one that changes no bit."""
+    left, right = args if len(args) == 2 else (*args, None)
+    if right is not None and op in {"add", "mul"} and left.number is not None:
+        left, right = right, left
+    if right is not None and right.number == (0 if op in {"add", "sub"} else 1):
+        return left
+    if op == "tanh":
+        return pool.pointwise("libdevice_tanh", left)
+    return pool.pointwise(op, left) if right is None else pool.pointwise(op, left, right)
 
 
 def scaled(pool: Pool, factor: float, value: Value) -> Value:
@@ -225,6 +240,7 @@ def _logical_not(pool: Pool, args: tuple[Value, ...]) -> Value | None:
     return pool.pointwise(NEGATED[inner.op], *inner.args) if inner.op in NEGATED else None
 
 
+_REORDERED = frozenset({"add", "sub", "mul", "div", "neg", "tanh"})
 _RULES: dict[str, Rule] = {
     "add": _add,
     "sub": _sub,

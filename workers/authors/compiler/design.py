@@ -58,7 +58,9 @@ def build_design(
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
     """
-    program = with_cheaper_tanh(build_program(problem, graph))
+    program = build_program(problem, graph)
+    if not program.pool.in_order:
+        program = with_cheaper_tanh(program)
     names = Names(problem, graph, outputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)

@@ -62,6 +62,7 @@ TRITON = Dialect(
         "rsqrt": "tl.rsqrt({0})",
         "sigmoid": "tl.sigmoid({0})",
         "tanh": "_tanh({0})",
+        "libdevice_tanh": "tanh({0})",  # CUDA's own, as eager mode has it
         "erf": "tl.erf({0})",
         "sin": "tl.sin({0})",
         "cos": "tl.cos({0})",
@@ -105,6 +106,7 @@ FORMULA = Dialect(
                 "trunc",
             ]
         },
+        "libdevice_tanh": "tanh({0})",
         "sigmoid": "sigmoid({0})",
         "exp2": "2^({0})",
         "log2": "log2({0})",

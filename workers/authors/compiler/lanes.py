@@ -31,6 +31,7 @@ _BOUNDED = frozenset(
         "cos",
         "erf",
         "tanh",
+        "libdevice_tanh",
         "sigmoid",
         "add",
         "sub",
@@ -41,7 +42,23 @@ _BOUNDED = frozenset(
     ]
 )
 _KEEP_ZERO = frozenset(
-    ["neg", "abs", "relu", "sign", "floor", "ceil", "round", "trunc", "sin", "erf", "tanh", "sqrt", "expm1", "log1p"]
+    [
+        "neg",
+        "abs",
+        "relu",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "sin",
+        "erf",
+        "tanh",
+        "libdevice_tanh",
+        "sqrt",
+        "expm1",
+        "log1p",
+    ]
 )
 
 

@@ -14,7 +14,7 @@ from workers.authors.compiler.gathers import picked, single_column
 from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
 from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.rounding import Rounding, unrounded
+from workers.authors.compiler.rounding import Rounding, keeps_order, unrounded
 from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
 
@@ -25,7 +25,7 @@ class Lowering:
     """Values of a graph's nodes, by node name."""
 
     def __init__(self, problem: Problem, graph: Graph, domain: Domain) -> None:
-        self.pool = Pool()
+        self.pool = Pool(in_order=keeps_order(graph))
         self.values: dict[str, Value] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}

@@ -48,6 +48,8 @@ _SETTINGS = {
     "_sum_partials(": SUM_PARTIALS,
 }
 
+LIBDEVICE_TANH = ("triton.language.extra.libdevice", "tanh")
+
 
 @dataclass(frozen=True)
 class Imports:
@@ -91,7 +93,7 @@ def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -
     kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     text = "\n".join(functions)
     settings = [source for call, source in _SETTINGS.items() if call in text]
-    imports = _imports(style, "\n".join([text, *settings]))
+    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *device_functions(values), *settings, *kernels, *functions]
     source = "\n\n\n".join(blocks) + "\n"
     if style.section:
@@ -100,14 +102,14 @@ def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -
     return Rendered("\n".join(imports.lines) + gap + wrapped(source, style.line_length))
 
 
-def _imports(style: SourceStyle, text: str) -> Imports:
+def _imports(style: SourceStyle, text: str, tanh: bool) -> Imports:
     offered = dict(style.helpers)
     used = [name for name in sorted(HELPERS) if name in text]
     missing = [name for name in used if name not in offered]
     standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
     lines = [f"import {module}" for module in standard]
     lines += [*([""] if standard else []), "import torch", "import triton", "import triton.language as tl"]
-    given = sorted((offered[name], name) for name in used if name in offered)
+    given = sorted([*((offered[name], name) for name in used if name in offered), *([LIBDEVICE_TANH] if tanh else [])])
     lines += ["", *_from_imports(given, style.single_line_imports)] if given else []
     return Imports(tuple(lines), tuple(HELPERS[name][0] for name in missing))
 

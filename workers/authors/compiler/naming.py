@@ -66,6 +66,7 @@ RESERVED = frozenset(
 _NOUNS = {
     "sigmoid": "sig",
     "tanh": "tanh",
+    "libdevice_tanh": "tanh_of",
     "exp": "exp",
     "erf": "erf",
     "maximum": "relu",

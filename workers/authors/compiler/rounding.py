@@ -10,12 +10,22 @@ import math
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.domain import SCALAR, Domain
 from workers.authors.compiler.dtypes import fixed_dtype, follows_call
+from workers.authors.compiler.operators import REDUCTIONS
 from workers.authors.compiler.values import Pool, Value, ordered
 
 ROUNDED = "rounded"
 TYPE = "ROUNDED"
 # What bfloat16 and float16 both hold exactly.
 MANTISSA_BITS, LEAST, LARGEST = 8, 2.0**-14, 2.0**15
+
+
+def keeps_order(graph: Graph) -> bool:
+    """Tell whether kernels are to compute in the order of the reference: where they round as it does and nothing is summed up.
+
+    Then each element can be eager mode's own to the last bit, and what a library's tests compare may depend on that: one bit of
+    one element, multiplied by a matrix, is seen. Such kernels wait for memory, so that the order costs nothing.
+    """
+    return bool(graph.rounded) and not any(node.op in REDUCTIONS for node in graph.nodes)
 
 
 class Rounding:

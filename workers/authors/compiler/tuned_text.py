@@ -26,9 +26,11 @@ PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, p
     if device.type != "cuda" or torch.version.hip is not None:
         return min(n_tiles, 8), 1
     properties = torch.cuda.get_device_properties(device)
+    n_programs = programs * properties.multi_processor_count
+    if n_tiles <= n_programs:
+        return n_tiles, 1
     capacity = properties.shared_memory_per_block_optin // programs
-    stages = max(1, min(most_stages, capacity // tile_bytes))
-    return min(n_tiles, programs * properties.multi_processor_count), stages'''
+    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
 
 STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
     """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""

@@ -35,9 +35,13 @@ class Value:
 
 
 class Pool:
-    """Keeps one object for each distinct value, so that what is computed twice is found to be the same."""
+    """Keeps one object for each distinct value, so that what is computed twice is found to be the same.
 
-    def __init__(self) -> None:
+    ``in_order``: operations are to be carried out as they are, in the order in which they stand.
+    """
+
+    def __init__(self, *, in_order: bool = False) -> None:
+        self.in_order = in_order
         self._known: dict[tuple[object, ...], Value] = {}
 
     def value(
