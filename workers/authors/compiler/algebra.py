@@ -52,14 +52,14 @@ def simplified(pool: Pool, op: str, *args: Value) -> Value:
 
 def _in_order(pool: Pool, op: str, args: tuple[Value, ...]) -> Value:
     """Give an operation as it is, a number behind what it changes; nothing is left of one that changes no bit."""
-    left, right = args if len(args) == 2 else (*args, None)
-    if right is not None and op in {"add", "mul"} and left.number is not None:
+    if len(args) == 1:
+        return pool.pointwise("libdevice_tanh" if op == "tanh" else op, *args)
+    left, right = args
+    if op in {"add", "mul"} and left.number is not None:
         left, right = right, left
-    if right is not None and right.number == (0 if op in {"add", "sub"} else 1):
+    if right.number == (0 if op in {"add", "sub"} else 1):
         return left
-    if op == "tanh":
-        return pool.pointwise("libdevice_tanh", left)
-    return pool.pointwise(op, left) if right is None else pool.pointwise(op, left, right)
+    return pool.pointwise(op, left, right)
 
 
 def scaled(pool: Pool, factor: float, value: Value) -> Value:
