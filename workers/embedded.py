@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -9,6 +10,7 @@ from pydantic import SecretStr
 from workers import runtime as runtimes
 from workers.engine.advance import advance
 from workers.errors import WorkersError
+from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.models.ledger import Models
 from workers.models.recording import Recording, RecordingError, ReplayProvider
@@ -37,6 +39,10 @@ __all__ = [
     "settings",
     "step",
 ]
+
+
+STANDBY = Standby()  # of this process, as far as it answers GPU requests itself
+atexit.register(STANDBY.close)
 
 
 def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
@@ -123,7 +129,7 @@ def answer_from(path: Path) -> None:
 def _gpu_step(runtime: Runtime, only: str | None) -> bool:
     with runtime.database.read() as session:
         request_id = pending.next_gpu_request(session, runtime.clock(), only=only)
-    return request_id is not None and (serve(runtime, request_id) or True)
+    return request_id is not None and (serve(runtime, request_id, STANDBY) or True)
 
 
 def _stage_step(runtime: Runtime, only: str | None) -> bool:

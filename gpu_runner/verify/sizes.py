@@ -15,6 +15,7 @@ INTERPRETED_ROWS = 24
 INTERPRETED_COLUMNS = 512
 INTERPRETED_ELEMENTS = 2**16
 GPU_ELEMENTS = 2**26
+QUICK_ELEMENTS = 2**21  # of one input of a measured size, where a look is to be quick
 GROUPED = 64
 DISTRIBUTIONS = ("softmax", "log_softmax")
 WIDE_COLUMNS = 4099  # prime, and wider than one block of most kernels
@@ -128,8 +129,9 @@ def plan_cases(
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
         cases += _measured(problem, dtypes, workloads, interpreted, draw)
     elif beside:
-        # On a GPU at full size, in the dtype that is measured: some originals are another function there, such as at ties.
-        cases += _measured(problem, dtypes[:1] if interpreted else dtypes, workloads[-1:], interpreted, draw)
+        # On a GPU in the dtype that is measured and with all columns: some originals are another function there, as at ties.
+        measured = _measured(problem, dtypes[:1] if interpreted else dtypes, workloads[-1:], interpreted, draw)
+        cases += [replace(case, sizes=_few_rows(problem, case.size_of)) for case in measured]
     limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
     return tuple(replace(case, sizes=_fit(problem.inputs, case.size_of, limit)) for case in _distinct(cases))
 
@@ -255,6 +257,17 @@ def _measured(
             for place, dtype in enumerate(at_size)
         ]
     return cases
+
+
+def _few_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Halve what is no column until no input has more elements than a quick look takes."""
+    few, along = dict(sizes), columns_of(problem)
+    while max((_elements(spec, few) for spec in problem.inputs), default=0) > QUICK_ELEMENTS:
+        down = [dim for dim in few if dim not in along and few[dim] > 1]
+        if not down:
+            break
+        few[max(down, key=lambda dim: few[dim])] //= 2
+    return tuple(few.items())
 
 
 def _scaled(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:

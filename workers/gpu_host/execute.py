@@ -17,7 +17,7 @@ from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
 from workers.gpu_host.launching import LOG, Host, launched
 from workers.gpu_host.scratch import LOCK, scratch_folder
-from workers.gpu_host.standby import Standby, Waiting
+from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
 from workers.store.blobs import BlobError, BlobStore
 
 MAX_RESULT_BYTES = 64 << 20
@@ -56,6 +56,8 @@ def execute(
     """
     started = time.monotonic()
     waiting = standby.take(host) if standby is not None else None
+    if standby is not None and not host.interpret and has_cores_to_spare():
+        standby.prepare(host)
     with _room(waiting) as scratch:
         try:
             _lay_out(scratch, request, files, blobs)

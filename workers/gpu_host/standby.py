@@ -1,4 +1,4 @@
-"""A runner that waits: started before there is a request, so that its seconds of imports pass while the GPU has nothing to do.
+"""A runner that waits: started before there is a request, so that its seconds of imports pass while nothing waits for them.
 
 It serves one request and ends, as any runner does. It waits in the folder that the request will be laid out in, with the
 environment and the log that a runner gets anyway; the request's paths come by its standard input, and where that is closed
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from workers.gpu_host.scratch import scratch_folder
 
 WAIT = "--standby"
 LIBRARIES = ("torch", "triton")
+CORES_TO_SPARE = 8  # from so many on, the next runner's imports beside a request disturb nothing that is timed
 
 Version = tuple[tuple[str, int], ...]
 
@@ -81,6 +83,11 @@ class Standby:
         if self._waiting is not None:
             self._waiting.end()
             self._waiting = None
+
+
+def has_cores_to_spare() -> bool:
+    """Tell whether the next runner may start while one is at work: its imports take one core for some seconds."""
+    return len(os.sched_getaffinity(0)) >= CORES_TO_SPARE
 
 
 def version() -> Version:

@@ -25,8 +25,8 @@ log = structlog.get_logger(__name__)
 def serve(runtime: Runtime, request_id: str, standby: Standby | None = None) -> bool:
     """Answer a request; False where another host has it, it is answered already, or the lease was lost.
 
-    A runner on ``standby`` is taken for it. After the answer another one is started, not before: its imports would disturb what is
-    measured. Without a GPU nothing is measured, and its memory is not worth the seconds.
+    A runner on ``standby`` is taken for it. Another one is started beside it where there are cores to spare, else after the answer:
+    its imports would disturb what is measured. Without a GPU nothing is measured, and its memory is not worth the seconds.
     """
     if _gave_up(runtime, request_id):
         return True

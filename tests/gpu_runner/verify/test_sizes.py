@@ -91,13 +91,13 @@ def test_a_quick_look_beside_an_original_meets_one_of_the_problems_own_workloads
     assert any(case.measured for case in cases)
 
 
-def test_a_quick_look_beside_an_original_on_a_gpu_meets_the_smallest_workload_as_it_is_measured() -> None:
+def test_a_quick_look_beside_an_original_on_a_gpu_meets_whole_rows_in_the_dtype_that_is_measured() -> None:
     problem = parse_problem(problem_source("reglu"))
     cases = plan_cases(
         problem, problem.dtypes, problem.workloads, interpreted=False, quick=True, draw=lambda: 1, beside=True
     )
     measured = [case for case in cases if case.measured]
-    assert [(case.sizes, case.dtype) for case in measured] == [(problem.workloads[-1].sizes, "bfloat16")]
+    assert [(case.size_of, case.dtype) for case in measured] == [({"T": 128, "I": 11008}, "bfloat16")]
 
 
 def test_a_quick_look_takes_few_cases_a_single_column_among_them() -> None:

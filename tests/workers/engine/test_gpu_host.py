@@ -72,7 +72,16 @@ def test_runner_sees_nothing_of_the_workers_environment(
     results = ask(local, tmp_path)
     embedded.drive()
     payload = results[0].payload or {}
-    allowed = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PYTHONPATH", "TRITON_INTERPRET", *launching.KEPT_VARIABLES}
+    allowed = {
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "LANG",
+        "LC_CTYPE",
+        "PYTHONPATH",
+        "TRITON_INTERPRET",
+        *launching.KEPT_VARIABLES,
+    }
     assert set(payload["environment"]) <= allowed
     assert {"PATH", "HOME", "TRITON_INTERPRET"} <= set(payload["environment"])
 

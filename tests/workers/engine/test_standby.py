@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,11 @@ from gpu_runner.sandbox import tree
 from tests.workers.engine.test_gpu_host import PROLOGUE, ask
 from tests.workers.store.worlds import World
 from workers import embedded
+from workers.gpu_host import execute as executing
 from workers.gpu_host import standby as standbys
 from workers.gpu_host.execute import execute
 from workers.gpu_host.launching import Host
-from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import serve
-from workers.runtime import Runtime
+from workers.gpu_host.standby import CORES_TO_SPARE, Standby
 from workers.store.blobs import BlobStore
 
 ROOT = Path(__file__).parents[3]
@@ -137,13 +137,23 @@ def test_nothing_outlives_a_host_that_is_killed() -> None:
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
-def test_a_host_that_has_answered_keeps_the_next_runner_waiting(
-    local: World, standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("cores", [CORES_TO_SPARE - 1, CORES_TO_SPARE])
+def test_a_host_keeps_the_next_runner_waiting_from_the_request_on_where_there_are_cores_to_spare(
+    cores: int, local: World, standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def serve_with(runtime: Runtime, request_id: str) -> bool:
-        return serve(runtime, request_id, standby)
+    order: list[str] = []
 
-    monkeypatch.setattr(embedded, "serve", serve_with)
+    def noted(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            order.append(what)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(standby, "prepare", noted("the next", standby.prepare))
+    monkeypatch.setattr(executing, "_run", noted("the request", executing._run))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setattr(embedded, "STANDBY", standby)
     local.runtime.settings = local.runtime.settings.model_copy(update={"architecture": "sm_90"})
     results = ask(local, tmp_path, "target.write_text(json.dumps(result))")
     runner = tmp_path / "runner.py"
@@ -154,6 +164,7 @@ def test_a_host_that_has_answered_keeps_the_next_runner_waiting(
     )
     embedded.drive()
     assert [result.payload for result in results] == [{"stood_by": False}]
+    assert order == [*(["the next"] if cores >= CORES_TO_SPARE else []), "the request", "the next"]
     again = ask(local, tmp_path, key="comment/2")
     embedded.drive()
     assert [result.payload for result in again] == [{"stood_by": True}]
@@ -163,7 +174,7 @@ def test_a_host_that_has_answered_keeps_the_next_runner_waiting(
 def test_a_host_without_a_gpu_keeps_no_runner_waiting(
     local: World, standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "serve", lambda runtime, request_id: serve(runtime, request_id, standby))
+    monkeypatch.setattr(embedded, "STANDBY", standby)
     results = ask(local, tmp_path, "target.write_text(json.dumps(result))")
     embedded.drive()
     assert len(results) == 1
