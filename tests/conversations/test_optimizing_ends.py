@@ -347,7 +347,7 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` was cancelled** by `maintainer`; what was pushed stays.
+**`geglu` was cancelled** by `maintainer`; nothing was pushed.
 **Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel optimize` starts afresh.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
@@ -355,7 +355,7 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
             """\
 **`geglu` was cancelled.**
 
-**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel optimize` starts afresh.
+**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel optimize` starts afresh.
 
 - ✅ **profile**: measure what stands today, read its source, list what can be tried
 - ⏹️ **optimize**: try variants, each proved and measured against what stands

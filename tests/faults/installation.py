@@ -175,6 +175,7 @@ class Installation:
         """Wait until the job has ended, that way and no other, and everything about it is told."""
 
         def there() -> JobView | None:
+            self.busy()  # delivers what waits, where the test says how
             # What is to be told is there as soon as the end is, so that it is asked for after it.
             job = self.job()
             return job if job is not None and job.state in ENDED and not self.busy() else None

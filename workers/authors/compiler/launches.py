@@ -19,6 +19,7 @@ from workers.authors.compiler.segment_launches import (
     segment_size_lines,
     segment_total,
 )
+from workers.authors.compiler.stage_bytes import block_bytes, tile_bytes
 from workers.authors.compiler.statements import INDENT
 
 LOOP_BLOCK, LOOP_WARPS, LOOP_STAGES = 8192, 16, 3
@@ -77,6 +78,12 @@ class Pass:
         return sum(value.op == "load" and value.space == ROW for value in self.kernel.values)
 
     @property
+    def vectors(self) -> int:
+        """Count what a turn over a block of columns loads besides tensors: vectors of all columns, and sums so far."""
+        loads = sum(value.op == "load" and value.space == COL for value in self.kernel.values)
+        return loads + sum(store.summed and store.space == COL for store in self.task.pieces)
+
+    @property
     def streams(self) -> bool:
         """Tell whether programs that take many rows each pay for rows that are stored: they load several vectors but once.
 
@@ -126,7 +133,11 @@ def setting_lines(stage: Pass) -> list[str]:
             chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]
     if stage.task.sums_rows:
-        lines.append("NUM_STAGES = 1" if not stage.task.is_persistent else f"tile_bytes = {_tile_bytes(stage)}")
+        lines.append(
+            "NUM_STAGES = 1"
+            if not stage.task.is_persistent
+            else f"tile_bytes = {tile_bytes(stage.full_loads, stage.row_loads, stage.source)}"
+        )
         if stage.task.is_persistent:
             lines.append(f"NUM_STAGES = _num_stages({stage.source}.device, tile_bytes)")
         tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
@@ -156,18 +167,11 @@ def _tuned_lines(stage: Pass) -> list[str]:
     lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {rule}", look_up, taken]
     lines += [
         "n_tiles = triton.cdiv(n_rows, BLOCK_ROWS)",
-        f"tile_bytes = {_tile_bytes(stage)}",
+        f"tile_bytes = {tile_bytes(stage.full_loads, stage.row_loads, stage.source)}",
         "n_programs, NUM_STAGES = _programs_and_stages("
         f'{stage.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
     ]
     return lines if stage.task.reduces_cols else [*lines, "n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"]
-
-
-def _tile_bytes(stage: Pass) -> str:
-    """What one turn of a loop over tiles loads, as source; numbers of a row weigh where rows are short."""
-    tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
-    tile = f"{tensors}BLOCK_SIZE * {stage.source}.element_size()"
-    return f"BLOCK_ROWS * ({tile} + {8 * stage.row_loads})" if stage.row_loads else f"BLOCK_ROWS * {tile}"
 
 
 def tuned_defaults(stage: Pass) -> dict[str, str]:
@@ -228,9 +232,7 @@ def launch_lines(stage: Pass) -> list[str]:
     wide = [INDENT + line for line in _launch(stage, stage.wide)]
     widest = 'tuned["WIDEST"]' if stage.form.tunable else stage.widest
     if stage.form.tunable:
-        tensors = f"{stage.full_loads} * " if stage.full_loads > 1 else ""
-        block = f'{tensors}tuned["LOOP_BLOCK"] * {stage.source}.element_size()'
-        wide.insert(0, f"{INDENT}block_bytes = {block}")
+        wide.insert(0, f"{INDENT}block_bytes = {block_bytes(stage.full_loads, stage.vectors, stage.source)}")
         wide.insert(1, f'{INDENT}LOOP_STAGES = _loop_stages({stage.source}.device, block_bytes, tuned["LOOP_STAGES"])')
     return [f"if n_cols <= {widest}:", *narrow, "else:", *wide]
 
