@@ -17,49 +17,12 @@ class Lane(Enum):
     unknown = "unknown"
 
 
-_BOUNDED = frozenset(
-    [
-        "neg",
-        "abs",
-        "relu",
-        "sign",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "sin",
-        "cos",
-        "erf",
-        "tanh",
-        "libdevice_tanh",
-        "sigmoid",
-        "add",
-        "sub",
-        "mul",
-        "maximum",
-        "minimum",
-        "where",
-    ]
+# Functions that are zero at zero, and finite where their operand is.
+_MILD = frozenset(
+    ["neg", "abs", "relu", "sign", "floor", "ceil", "round", "trunc", "sin", "erf", "tanh", "libdevice_tanh"]
 )
-_KEEP_ZERO = frozenset(
-    [
-        "neg",
-        "abs",
-        "relu",
-        "sign",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "sin",
-        "erf",
-        "tanh",
-        "libdevice_tanh",
-        "sqrt",
-        "expm1",
-        "log1p",
-    ]
-)
+_BOUNDED = _MILD | {"cos", "sigmoid", "add", "sub", "mul", "maximum", "minimum", "where"}
+_KEEP_ZERO = _MILD | {"sqrt", "expm1", "log1p"}
 
 
 def outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: dict[Value, Lane] | None = None) -> Lane:
