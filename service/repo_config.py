@@ -157,6 +157,7 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
 
 def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
     """Give a command's options, with the repository's own where the command says nothing."""
+    standard = JobOptions()
     return JobOptions(
         author=given.author or config.author,
         layout=given.layout or config.layout,
@@ -164,9 +165,12 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         gpu=given.gpu or config.gpu,
         goal=given.goal or Goal.balanced,
         scope=given.scope or Scope.general,
-        variants=given.variants or JobOptions().variants,
+        variants=given.variants or standard.variants,
         target=given.target,
         against=given.against,
+        candidates=given.candidates or standard.candidates,
+        repairs=given.repairs or standard.repairs,
+        choose=given.choose or standard.choose,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.commands.permalink import Permalink
-from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
+from workers.contracts import AuthorName, Choose, Goal, ProblemKind, ProblemText, Scope, Verb
 
 NO_PROBLEM = ProblemText(ProblemKind.missing)
 
@@ -24,6 +24,9 @@ class GivenOptions:
     variants: int | None = None
     target: str | None = None  # of a form that ``workers.contracts.parse_target`` reads
     against: str | None = None
+    candidates: int | None = None
+    repairs: int | None = None
+    choose: Choose | None = None
 
 
 @dataclass(frozen=True)

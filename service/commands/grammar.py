@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from workers.contracts import AuthorName, Goal, Scope, Verb
+from workers.contracts import AuthorName, Choose, Goal, Scope, Verb
 
 PREFIX = "/kernel"
 MAX_COMMANDS = 5
 MAX_KERNELS = 16  # that one bench or verify names
 MAX_VARIANTS = 32
+MAX_CANDIDATES = 8
+MAX_REPAIRS = 5
 LAYOUTS = ("liger", "plain")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SHA = re.compile(r"[0-9a-f]{7,40}")
@@ -121,6 +123,36 @@ _AUTHOR = Option(
     choices=(AuthorName.compiler.value, AuthorName.auto.value),
     default="auto",
 )
+_ANY_AUTHOR = Option(
+    "author",
+    "who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses",
+    choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
+    default="auto",
+)
+_SEARCH = (
+    Option(
+        "candidates",
+        f"how many kernels a model is asked for at once, 1 to {MAX_CANDIDATES}",
+        "N",
+        default="3",
+        kind=ValueKind.number,
+        most=MAX_CANDIDATES,
+    ),
+    Option(
+        "repairs",
+        f"how often a model sees what failed and tries again, 1 to {MAX_REPAIRS}",
+        "N",
+        default="3",
+        kind=ValueKind.number,
+        most=MAX_REPAIRS,
+    ),
+    Option(
+        "choose",
+        "which of a model's proved kernels is taken: the first, or the fastest",
+        choices=tuple(choose.value for choose in Choose),
+        default="first",
+    ),
+)
 _LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
 _GPU = Option(
     "gpu",
@@ -147,8 +179,8 @@ GRAMMAR: tuple[Rule, ...] = (
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
         (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
-        (_AUTHOR, _LAYOUT, _GPU, _AUTO),
-        "a fenced Python block that holds the problem",
+        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO),
+        "a fenced Python block that holds the problem, or words where a model is configured",
     ),
     Rule(
         Verb.optimize,

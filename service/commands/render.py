@@ -43,5 +43,8 @@ def _options(command: Command) -> list[str]:
         ("variants", given.variants),
         ("target", f'"{given.target}"' if given.target else None),
         ("against", given.against),
+        ("candidates", given.candidates),
+        ("repairs", given.repairs),
+        ("choose", given.choose and given.choose.value),
     )
     return [f"--{name} {value}" for name, value in pairs if value] + (["--auto"] if given.auto else [])

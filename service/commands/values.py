@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from service.commands.command import GivenOptions
 from service.commands.grammar import REF, Option, ValueKind, architecture
-from workers.contracts import AuthorName, Goal, Scope, parse_target
+from workers.contracts import AuthorName, Choose, Goal, Scope, parse_target
 
 
 def read_value(option: Option, text: str) -> str:
@@ -30,6 +30,9 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         variants=int(values["variants"]) if "variants" in values else None,
         target=values.get("target"),
         against=values.get("against"),
+        candidates=int(values["candidates"]) if "candidates" in values else None,
+        repairs=int(values["repairs"]) if "repairs" in values else None,
+        choose=Choose(values["choose"]) if "choose" in values else None,
     )
 
 

@@ -1,9 +1,11 @@
 """The door of the production: what can be asked of it, what it shows of a job, and the updates that it wants published."""
 
+from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
     ArtifactView,
     AuthorName,
     CheckpointView,
+    Choose,
     Decision,
     DecisionOutcome,
     DecisionResult,
@@ -76,10 +78,12 @@ __all__ = [
     "AnalyzeSummary",
     "ArtifactView",
     "AssetsUpdate",
+    "Attempt",
     "AuthorName",
     "Breach",
     "CheckpointUpdate",
     "CheckpointView",
+    "Choose",
     "ClaimedUpdate",
     "CommitPurpose",
     "CommitUpdate",

@@ -11,6 +11,7 @@ class Verb(StrEnum):
 
     create = "create"
     optimize = "optimize"
+    modify = "modify"
     bench = "bench"
     verify = "verify"
     status = "status"
@@ -30,6 +31,8 @@ class StageName(StrEnum):
     profile = "profile"
     optimize = "optimize"
     finalize = "finalize"
+    modify = "modify"
+    confirm = "confirm"
     measure = "measure"
 
 
@@ -59,8 +62,16 @@ class StageState(StrEnum):
 class AuthorName(StrEnum):
     """Who proposes candidates."""
 
-    auto = "auto"
+    auto = "auto"  # the compiler, and a model where it refuses
     compiler = "compiler"
+    llm = "llm"
+
+
+class Choose(StrEnum):
+    """Which of a model's proved candidates is taken."""
+
+    first = "first"  # in the order in which they were asked for; the rest is not judged
+    best = "best"  # the fastest of all
 
 
 class Goal(StrEnum):
@@ -167,6 +178,9 @@ class JobOptions:
     variants: int = 8  # at most, besides v0
     target: str | None = None  # such as "forward < 0.3 ms @ H=4096"; see workers.contracts.target
     against: str | None = None  # bench: the branch, tag or commit to compare with; None: the merge base
+    candidates: int = 3  # that a model is asked for at once
+    repairs: int = 3  # rounds in which a model sees what failed, at most
+    choose: Choose = Choose.first
 
 
 @dataclass(frozen=True)
@@ -185,6 +199,7 @@ class JobRequest:
     kernels: tuple[str, ...] = ()  # bench and verify: those that were named; empty: the ones that the change touches
     head_sha: str | None = None  # bench and verify: what is compared with base_sha, and its snapshot
     head_snapshot: str | None = None
+    words: str = ""  # modify: what to change, as a person wrote it
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, TestsResult, Verdict
+from workers.contracts.attempt import Attempt
 from workers.contracts.job import Failure, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.variant import PlannedStrategy, SourceReading, StopReason, Variant
@@ -57,6 +58,7 @@ class AnalyzeSummary:
     problem_source: str
     author: str
     notes: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class GenerateSummary:
     gradient_formulas: tuple[tuple[str, str], ...]
     answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
     notes: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()  # of a model
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class ValidateSummary:
     provenance: tuple[tuple[str, str], ...]
     reproduce: str  # one command
     notes: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
+    attempts: tuple[Attempt, ...] = ()  # of a model
 
 
 @dataclass(frozen=True)

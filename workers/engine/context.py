@@ -48,6 +48,11 @@ class RunContext:
         """Give what was asked for."""
         return self.job.request
 
+    @property
+    def has_models(self) -> bool:
+        """Tell whether a language model may be asked here at all."""
+        return bool(self._runtime.models().providers)
+
     def result_of(self, stage: StageName) -> dict[str, Any]:
         """Give the output of the last finished attempt of an earlier stage."""
         with self._held() as (session, job, _):

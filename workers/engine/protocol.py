@@ -53,6 +53,11 @@ class StageContext(Protocol):
         """Give what the reviews of this stage asked for, oldest first."""
         ...
 
+    @property
+    def has_models(self) -> bool:
+        """Tell whether a language model may be asked here at all; a stage that decides by it keeps the answer in ``memo``."""
+        ...
+
     def result_of(self, stage: StageName) -> dict[str, Any]:
         """Give the output of the last finished attempt of an earlier stage.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, Verdict, from_json
 from workers.authors.table import author_named
-from workers.contracts import PlannedStrategy, SourceReading, StageName, Variant
+from workers.contracts import AuthorName, PlannedStrategy, SourceReading, StageName, Variant
 from workers.engine.protocol import StageContext
 from workers.stages.standing import Bench
 from workers.strategies.protocol import Situation
@@ -60,6 +60,6 @@ def situation_of(
         overwrites=known.verdict.overwrites,
         tree=bench.tree,
         style=bench.layout.section_style(bench.standing, bench.tree),
-        author=author_named(options.author),
+        author=author_named(AuthorName.compiler),
         earlier=earlier,
     )

@@ -82,7 +82,7 @@ def test_an_empty_file_gives_the_defaults() -> None:
         ("limits = 3", "`limits` cannot be 3", 1, "It is a table: `[limits]`."),
         ('layout = "ligr"', "`layout` cannot be 'ligr'", 1, 'It is "liger" or "plain".'),
         ("layout = 3", "`layout` cannot be 3", 1, 'It is "liger" or "plain".'),
-        ('author = "llm"', "`author` cannot be 'llm'", 1, 'It is "auto" or "compiler".'),
+        ('author = "model"', "`author` cannot be 'model'", 1, 'It is "auto" or "compiler" or "llm".'),
         ('allow = "octocat"', "`allow` cannot be 'octocat'", 1, "It is a list of logins"),
         ('allow = [\n"a/team"]', "`allow` cannot be ['a/team']", 1, "It is a list of logins"),
         ('base_branch = "../main"', "`base_branch` cannot be '../main'", 1, "It is the name of a branch."),

@@ -23,13 +23,21 @@ from workers.contracts import (
     ProblemText,
     StageName,
     Update,
+    UserFacingError,
     Verb,
 )
 from workers.engine.protocol import DEFAULT_LIMITS, Stage, StageResult
+from workers.engine.questions import NO_MODEL
+from workers.models.protocol import Answer, ModelError, Question, Usage
 from workers.tree import Tree
 
 # A contract, or what gives one from the request; by action, or by ``action key`` where one key shall differ.
 Answers = dict[str, Any]
+
+
+# What a model says: the data of its form, text, or why it does not; in order, or by a function of the question.
+Said = dict[str, Any] | str | ModelError
+Spoken = Callable[[Question], Said]
 
 
 def said(*texts: str) -> tuple[Feedback, ...]:
@@ -54,6 +62,28 @@ class FakeContext:
     notes: list[str] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     stage: StageName | None = None
+    speaks: list[Said] | Spoken | None = None  # None: no model is configured
+    questions: dict[str, Question] = field(default_factory=dict)
+    kept: dict[str, Answer | ModelError] = field(default_factory=dict)
+
+    @property
+    def has_models(self) -> bool:
+        return self.speaks is not None
+
+    def ask(self, key: str, question: Question) -> Answer:
+        outcome = self.ask_all({key: question})[key]
+        if isinstance(outcome, ModelError):
+            raise outcome
+        return outcome
+
+    def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
+        if self.speaks is None:
+            raise UserFacingError(NO_MODEL)
+        for key, question in questions.items():
+            assert self.questions.setdefault(key, question) == question, f"{key} asks two things in one attempt"
+            if key not in self.kept:
+                self.kept[key] = _heard(self.speaks(question) if callable(self.speaks) else self.speaks.pop(0))
+        return {key: self.kept[key] for key in questions}
 
     @property
     def job(self) -> JobView:
@@ -127,6 +157,8 @@ class FakeContext:
         self.stage = stage.name
         self.memos.clear()
         self.keys.clear()
+        self.questions.clear()
+        self.kept.clear()
         result = stage.run(self)
         self.results[stage.name] = json.loads(json.dumps(result.output))
         return result
@@ -134,6 +166,13 @@ class FakeContext:
     def again(self, *texts: str) -> FakeContext:
         """Give the context of the stage's next attempt, with reviews, and nothing asked yet."""
         return replace(self, feedback=said(*texts), attempt=self.attempt + 1, asked=[], notes=[])
+
+
+def _heard(told: Said) -> Answer | ModelError:
+    if isinstance(told, ModelError):
+        return told
+    text, data = (told, None) if isinstance(told, str) else ("", told)
+    return Answer(text, data, Usage(100, 50), "scripted", "model-of-the-test")
 
 
 def packed(tree: Tree) -> bytes:
