@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gpu_runner.contracts import Graph, KernelNames, Knob, Problem
+from gpu_runner.contracts import Graph, KernelNames, Knob, Problem, Workload
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,9 @@ class Brief:
     names: KernelNames = field(default_factory=KernelNames)
     feedback: tuple[Feedback, ...] = ()
     may_overwrite: tuple[str, ...] = ()  # inputs, and "upstream N", whose memory gradients may be written into
+    sizes: tuple[
+        Workload, ...
+    ] = ()  # all that the kernels must take, where other calls have code to fall back on; (): any
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,14 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """Calls that a proposal takes: those in which ``size``, arithmetic over dimension names, is at most ``most``."""
+
+    size: str
+    most: int
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A candidate, not yet judged: the module's source in the brief's style, and its plan."""
 
@@ -115,6 +126,7 @@ class Proposal:
     knobs: tuple[Knob, ...] = ()  # settings that may be tuned; the source looks them up in its TUNED
     signature: Signature | None = None
     imports: tuple[str, ...] = ()  # with ``section``: the import lines that the source needs
+    limits: tuple[Limit, ...] = ()  # of the calls that it takes, where the brief says which sizes it must take
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import replace
 
-from gpu_runner.contracts import TABLE
+from gpu_runner.contracts import TABLE, Workload
 from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
 from workers.contracts import Notes, PlannedStrategy
 from workers.layouts.imports import Import, read_imports, with_import
@@ -14,6 +14,7 @@ from workers.strategies.calling import Called, UncallableError, bound_call
 from workers.strategies.choosing import choices_of_memory, with_choice
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.guardrails import GOAL_PASSES
+from workers.strategies.limits import sentence
 from workers.strategies.master_weights import Names, loosened
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.splicing import Splice
@@ -63,7 +64,8 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         style = replace(situation.style, section=True, tunable=True, rounds_as_reference=True)
         style = replace(style, function_class=called.owner.name)
         names = (situation.standing.name, situation.problem, situation.graph, style)
-        answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites))
+        sizes = _sizes(situation)
+        answer = situation.author.propose(Brief(*names, may_overwrite=situation.overwrites, sizes=sizes))
         if isinstance(answer, Refusal):
             return DoesNotApply(f"The {situation.author.name} author cannot: {answer.sentence}")
         if answer.signature is None:
@@ -83,6 +85,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
             loose.loose,
             choice,
             loose.told,
+            answer.limits,
         )
         text = _with_imports(Splice(file, called, *parts).result(), answer.imports)
     except UncallableError as error:
@@ -90,6 +93,12 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
     except ValueError as error:
         return DoesNotApply(f"The source was not understood: {error}.")
     return Proposed(text, _notes(answer, least_elements), answer.knobs if free else (), settled if free else None)
+
+
+def _sizes(situation: Situation) -> tuple[Workload, ...]:
+    """Give all sizes that matter: the problem's own, and those of the library's benchmark script, at which v0 was measured."""
+    measured = (row.workload for row in situation.benchmark.rows)
+    return tuple(dict.fromkeys((*situation.problem.workloads, *measured)))
 
 
 def _with_choice(
@@ -100,7 +109,8 @@ def _with_choice(
     if len(choices) != 1 or not situation.overwrites or any(not n.startswith("upstream") for n in situation.overwrites):
         return None, answer.source
     assert situation.graph is not None, "what was written had a graph"
-    plain = situation.author.propose(Brief(situation.standing.name, situation.problem, situation.graph, style))
+    brief = Brief(situation.standing.name, situation.problem, situation.graph, style, sizes=_sizes(situation))
+    plain = situation.author.propose(brief)
     if isinstance(plain, Refusal) or (plain.signature, plain.knobs) != (answer.signature, answer.knobs):
         return None, answer.source
     joined = with_choice(answer.source, plain.source, style.backward_function, choices[0])
@@ -160,6 +170,6 @@ def _notes(answer: Proposal, least_elements: int) -> Notes:
     return Notes(
         "One pass over memory for what the problem computes, with launch settings found by measuring, comes nearer to the floor.",
         f"A guard at the start of forward and backward sends the calls{bound} that are covered to compiled kernels: {kernels}. "
-        "Every other call runs the code that stands there, unchanged.",
+        f"{sentence(answer.limits)}Every other call runs the code that stands there, unchanged.",
         "Near the floor on every size where the kernels stream; the same results within the verdict's tolerances.",
     )

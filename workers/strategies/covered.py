@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from gpu_runner.contracts import Expr, Graph, InputSpec, NodeRef, Problem
+from workers.authors.protocol import Limit
 from workers.strategies.calling import Called
+from workers.strategies.limits import condition
 from workers.strategies.patches import rendered_call
 
 NEEDS = "needs_grad"
@@ -25,7 +27,9 @@ class Coverage:
         least_elements: int = 0,
         loose: frozenset[str] = frozenset(),
         choice: str | None = None,
+        limits: tuple[Limit, ...] = (),
     ) -> None:
+        self.limits = limits
         self.choice = choice
         self.may_be_float32 = loose
         self.least_elements = least_elements
@@ -99,7 +103,7 @@ class Coverage:
         for spec in self.problem.inputs:
             if spec is not self.anchor:
                 found += self._shape(spec, sizes)
-        return found
+        return found + [condition(limit, sizes) for limit in self.limits]
 
     def _shape(self, spec: InputSpec, sizes: dict[str, str]) -> list[str]:
         anchor, place, dims = self._place(self.anchor), self._place(spec), self.anchor.dims

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
-from workers.authors.protocol import Signature, SourceStyle
+from workers.authors.protocol import Limit, Signature, SourceStyle
 from workers.strategies.calling import Called, UncallableError
 from workers.strategies.covered import NEEDS, Coverage
 from workers.strategies.nothing import Frame, is_none, returned_elements
@@ -33,6 +33,7 @@ class Splice:
     loose: frozenset[str] = frozenset()  # inputs that may be float32 beside others of fewer bits
     choice: str | None = None  # the Function's parameter that says whether gradients may take memory that is there
     told: tuple[str, ...] = ()  # inputs whose dtype the backward function takes behind its other arguments
+    limits: tuple[Limit, ...] = ()  # of the sizes that the section takes
 
     def result(self) -> str:
         """Give the file with the fast path in it.
@@ -52,6 +53,7 @@ class Splice:
             least_elements=self.least_elements,
             loose=self.loose,
             choice=self.choice,
+            limits=self.limits,
         )
         function = coverage.function(covers, self._wants(), self._synchronised())
         patches.insert_before(

@@ -1,13 +1,14 @@
 """A section by hand in the author's form, spliced into a kernel's file; and what is refused."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 
 from gpu_runner.contracts import Knob, Pass, parse_problem
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, Gives, graph_of_scale, row, situation, variant
-from workers.authors.protocol import KernelPlan, Proposal, Signature
+from workers.authors.protocol import Brief, KernelPlan, Limit, Proposal, Signature
 from workers.strategies.compiled_fast_path import CompiledFastPath
 from workers.strategies.fast_path_by_size import FastPathBySize, least_elements
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
@@ -90,6 +91,37 @@ def test_the_guard_holds_what_the_call_fixes_and_what_the_problem_says() -> None
     ):
         assert condition in guard
     assert "is_contiguous" not in guard  # the decorator sees to it
+
+
+def test_sizes_that_the_author_leaves_out_are_left_to_the_file_and_told() -> None:
+    given = Gives(replace(GIVEN.proposal, limits=(Limit("H", 16384), Limit("T // 2 * H", 65536))))
+    answer = CompiledFastPath().propose(situation(ROW_SCALE, given, graph=graph_of_scale()))
+    assert isinstance(answer, Proposed)
+    assert "and X.shape[-1] <= 16384\n" in answer.source
+    assert "and X.shape[-2] // 2 * X.shape[-1] <= 65536\n" in answer.source
+    assert "`H <= 16384` and `T // 2 * H <= 65536`" in answer.notes.change
+    assert "`H <=" not in _proposed().notes.change
+
+
+def test_a_bound_that_no_tensor_tells_is_not_left_out() -> None:
+    given = Gives(replace(GIVEN.proposal, limits=(Limit("V", 16384),)))
+    answer = CompiledFastPath().propose(situation(ROW_SCALE, given, graph=graph_of_scale()))
+    assert answer == DoesNotApply("The source was not understood: no tensor says what `V` is.")
+
+
+def test_the_author_is_told_the_sizes_of_the_problem_and_those_at_which_the_file_was_measured() -> None:
+    asked: list[Brief] = []
+
+    class Listens(Gives):
+        def propose(self, brief: Brief) -> Proposal:
+            asked.append(brief)
+            return self.proposal
+
+    measured = replace(situation(ROW_SCALE).benchmark, rows=(row({"T": 8, "H": 99999}),))
+    CompiledFastPath().propose(
+        situation(ROW_SCALE, Listens(GIVEN.proposal), graph=graph_of_scale(), benchmark=measured)
+    )
+    assert [dict(size.sizes)["H"] for size in asked[0].sizes] == [128, 4096, 99999]
 
 
 def test_without_the_decorator_tensors_must_be_contiguous_and_upstream_is_made_so() -> None:

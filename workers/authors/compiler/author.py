@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workers.authors.compiler.bounded import bounded, limits_of
 from workers.authors.compiler.design import build_design
 from workers.authors.compiler.functions import backward_arguments
 from workers.authors.compiler.knobs import knobs_of
@@ -38,11 +39,12 @@ class CompilerAuthor:
 def _one(brief: Brief) -> Proposal:
     style = brief.style
     design = build_design(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
+    design = bounded(design, brief.sizes)
     rendered = render(design, style)
     knobs = knobs_of(design) if style.tunable else ()
     gradients = [name for name, _ in design.program.gradients]
     signature = signature_of(design, backward_arguments(design), gradients) if style.section else None
-    return Proposal(rendered.source, plan_of(design), knobs, signature, rendered.imports)
+    return Proposal(rendered.source, plan_of(design), knobs, signature, rendered.imports, limits_of(design))
 
 
 def _several(brief: Brief) -> Proposal | None:
@@ -52,7 +54,11 @@ def _several(brief: Brief) -> Proposal | None:
     several = build_several(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
     if several is None:
         return None
+    several = replace(
+        several, members=tuple(replace(m, design=bounded(m.design, brief.sizes)) for m in several.members)
+    )
     rendered = render_several(several, style)
     knobs = several_knobs(several) if style.tunable else ()
     signature = several_signature(several) if style.section else None
-    return Proposal(rendered.source, several_plan(several), knobs, signature, rendered.imports)
+    limits = limits_of(*(member.design for member in several.members))
+    return Proposal(rendered.source, several_plan(several), knobs, signature, rendered.imports, limits)

@@ -26,7 +26,7 @@ USUAL_COLS = 4096  # where a problem has no workloads
 
 def knobs_of(design: Design) -> tuple[Knob, ...]:
     """Give the knobs of both passes, those that matter most first; at most 30 values together for a pass."""
-    cols = _columns(design)
+    cols = columns_of(design)
     return tuple(
         Knob(stage.form.tuned_pass, setting, values)
         for stage in stages_of(design)
@@ -41,7 +41,7 @@ def _settings(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]
     return _flat(stage) if stage.is_flat else _rows(stage, cols)
 
 
-def _columns(design: Design) -> list[int]:
+def columns_of(design: Design) -> list[int]:
     """Give the columns that the workloads have, sizes rising."""
     domain, found = design.program.domain, set()
     for workload in design.program.problem.workloads:
@@ -68,7 +68,7 @@ def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
     """Knobs of programs over rows; what only wide rows have is left out where no workload is wide, and the other way round."""
     looped = [n for n in cols if stage.wide is not None and n > stage.widest]
     tiles = [1 << (n - 1).bit_length() for n in cols if n not in looped]
-    found: list[tuple[str, tuple[int, ...]]] = [("WIDEST", _other_widest(stage, cols))]
+    found: list[tuple[str, tuple[int, ...]]] = [("WIDEST", other_widest(stage, cols))]
     if looped:
         found += [("LOOP_WARPS", WARPS), ("LOOP_BLOCK", LOOP_BLOCKS), ("LOOP_STAGES", (1, 3))]
     if tiles:
@@ -89,8 +89,8 @@ def _programs(stage: Pass) -> tuple[int, ...]:
     return (1, 2, 4, A_PROGRAM_A_TILE) if stage.streams else (1, 2, 4, 8)
 
 
-def _other_widest(stage: Pass, cols: list[int]) -> tuple[int, ...]:
-    """Rows near the bound may be better off on its other side."""
+def other_widest(stage: Pass, cols: list[int]) -> tuple[int, ...]:
+    """Give other bounds between the two kernels of a pass: rows near the bound may be better off on its other side."""
     if stage.wide is None:
         return ()
     fewer = [stage.widest // 2] if any(stage.widest // 2 < n <= stage.widest for n in cols) else []

@@ -41,6 +41,7 @@ class Pass:
     hand: Hand
     overwrites: tuple[tuple[str, str], ...] = ()  # stores, and the tensors into whose memory they go
     once: bool = False  # the kernel for wide rows reads them once
+    most: int | None = None  # columns that it takes; None: any number
 
     @property
     def form(self) -> Form:
@@ -160,7 +161,7 @@ def _tuned_lines(stage: Pass) -> list[str]:
         return [f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))", look_up, taken]
     rule = "_block_settings(n_cols)"
     if stage.task.reduces_cols:
-        width = f"min(n_cols, {WIDEST_TILE})"
+        width = f"min(n_cols, {WIDEST_TILE})" if stage.most is None else "n_cols"
         powers = 1 << max(0, stage.full_loads - 1).bit_length()
         rule = f"_persistent_settings({width})" if stage.task.is_persistent else f"_tile_settings({width}, {powers})"
         rule = f"_streaming_settings({width})" if stage.streams else rule
