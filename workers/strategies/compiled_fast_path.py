@@ -166,7 +166,7 @@ def _with_first_import(source: str, wanted: Import) -> str:
 
 def _notes(answer: Proposal, least_elements: int) -> Notes:
     bound = f" of at least {least_elements} elements" if least_elements else ""
-    kernels = ", ".join(f"`{kernel.name}` ({kernel.grid})" for kernel in answer.plan.kernels)
+    kernels = ", ".join(dict.fromkeys(f"`{kernel.name}` ({kernel.grid})" for kernel in answer.plan.kernels))
     return Notes(
         "One pass over memory for what the problem computes, with launch settings found by measuring, comes nearer to the floor.",
         f"A guard at the start of forward and backward sends the calls{bound} that are covered to compiled kernels: {kernels}. "

@@ -51,12 +51,9 @@ def _several(brief: Brief) -> Proposal | None:
     """Compile the parts of a problem that share no computation, each by itself; None where it is one."""
     require_well_formed(brief.problem, brief.graph)
     style = brief.style
-    several = build_several(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite)
+    several = build_several(brief.name, brief.problem, brief.graph, style.tunable, brief.may_overwrite, brief.sizes)
     if several is None:
         return None
-    several = replace(
-        several, members=tuple(replace(m, design=bounded(m.design, brief.sizes)) for m in several.members)
-    )
     rendered = render_several(several, style)
     knobs = several_knobs(several) if style.tunable else ()
     signature = several_signature(several) if style.section else None

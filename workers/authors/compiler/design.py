@@ -50,10 +50,11 @@ def build_design(
     tunable: bool = False,
     may_overwrite: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
+    inputs: tuple[tuple[str, str], ...] = (),
 ) -> Design:
     """Give the design of a problem's kernels; see ``SourceStyle.tunable`` and ``Brief.may_overwrite``.
 
-    ``outputs`` are names to give to the outputs, in place of those that the reference has for them.
+    ``outputs`` are names to give to the outputs, and ``inputs`` to inputs, in place of those that the reference has for them.
 
     Raises:
         CannotCompileError: the graph is beyond what the schedules express.
@@ -61,7 +62,7 @@ def build_design(
     program = build_program(problem, graph)
     if not program.pool.in_order:
         program = with_cheaper_tanh(program)
-    names = Names(problem, graph, outputs)
+    names = Names(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
     for key, value in (*program.saved, *program.sums):

@@ -94,7 +94,7 @@ def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -
     text = "\n".join(functions)
     settings = [source for call, source in _SETTINGS.items() if call in text]
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
-    blocks = [*imports.helpers, *device_functions(values), *settings, *kernels, *functions]
+    blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
     source = "\n\n\n".join(blocks) + "\n"
     if style.section:
         return Rendered(wrapped(prefixed(source, style), style.line_length), tuple(filter(None, imports.lines)))

@@ -96,13 +96,20 @@ _ROLES = {
 class Names:
     """Gives each tensor and value one name, and no name twice."""
 
-    def __init__(self, problem: Problem, graph: Graph, outputs: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        graph: Graph,
+        outputs: tuple[str, ...] = (),
+        inputs: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        wanted = dict(inputs)
         self._taken = set(RESERVED) | set(keyword.kwlist)
         self.tensors: dict[str, str] = {}
         self.scalars: dict[str, str] = {}
         self.values: dict[Value, str] = {}
         for tensor in problem.inputs:
-            self.tensors[tensor.name] = self.free(tensor.name)
+            self.tensors[tensor.name] = self.free(wanted.get(tensor.name, tensor.name))
         for scalar in problem.scalars:
             self.scalars[scalar.name] = self.free(scalar.name)
         self.outputs = tuple(self.free(name) for name in outputs or output_names(problem, graph))

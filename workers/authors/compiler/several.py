@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Knob, Problem
+from gpu_runner.contracts import Graph, Knob, Problem, Workload
+from workers.authors.compiler.alike import CommonNames, are_alike, common_names
+from workers.authors.compiler.bounded import bounded
 from workers.authors.compiler.components import components_of
 from workers.authors.compiler.design import Design, build_design
 from workers.authors.compiler.documentation import sentence_docstring
@@ -23,6 +25,8 @@ from workers.authors.compiler.knobs import knobs_of
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.plan import plan_of
 from workers.authors.protocol import KernelPlan, Signature, SourceStyle
+
+EACH = "each"  # what kernels are called that several programs start
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,14 @@ class Several:
 
 
 def build_several(
-    name: str, problem: Problem, graph: Graph, tunable: bool = False, may_overwrite: tuple[str, ...] = ()
+    name: str,
+    problem: Problem,
+    graph: Graph,
+    tunable: bool = False,
+    may_overwrite: tuple[str, ...] = (),
+    sizes: tuple[Workload, ...] = (),
 ) -> Several | None:
-    """Give the programs of a problem, None where it is one.
+    """Give the programs of a problem, None where it is one; those that are alike have the same kernels and functions.
 
     Raises:
         CannotCompileError: one of them is beyond what the schedules express.
@@ -83,17 +92,31 @@ def build_several(
     components = components_of(problem, graph)
     if len(components) < 2:
         return None
-    names, members = Names(problem, graph), []
+    names = Names(problem, graph)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
-    for index, part in enumerate(components):
+    given = common_names(components)
+
+    def build(index: int, common: CommonNames | None) -> tuple[str, Design]:
+        part = components[index]
         others = {name for other in components if other is not part for name in other.graph.inputs}
         # A tensor that another program reads must last until then.
         allowed = tuple(name for name in part.may_overwrite(may_overwrite) if name not in others)
         outputs = tuple(names.outputs[place] for place in part.outputs)
-        own = f"{name}_{next((n for n in part.graph.inputs if n not in others), index)}"
-        design = build_design(own, part.problem, part.graph, tunable, allowed, outputs)
-        members.append(Member(design, f"_{own}_forward", f"_{own}_backward", _table(design, names)))
+        stem = next((n for n in part.graph.inputs if n not in others), str(index))
+        inputs: tuple[tuple[str, str], ...] = ()
+        if common is not None:
+            stem, inputs, outputs = EACH + (f"_{common.group}" if common.group else ""), common.inputs, common.outputs
+        own = f"{name}_{stem}"
+        return own, bounded(build_design(own, part.problem, part.graph, tunable, allowed, outputs, inputs), sizes)
+
+    built = [build(index, common) for index, common in enumerate(given)]
+    for group in {common.group for common in given if common is not None}:
+        places = [index for index, common in enumerate(given) if common is not None and common.group == group]
+        if not are_alike(built[index][1] for index in places):
+            for index in places:
+                built[index] = build(index, None)
+    members = (Member(design, f"_{own}_forward", f"_{own}_backward", _table(design, names)) for own, design in built)
     return Several(problem, graph, names, tuple(members))
 
 
@@ -102,6 +125,9 @@ def _table(design: Design, names: Names) -> dict[str, str]:
     for key, text in design.names.tensors.items():
         if key in names.tensors:
             table[text] = names.tensors[key]
+    for name, text in design.names.gradients.items():
+        if name in names.gradients:
+            table[text] = names.gradients[name]
     for key, _ in design.program.saved:
         table[design.names.tensors[key]] = names.free(design.names.tensors[key])
     return table
@@ -115,7 +141,7 @@ def launchers_of(several: Several, style: SourceStyle) -> list[str]:
         functions.append(forward_launcher(member.design, own))
         if member.design.program.gradients:
             functions.append(backward_launcher(member.design, own))
-    functions.append(_forward(several, style))
+    functions = [*dict.fromkeys(functions), _forward(several, style)]
     return functions + ([_backward(several, style)] if several.gradients else [])
 
 
@@ -207,6 +233,10 @@ def several_signature(several: Several) -> Signature:
     )
 
 
+def _share(several: Several) -> bool:
+    return len({member.forward for member in several.members}) < len(several.members)
+
+
 def several_plan(several: Several) -> KernelPlan:
     """Give the plan of all programs together."""
     plans = [plan_of(member.design) for member in several.members]
@@ -215,9 +245,13 @@ def several_plan(several: Several) -> KernelPlan:
         first,
         tier=max(plan.tier for plan in plans),
         kernels=tuple(sketch for plan in plans for sketch in plan.kernels),
-        forward_formula="; ".join(plan.forward_formula for plan in plans),
+        forward_formula="; ".join(dict.fromkeys(plan.forward_formula for plan in plans)),
         gradient_formulas=tuple(formula for plan in plans for formula in plan.gradient_formulas),
-        saved_tensors=tuple(dict.fromkeys(name for plan in plans for name in plan.saved_tensors)),
+        saved_tensors=tuple(
+            dict.fromkeys(
+                m.table[n] for m, plan in zip(several.members, plans, strict=True) for n in plan.saved_tensors
+            )
+        ),
         precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
         needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
         forward_bytes=" + ".join(plan.forward_bytes for plan in plans),
@@ -226,6 +260,7 @@ def several_plan(several: Several) -> KernelPlan:
         backward_flops=" + ".join(plan.backward_flops for plan in plans),
         notes=(
             "outputs that share no computation have kernels of their own, started one after the other",
+            *(["those that compute the same of other tensors share them"] if _share(several) else []),
             *dict.fromkeys(note for plan in plans for note in plan.notes),
         ),
     )
