@@ -1,0 +1,138 @@
+"""Python out of an answer: its size, whether it parses, and what it reaches for. Pure; nothing of it is run."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import warnings
+from collections.abc import Iterable, Iterator
+
+from workers.authors.llm.hearing import named
+from workers.authors.llm.protocol import Fault, UnusableAnswer
+
+MOST_BYTES = 200 * 1024
+MOST_LINES = 5_000
+FENCE = "```"
+
+
+def words(text: str) -> frozenset[str]:
+    """Give the words of a text, as a closed list of names is written."""
+    return frozenset(text.split())
+
+
+# As the runner's screen has them (gpu_runner/verify/allowed.py); a test holds the two together.
+MODULES = frozenset(
+    {
+        "torch",
+        "triton",
+        "triton.language",
+        "math",
+        "functools",
+        "typing",
+        "dataclasses",
+        "contextlib",
+        "enum",
+        "collections.abc",
+        "operator",
+        "__future__",
+    }
+)
+PREFIXES = ("triton.language.",)
+REACHING_NAMES = words("eval exec compile __import__ open globals locals vars setattr delattr breakpoint exit quit")
+# Parts of torch that read and write files, load code or start processes.
+REACHING_TORCH = words(
+    "hub load save utils multiprocessing package jit classes ops _C _dynamo _inductor serialization from_file"
+)
+ORDINARY = frozenset({"__name__", "__doc__", "__version__", "__init__", "__post_init__"})
+BUILTINS = frozenset(dir(builtins))
+
+
+def parsed(text: str, what: str) -> ast.Module:
+    """Parse Python.
+
+    Raises:
+        UnusableAnswer: it is too large, has Markdown around it, or does not parse.
+    """
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise UnusableAnswer(Fault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
+    if text.count("\n") > MOST_LINES:
+        raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a text is no fault, and a warning would quote it
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        # Three backquotes within a text of the program parse; those around it do not.
+        if any(line.lstrip().startswith(FENCE) for line in text.splitlines()):
+            sentence = f"{what} has Markdown around its code; give the file's text alone"
+            raise UnusableAnswer(Fault.fence, sentence) from None
+        line = getattr(error, "lineno", None)
+        where = f" at line {line}" if isinstance(line, int) else ""
+        raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}") from None
+
+
+def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None) -> None:
+    """See to it that a file imports and calls what a kernel may need, ``modules``, and what it used ``before``, alone.
+
+    Raises:
+        UnusableAnswer: it reaches further; the sentence names the module or the name.
+    """
+    known = {*modules, *(imported(before) if before is not None else ())}
+    for module in imported(tree):
+        if module not in MODULES and module not in known and not module.startswith(PREFIXES):
+            sentence = f"{what} imports `{named(module)}`, which is none of the modules that kernels need here"
+            raise UnusableAnswer(Fault.reach, sentence)
+    used = set(reached(before)) if before is not None else set()
+    for name in reached(tree):
+        if name not in used:
+            raise UnusableAnswer(Fault.reach, f"{what} uses `{named(name)}`, which reaches beyond a kernel")
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Give every module that is imported, relative ones with their dots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            # `from torch import hub` names a module as well as `import torch.hub` does.
+            yield module
+            if module == "torch":
+                yield from (f"torch.{alias.name}" for alias in node.names if alias.name in REACHING_TORCH)
+
+
+def reached(tree: ast.Module) -> Iterator[str]:
+    """Give the names by which a file reaches beyond its own computation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in REACHING_NAMES:
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            full = dotted(node)
+            if full is not None and full.startswith("torch.") and full.split(".")[1] in REACHING_TORCH:
+                yield full
+            elif node.attr.startswith("__") and node.attr.endswith("__") and node.attr not in ORDINARY:
+                yield node.attr
+
+
+def bound_anywhere(tree: ast.AST) -> Iterator[str]:
+    """Give every name that is bound somewhere in a tree, whatever its scope."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+
+
+def dotted(node: ast.expr) -> str | None:
+    """Give a plain dotted name as text; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None

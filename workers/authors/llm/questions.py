@@ -1,0 +1,159 @@
+"""Briefs as questions. Pure.
+
+One shape for all: what the questions of a job share comes first and is marked stable, so that candidates, repairs and revisions are
+answered from one cached prefix; what changes from question to question comes last.
+"""
+
+from __future__ import annotations
+
+from workers.authors.llm import forms, telling
+from workers.authors.llm.marks import Kind, quoted
+from workers.authors.llm.prompts import SYSTEM, prompt
+from workers.authors.llm.protocol import ChangeBrief, KernelBrief, ProblemBrief, Task, VariantBrief
+from workers.authors.llm.telling import joined
+from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT, Variation, variation_of
+from workers.models.protocol import Form, Message, Part, Question, Role
+
+THOUGHT = 12_000  # tokens
+MOST_TOKENS = {
+    Task.analyze: 12_000,
+    Task.generate: 32_000,
+    Task.repair: 32_000,
+    Task.revise: 32_000,
+    Task.modify: 32_000,
+    Task.diagnose: 4_000,
+    Task.optimize: 32_000,
+}
+
+
+def problem_question(brief: ProblemBrief) -> Question:
+    """Ask for a problem file, from words or from code that does not stand alone."""
+    kind = Kind.code if brief.code else Kind.request
+    request = joined(
+        f"# What is asked for, under the name `{telling.word(brief.name)}`",
+        quoted(kind, brief.origin or "the command", brief.request),
+    )
+    before = quoted(Kind.problem, "the problem as it was", brief.before) if brief.before else ""
+    changing = joined(
+        prompt(Task.analyze.value).text,
+        joined("# The problem as it was", before) if before else "",
+        telling.failed(brief.failed, with_source=brief.failed is not None and brief.failed.source != brief.before),
+        telling.remarks(brief.remarks),
+    )
+    return _question(Task.analyze, forms.PROBLEM, (telling.examples(brief.beside), request), changing, None)
+
+
+def kernel_question(brief: KernelBrief, variation: int = 0) -> Question:
+    """Ask for a kernel module: generate, repair where a proposal failed, revise where a review said something."""
+    if brief.failed is not None:
+        task = Task.repair
+    else:
+        task = Task.revise if brief.remarks else Task.generate
+    angle = variation_of(KERNEL, variation)
+    before = ""
+    if brief.before and (brief.failed is None or brief.failed.source != brief.before):
+        before = joined("# The module that stands under review", quoted(Kind.proposal, brief.path, brief.before))
+    changing = joined(
+        prompt(task.value).filled(angle=angle.angle),
+        before,
+        telling.failed(brief.failed),
+        telling.remarks(brief.remarks),
+    )
+    stable = (
+        joined(telling.form_of(brief), telling.examples(brief.examples)),
+        joined(
+            telling.problem(brief.problem, brief.graph),
+            _compiled(brief),
+            telling.ideas(brief.ideas),
+            telling.measured(brief.measured),
+        ),
+    )
+    return _question(task, forms.KERNEL, stable, changing, angle)
+
+
+def _compiled(brief: KernelBrief) -> str:
+    if brief.compiled:
+        text = "A compiler wrote this module for the same problem. It is right, and not always the fastest."
+        return joined("# The compiled kernel", text, quoted(Kind.compiled, "the compiler author", brief.compiled))
+    if brief.refused:
+        return joined("# The compiler has none", quoted(Kind.note, "the compiler author", brief.refused))
+    return ""
+
+
+def change_question(brief: ChangeBrief, variation: int = 0) -> Question:
+    """Ask for a targeted change of files that stand, and tests for it."""
+    angle = variation_of(CHANGE, variation)
+    stable = (
+        telling.examples(brief.examples),
+        joined(
+            telling.files("The files that may be edited", brief.files),
+            telling.files("The test files, which may only be added to", brief.tests),
+            joined("# The problem as it stands", quoted(Kind.problem, "the problem file", brief.problem))
+            if brief.problem
+            else "",
+            joined(
+                "# What is asked for",
+                quoted(Kind.request, f"the command for {telling.word(brief.name)}", brief.request),
+            ),
+        ),
+    )
+    changing = joined(
+        prompt(Task.modify.value).filled(angle=angle.angle),
+        telling.files("The files as the last proposal left them: edits begin here", brief.before),
+        telling.failed(brief.failed, with_source=not brief.before),
+        telling.remarks(brief.remarks),
+    )
+    return _question(Task.modify, forms.CHANGE, stable, changing, angle)
+
+
+def diagnosis_question(brief: VariantBrief) -> Question:
+    """Ask what bounds a kernel."""
+    changing = joined(prompt(Task.diagnose.value).text, _goal(brief), telling.tried(brief.tried))
+    return _question(Task.diagnose, forms.DIAGNOSIS, _kernel_as_it_is(brief), changing, None)
+
+
+def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
+    """Ask for one change that makes a kernel faster."""
+    angle = variation_of(VARIANT, variation)
+    diagnosis = (
+        joined("# The diagnosis", quoted(Kind.note, "the diagnosis", brief.diagnosis))
+        if brief.diagnosis.strip()
+        else ""
+    )
+    changing = joined(
+        prompt(Task.optimize.value).filled(angle=angle.angle, path=telling.word(brief.path)),
+        _goal(brief),
+        diagnosis,
+        telling.tried(brief.tried),
+        telling.failed(brief.failed),
+    )
+    return _question(Task.optimize, forms.VARIANT, _kernel_as_it_is(brief), changing, angle)
+
+
+def _goal(brief: VariantBrief) -> str:
+    return joined("# The goal", quoted(Kind.request, "the command", f"goal: {brief.goal}\nscope: {brief.scope}"))
+
+
+def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
+    return (
+        joined(telling.examples(brief.examples), telling.problem(brief.problem, None)),
+        joined(
+            telling.files("The kernel's file, to start from", [(brief.path, brief.source)]),
+            telling.measured(brief.measured),
+            telling.ideas(brief.ideas),
+        ),
+    )
+
+
+def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:
+    temperature = None if angle is None else angle.temperature
+    parts = [Part(text + "\n\n", stable=True) for text in stable if text.strip()]
+    return Question(
+        purpose=task.value,
+        system=(Part(prompt(SYSTEM).text, stable=True),),
+        messages=(Message(Role.user, (*parts, Part(changing))),),
+        form=form,
+        most_tokens=MOST_TOKENS[task],
+        thinking_tokens=THOUGHT if temperature is None and task is not Task.diagnose else 0,
+        temperature=temperature,
+    )
