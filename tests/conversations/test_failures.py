@@ -232,7 +232,7 @@ def test_a_kernel_that_the_compiler_cannot_write_is_refused_with_the_operator(ta
         [
             """\
 **`sorted_rows` stopped in analyze:** the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet.
-**Next:** Rewrite the reference without it. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
+**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
 - ❌ **analyze**: the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet
 - ⬜ **generate**: write the kernel and prove it against the reference
 - ⬜ **validate**: the library's own checks and tests, the benchmark, the report
@@ -240,7 +240,7 @@ def test_a_kernel_that_the_compiler_cannot_write_is_refused_with_the_operator(ta
 """,
             """\
 **`sorted_rows` stopped in analyze:** the compiler author cannot write this kernel: it has no way to express `aten.sort.default` yet.
-**Next:** Rewrite the reference without it. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
+**Next:** Rewrite the reference without it; or have an operator configure a language model \\(`docs/models.md`\\), which `--author auto` asks where the compiler refuses. `/kernel retry` asks the same author about the same problem, so it helps only if one of them has changed. A problem in other operators needs a new `/kernel create`.
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
         ]

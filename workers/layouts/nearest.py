@@ -81,8 +81,14 @@ def likenesses(sources: dict[str, str]) -> tuple[Likeness, ...]:
 
 def nearest(new: Likeness, existing: tuple[Likeness, ...]) -> str | None:
     """Give the name of the existing kernel that is most like the new one, None where there is none."""
+    ranked = by_likeness(new, existing)
+    return ranked[0] if ranked else None
+
+
+def by_likeness(new: Likeness, existing: tuple[Likeness, ...]) -> tuple[str, ...]:
+    """Give the names of existing kernels, those most like the new one first."""
     ranked = sorted(existing, key=lambda other: (-_score(new, other), len(other.traits), len(other.name), other.name))
-    return ranked[0].name if ranked else None
+    return tuple(other.name for other in ranked)
 
 
 def _score(new: Likeness, other: Likeness) -> float:

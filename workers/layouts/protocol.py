@@ -100,6 +100,10 @@ class Layout(Protocol):
         """Give every file that the kernel needs, the test file included; never the benchmark data."""
         ...
 
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """Give the file in which a new kernel's module will stand."""
+        ...
+
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         ...

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.contracts import Action, CaptureRequest, CaptureResult, Graph, from_json, to_json
+from gpu_runner.contracts import CaptureResult, Graph, from_json, to_json
+from workers.authors.protocol import Feedback
 from workers.contracts import (
     AnalyzeSummary,
     CheckpointUpdate,
@@ -18,9 +21,13 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
+from workers.layouts.protocol import Layout
+from workers.stages.authoring.problems import capture, problem_brief, understood
+from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
+from workers.stages.authoring.wishes import Wish, is_installed, wish_of
+from workers.stages.authoring.writing import foreseen, reads_words
 from workers.stages.problem_text import parse, problem_source, revised_source
 from workers.stages.workbench import (
-    answer_of,
     build,
     changes_from_json,
     changes_to_json,
@@ -30,6 +37,18 @@ from workers.stages.workbench import (
     open_tree,
     own_result,
 )
+from workers.tree import Tree
+
+
+@dataclass(frozen=True)
+class Read:
+    """The problem that was found. ``assumptions`` are a model's, as ``answered`` is, and untrusted."""
+
+    source: str
+    graph: Graph
+    assumptions: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Analyze:
@@ -43,20 +62,15 @@ class Analyze:
         tree = open_tree(context)
         layout = choose_layout(context, tree)
         earlier = own_result(context, self.name)
-        source = self._source(context, earlier)
-        problem = parse(source)
-        layout.names(context.request.kernel, problem, tree)
-        context.note("tracing the problem")
-        captured = _capture(context, source)
-        bench = build(context, tree, layout, captured.problem_source or source, _graph(captured))
-        design, proposal = bench.propose()
+        read = _read(context, layout, tree, earlier)
+        bench = build(context, tree, layout, read.source, read.graph)
+        author, design = foreseen(context, bench)
         profile = layout.profile(design, tree)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         changes = layout.reference_changes(design, tree)
         new = only_new(changes, tree, before)
-        summary = AnalyzeSummary(
-            profile, bench.problem.source, bench.author.name, (*proposal.plan.notes, *_answered(context))
-        )
+        notes = (*design.plan.notes, *(f"Assumed: {text}" for text in read.assumptions), *read.notes)
+        summary = AnalyzeSummary(profile, bench.problem.source, author, notes, read.answered)
         commit = (CommitUpdate(CommitPurpose.reference, new, self.name, context.attempt),) if new else ()
         updates: tuple[Update, ...] = (
             *commit,
@@ -69,27 +83,80 @@ class Analyze:
             "graph": to_json(bench.graph),
             "profile": to_json(profile),
             "changes": changes_to_json(merged(before, changes)),
+            "assumptions": list(read.assumptions),
+            HEARD: len(context.feedback),
         }
         context.artifact("problem.py", bench.problem.source.encode(), "text/x-python")
         return StageResult(output, updates)
 
-    def _source(self, context: StageContext, earlier: dict[str, Any] | None) -> str:
-        texts = tuple(review.text for review in context.feedback)
-        if earlier is not None:
-            return revised_source(texts, str(earlier["problem_source"]))
-        given = problem_source(context.request.problem, open_tree(context))
-        return revised_source(texts, given)
+
+def _read(context: StageContext, layout: Layout, tree: Tree, earlier: dict[str, Any] | None) -> Read:
+    points = new_points(context.feedback, earlier)
+    texts = tuple(point.text for point in points)
+    block = revised_source(texts, "")
+    before = None if earlier is None else str(earlier["problem_source"])
+    if block:
+        return replace(_captured(context, layout, tree, block), notes=_told(context))
+    wish = _wish(context, tree) if before is None or points else None
+    if before is not None and points and reads_words(context):
+        return _revised(context, layout, tree, wish, before, points, earlier or {})
+    if before is not None:
+        kept = tuple((earlier or {}).get("assumptions", ()))
+        return replace(_captured(context, layout, tree, before), assumptions=kept, notes=_told(context))
+    if wish is not None:
+        found = understood(context, problem_brief(context.request.kernel, wish))
+        _named(context, layout, tree, found.answer.source)
+        return Read(_source(found.captured, found.answer.source), _graph(found.captured), found.answer.assumptions)
+    return _captured(context, layout, tree, problem_source(context.request.problem, tree))
 
 
-def _capture(context: StageContext, source: str) -> CaptureResult:
-    result = context.gpu("capture", CaptureRequest(source), Action.capture)
-    captured = from_json(CaptureResult, answer_of(result))
+def _captured(context: StageContext, layout: Layout, tree: Tree, source: str) -> Read:
+    _named(context, layout, tree, source)
+    context.note("tracing the problem")
+    captured = capture(context, source)
     if captured.error is not None:
         failure = Failure(
             FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.cure, captured.line
         )
         raise UserFacingError(failure)
-    return captured
+    return Read(_source(captured, source), _graph(captured))
+
+
+def _revised(
+    context: StageContext,
+    layout: Layout,
+    tree: Tree,
+    wish: Wish | None,
+    before: str,
+    points: Sequence[Feedback],
+    earlier: dict[str, Any],
+) -> Read:
+    """Have a model act on a review of the problem."""
+    branch = tree.overlaid(changes_from_json(earlier["changes"]))
+    remarks = remarks_of(points, branch)
+    asked = problem_brief(context.request.kernel, wish or Wish(before, code=True, origin="the problem as it stands"))
+    found = understood(context, replace(asked, before=before, remarks=remarks))
+    _named(context, layout, tree, found.answer.source)
+    told = answered(remarks, found.answer.replies)
+    return Read(_source(found.captured, found.answer.source), _graph(found.captured), found.answer.assumptions, told)
+
+
+def _wish(context: StageContext, tree: Tree) -> Wish | None:
+    """Give what a model is to make a problem of, where one may be asked; what is installed is read once."""
+    given = context.request.problem
+    if not reads_words(context):
+        return None
+    if not is_installed(given, tree):
+        return wish_of(given, tree)
+    return from_json(Wish, context.memo("wish", lambda: to_json(wish_of(given, tree))))
+
+
+def _named(context: StageContext, layout: Layout, tree: Tree, source: str) -> None:
+    layout.names(context.request.kernel, parse(source), tree)
+
+
+def _source(captured: CaptureResult, source: str) -> str:
+    return captured.problem_source or source
 
 
 def _graph(captured: CaptureResult) -> Graph:
@@ -98,7 +165,7 @@ def _graph(captured: CaptureResult) -> Graph:
     return captured.graph
 
 
-def _answered(context: StageContext) -> tuple[str, ...]:
+def _told(context: StageContext) -> tuple[str, ...]:
     if not context.feedback:
         return ()
     replaced = any("def reference" in review.text or "class Model" in review.text for review in context.feedback)

@@ -66,6 +66,8 @@ def refuse(message: str, cure: str) -> UserFacingError:
 def _from_path(given: ProblemText, tree: Tree) -> str:
     path = given.path or ""
     text = tree.read(path)
+    if text is None and path == "transformers" and given.symbol:
+        raise refuse("a component of transformers needs a model author, and none is configured", WHAT_TO_PASTE)
     if text is None:
         raise refuse(
             f"there is no file `{path}` at this commit", "Check the path; it is relative to the repository's root."

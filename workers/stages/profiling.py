@@ -34,9 +34,9 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.reports.plots import draw_speed
-from workers.stages.generate import verdict_failure
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume
 from workers.stages.problem_text import revised_source
+from workers.stages.proving import verdict_failure
 from workers.stages.situation import Profiled, situation_of
 from workers.stages.standing import Bench, open_bench, stored
 from workers.stages.suites import json_bytes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 from gpu_runner.contracts import Action, GpuResult, Graph, KernelNames, Problem, from_json, to_json
-from workers.authors.protocol import Author, Brief, Feedback, Proposal, Refusal
+from workers.authors.protocol import Author, Brief, Feedback, KernelPlan, Proposal, Refusal, SourceStyle
 from workers.authors.table import author_named
 from workers.contracts import (
+    AuthorName,
     Failure,
     FailureCode,
     FileChange,
@@ -32,24 +32,22 @@ class Workbench:
     name: str
     tree: Tree
     layout: Layout
-    author: Author
+    author: Author  # the one that needs no model
     problem: Problem
     graph: Graph
     names: KernelNames
 
-    def propose(self, feedback: tuple[Feedback, ...] = ()) -> tuple[Design, Proposal]:
-        """Ask the author for the kernel's module in the layout's style.
+    def style(self) -> SourceStyle:
+        """Give the style in which the kernel's module is to be written."""
+        return self.layout.style(self.name, self.names, self.tree)
 
-        Raises:
-            UserFacingError: the author refuses; the text names the operator.
-        """
-        style = self.layout.style(self.name, self.names, self.tree)
-        answer = self.author.propose(Brief(self.name, self.problem, self.graph, style, self.names, feedback))
-        if isinstance(answer, Refusal):
-            message = f"the {self.author.name} author cannot write this kernel: {answer.sentence}"
-            cure = "Rewrite the reference without it."
-            raise UserFacingError(Failure(FailureCode.refused, message, cure))
-        return Design(self.name, self.names, self.problem, self.graph, answer.plan, answer.source), answer
+    def compiled(self, feedback: tuple[Feedback, ...] = ()) -> Proposal | Refusal:
+        """Give the compiler author's module in the layout's style, or why it has none."""
+        return self.author.propose(Brief(self.name, self.problem, self.graph, self.style(), self.names, feedback))
+
+    def designed(self, plan: KernelPlan, source: str | None) -> Design:
+        """Give a design of this kernel."""
+        return Design(self.name, self.names, self.problem, self.graph, plan, source)
 
 
 def open_tree(context: StageContext) -> Tree:
@@ -68,7 +66,7 @@ def build(context: StageContext, tree: Tree, layout: Layout, source: str, graph:
     problem = parse(source)
     name = context.request.kernel
     names = layout.names(name, problem, tree)
-    return Workbench(name, tree, layout, author_named(context.request.options.author), problem, graph, names)
+    return Workbench(name, tree, layout, author_named(AuthorName.compiler), problem, graph, names)
 
 
 def reopen(context: StageContext) -> Workbench:
@@ -133,8 +131,3 @@ def merged(before: tuple[FileChange, ...], after: tuple[FileChange, ...]) -> tup
     table = {change.path: change for change in before}
     table.update({change.path: change for change in after})
     return tuple(table.values())
-
-
-def with_source(design: Design, source: str) -> Design:
-    """Give the design with another source, such as after the target's formatter went over it."""
-    return dataclasses.replace(design, source=source)

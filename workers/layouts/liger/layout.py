@@ -102,6 +102,10 @@ class LigerLayout(StandingKernels):
             FileChange(paths.script_path(design.name), fitted(script_source(design, tree), width)),
         )
 
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """Give the file in which a new kernel's module will stand."""
+        return paths.ops_path(name)
+
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         return CandidateSource(

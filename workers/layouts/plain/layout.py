@@ -95,6 +95,10 @@ class PlainLayout(StandingKernels):
             FileChange(script, fitted(script_source(design, home, single_line), width)),
         )
 
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """Give the file in which a new kernel's module will stand."""
+        return _paths(name, home_of(tree))[0]
+
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
         """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}.py"))

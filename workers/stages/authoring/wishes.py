@@ -1,0 +1,111 @@
+"""What only a model can make a problem of: words, and code that does not stand alone."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from workers.authors.llm.protocol import Example
+from workers.contracts import ProblemKind, ProblemText
+from workers.stages.authoring import installed_code
+from workers.stages.authoring.code_source import Read, beside, defined_names, piece
+from workers.stages.problem_text import refuse
+from workers.tree import Tree
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for. ``origin`` is where it comes from, ``beside`` what its code imports."""
+
+    request: str
+    code: bool
+    origin: str = ""
+    beside: tuple[Example, ...] = ()
+
+
+def wish_of(given: ProblemText, tree: Tree) -> Wish | None:
+    """Give what a model is to make a problem of; None where the problem stands alone, or nothing was given.
+
+    Raises:
+        UserFacingError: it names a file or a symbol that is not there.
+    """
+    if given.kind is ProblemKind.missing:
+        return None
+    if given.kind is ProblemKind.words:
+        return Wish(given.text, code=False, origin="the command")
+    if given.kind is ProblemKind.path:
+        return _from_installed(given) if is_installed(given, tree) else _from_tree(given, tree)
+    if (
+        stands_alone(given.text)
+        or not given.text.strip()
+        or (given.kind is ProblemKind.block and not _parses(given.text))
+    ):
+        return None
+    return Wish(given.text, code=True, origin=given.url or "the command")
+
+
+def is_installed(given: ProblemText, tree: Tree | None = None) -> bool:
+    """Tell whether a path names a component of an installed package, as ``transformers:llama.LlamaRMSNorm``."""
+    named = given.kind is ProblemKind.path and given.path == installed_code.PACKAGE and bool(given.symbol)
+    return named and (tree is None or tree.read(installed_code.PACKAGE) is None)
+
+
+def stands_alone(text: str) -> bool:
+    """Tell whether a text is a problem file: its function with its inputs, or a ``Model`` with what makes its inputs."""
+    try:
+        names = {name for node in ast.parse(text).body for name in _names(node)}
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return {"reference", "INPUTS"} <= names or {"Model", "get_inputs"} <= names
+
+
+def _from_tree(given: ProblemText, tree: Tree) -> Wish | None:
+    path = given.path or ""
+    text = tree.read(path)
+    if text is None or (stands_alone(text) and given.symbol in (None, "reference", "Model")):
+        return None  # what is wrong with the path is said where it is read
+    if given.symbol is None:
+        return Wish(text, code=True, origin=path)
+    return _piece(text, path, given.symbol.partition(".")[0], tree.read)
+
+
+def _from_installed(given: ProblemText) -> Wish:
+    symbol = given.symbol or ""
+    read = installed_code.reader()
+    if read is None:
+        raise refuse(
+            "transformers is not installed where jobs are carried out", "Paste the code of the component instead."
+        )
+    place = installed_code.place_of(symbol, read)
+    if place is None:
+        cure = "Name it as `from transformers:llama.LlamaRMSNorm`, or with its module in full."
+        raise refuse(f"the installed transformers has no module for `{symbol}`", cure)
+    path, name = place
+    return _piece(read(path) or "", path, name, read)
+
+
+def _piece(text: str, path: str, symbol: str, read: Read) -> Wish:
+    try:
+        code = piece(text, symbol)
+        known = defined_names(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise refuse(f"`{path}` does not parse", "Correct the file.") from error
+    if code is None:
+        near = ", ".join(f"`{name}`" for name in known[:40]) or "nothing"
+        raise refuse(f"`{path}` defines no `{symbol}`", f"It defines: {near}.")
+    return Wish(code.text, code=True, origin=f"{path}:{symbol}", beside=beside(code, path, read))
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _names(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
