@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpu_runner import host
+from gpu_runner import host, spans
 from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
@@ -29,6 +29,7 @@ from gpu_runner.session import has_gpu
 
 BAD_REQUEST = 3
 MAX_REQUEST_BYTES = 64 * 2**20
+MOST_SPANS_LOGGED = 12
 _log = logging.getLogger("gpu_runner")
 
 
@@ -79,6 +80,7 @@ def _stand_by() -> int:
 def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path) -> GpuResult:
     """Carry out an action; what goes wrong around it is the result's ``error``, never a verdict."""
     context = RunContext(folder, request.limits, request.require, lambda line: _log.info("%s", line))
+    spans.begin()
     start = time.monotonic()
     payload, error = None, None
     _log.info("%s: %s starts", request.request_id, request.action.value)
@@ -91,9 +93,18 @@ def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str,
         error = f"{type(failure).__name__}: {failure}"
         _log.exception("%s: the runner failed", request.request_id)
     duration_s = time.monotonic() - start
-    _log.info("%s: %s ended after %.1f s", request.request_id, request.action.value, duration_s)
+    seconds = spans.spent()
+    told = ", ".join(f"{name} {value:.1f}" for name, value in seconds[:MOST_SPANS_LOGGED])
+    _log.info("%s: %s ended after %.1f s (%s)", request.request_id, request.action.value, duration_s, told)
     return GpuResult(
-        request.request_id, request.action, payload, error, context.held(), host.facts(), round(duration_s, 3)
+        request.request_id,
+        request.action,
+        payload,
+        error,
+        context.held(),
+        host.facts(),
+        round(duration_s, 3),
+        seconds,
     )
 
 

@@ -35,6 +35,7 @@ from gpu_runner.sandbox import make_plan, tree
 from gpu_runner.sandbox.levels import LEVELS, refused_level, remember_failure, remember_gpu, worth_trying
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
+from gpu_runner.spans import span
 from gpu_runner.spawn import Process, spawn
 
 __all__ = ["START", "Reply", "Session", "has_gpu"]
@@ -54,7 +55,7 @@ class Session:
     ``files`` and ``tree`` (a tarball) are put into the child's current folder before it starts, and ``import_roots`` of that
     folder go on its ``sys.path``. ``gpu`` None takes one where there is one. ``variables`` are added to the child's
     environment. ``beside`` is how many other children run meanwhile. Without ``fork`` it is a fresh interpreter, which
-    starts sooner where nothing of torch is needed.
+    starts sooner where nothing of torch is needed. By ``name``, in place of its role, it is told where the time went.
     One call at a time; after any exception but ``ChildError`` and ``ChildOutOfMemory`` the child is gone.
     """
 
@@ -72,8 +73,10 @@ class Session:
         levels: tuple[Isolation, ...] = LEVELS,
         beside: int = 0,
         fork: bool = True,
+        name: str | None = None,
     ) -> None:
         self.role = role
+        self._name = name or role
         self.limits = limits or Limits()
         self.require = require
         self.gpu = has_gpu() if gpu is None else gpu
@@ -101,7 +104,8 @@ class Session:
             IsolationUnavailable: the host cannot give what is required. ScratchError: files that cannot be placed.
         """
         try:
-            self._start()
+            with span(f"{self._name}: opening"):
+                self._start()
         except BaseException:  # whatever it was, no child may be left behind; it goes on as it is
             self.close()
             raise
@@ -133,7 +137,8 @@ class Session:
         """
         first, self._called = not self._called, True
         try:
-            return self._call(method, meta, tensors, timeout_s)
+            with span(f"{self._name}: {method}"):
+                return self._call(method, meta, tensors, timeout_s)
         except ChildFailed as failure:
             # The first call opens the device, before anything untrusted is loaded. That it was forked may be why it fails.
             # Later ones ask whether the device is well still, and a fresh child would be no answer to that.
@@ -153,7 +158,8 @@ class Session:
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
-            return read_reply(self._channel.receive(nonce, now + limit_s), lambda: self.log)
+            # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
+            return read_reply(self._channel.receive(nonce, now + limit_s, writable=True), lambda: self.log)
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log) from overdue

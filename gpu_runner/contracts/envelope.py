@@ -73,6 +73,8 @@ class GpuResult:
     isolation: tuple[Isolation, ...] = ()  # the levels that held
     host: tuple[tuple[str, str], ...] = ()  # python, torch, triton, gpu, driver
     duration_s: float = 0.0
+    # Where the time went: what was done, and seconds. Children work side by side, so that these may add up to more than it all.
+    seconds: tuple[tuple[str, float], ...] = ()
     schema: int = SCHEMA_VERSION
 
 

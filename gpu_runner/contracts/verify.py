@@ -41,6 +41,8 @@ class VerifyRequest:
     ``original`` is what stands in the repository today, where the candidate is to take its place. What the original does is
     allowed to the candidate: to overwrite the same inputs and upstream gradients, to have torch compute as much, lines that the
     screen objects to in the original's files too, no second backward, an error no larger than the original's in the same case.
+    A candidate that is the original itself, file for file, is not held against itself: it runs once, is refused where it is wrong
+    by far, and the verdict says what it errs.
     """
 
     problem_source: str
@@ -77,7 +79,7 @@ class Check:
     passed: bool
     output: str | None = None
     error: float | None = None
-    allowed: float | None = None
+    allowed: float | None = None  # with what is let pass because the original errs as much
 
 
 @dataclass(frozen=True)
@@ -99,3 +101,6 @@ class Verdict:
     allowances: tuple[
         str, ...
     ] = ()  # what was let pass because the original does it too: a check's name each, such as "second_backward"
+    # What errs by more than is allowed, and passed only because the original errs as much; of the original itself where that is
+    # what was judged. ``allowed`` is what a kernel that replaces nothing would be allowed; the largest of each check and output.
+    excused: tuple[Evidence, ...] = ()

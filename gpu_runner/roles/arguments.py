@@ -185,6 +185,7 @@ def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:
     key = (name, tuple(sent.shape), sent.dtype)
     if key not in cache:
         cache[key] = sent.to(state.device, copy=True)
+        return cache[key]
     return cache[key].copy_(sent)
 
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from gpu_runner.verify.measures import Sheet, Sums, own_error, pieces, rms
+
+__all__ = ["FLOAT32_STEP", "FLOORS", "Comparison", "Floor", "Truth", "compare", "natural_error", "rms"]
+
 ERROR_RATIO = 2.0  # a candidate may err twice as much as the reference in the same dtype
 PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
 FLOAT32_STEP = 2.0**-24
@@ -51,10 +55,7 @@ class Truth:
 
     def own_error(self) -> torch.Tensor:
         """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
-        error = _distance(self.own, self.exact)
-        for shaken in self.shaken:
-            error = torch.maximum(error, _distance(shaken, self.exact))
-        return error
+        return own_error(self.exact.double(), [self.own, *self.shaken])
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,13 @@ class Comparison:
     position: tuple[int, ...] | None = None
     got: float | None = None
     expected: float | None = None
-    by_peer: bool = False  # it passed only because what stands in its place errs as much
+    alone: Comparison | None = None  # how it fails without what stands in its place, where it passes only beside that
     loud: bool = False  # it is NaN where there is another answer, and that was let pass
+
+    @property
+    def by_peer(self) -> bool:
+        """Say whether it passed only because what stands in its place errs as much."""
+        return self.alone is not None
 
 
 def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = ()) -> Comparison:
@@ -82,26 +88,40 @@ def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = ())
     if alone.passed or not peers:
         return alone
     beside = _compare(got, truth, peers)
-    return replace(beside, by_peer=True) if beside.passed else beside
+    return replace(beside, alone=alone) if beside.passed else beside
 
 
 def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison:
     if not got.dtype.is_floating_point:
         return _compare_exact(got, truth, peers)
-    odd = _nonfinite(got, truth, peers)
-    if odd is not None:
-        return odd
     if got.numel() == 0:
         return Comparison(True, "tensor", 0.0, 0.0)
+    measures = _Measures.of(got, truth)
+    odd = None if measures.is_plain() else _nonfinite(got, truth, peers)
+    if odd is not None:
+        return odd
     if truth.held is not None and peers:
         truth = replace(truth, held=truth.held & ~_lost_by(peers, truth))
-    measures = _Measures.of(got, truth)
+        measures = _Measures.of(got, truth)
     found = [measures.tensor(), measures.row(), measures.element()]
     worst = [_Measures.of(peer, truth).worst() for peer in peers if peer.dtype.is_floating_point]
     bounds = [max(errors) for errors in zip(*worst, strict=True)] if worst else [-1.0] * 3
     pairs = zip(found, measures.worst(), bounds, strict=True)
     failed = [comparison for comparison, error, bound in pairs if not comparison.passed and error > bound]
-    return failed[0] if failed else replace(found[0], passed=True, loud=_is_loud(got, truth))
+    if failed:
+        return failed[0]
+    return replace(_decisive(found, measures.relative(bounds)), loud=_is_loud(got, truth))
+
+
+def _decisive(found: Sequence[Comparison], bounds: Sequence[float]) -> Comparison:
+    """Give the comparison that says most of a value that passed, with all that was allowed.
+
+    That is the one over the whole tensor, or the first that passed by what stands alone: then its error is what is allowed.
+    """
+    for comparison, bound in zip(found, bounds, strict=True):
+        if not comparison.passed:
+            return Comparison(True, comparison.level, comparison.error, bound)
+    return found[0]
 
 
 def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
@@ -115,113 +135,103 @@ def natural_error(upstream: list[float], outputs: list[float], own_input: float,
     return 16 * FLOAT32_STEP * worth / own_input * math.sqrt(max(1.0, per_element))
 
 
-def rms(tensor: torch.Tensor) -> float:
-    """Give the root mean square of the finite elements; zero where there are none."""
-    values = tensor.detach().double()
-    values = values[torch.isfinite(values)]
-    return float(values.square().mean().sqrt()) if values.numel() else 0.0
-
-
 @dataclass(frozen=True)
 class _Measures:
-    """Errors as [rows, columns] in float64, with the odd (non-finite) places set to zero."""
+    """Errors over the tensor, by row and by element, with the odd (non-finite) places set to zero."""
 
     shape: tuple[int, ...]
-    got: torch.Tensor
-    exact: torch.Tensor
-    error: torch.Tensor
-    own_error: torch.Tensor
+    sheet: Sheet
+    sums: Sums
     floor: Floor
     natural: float
-    scale: float
 
     @classmethod
     def of(cls, got: torch.Tensor, truth: Truth) -> _Measures:
-        exact, value = truth.exact.double(), got.double()
-        good = torch.isfinite(exact) & torch.isfinite(value)
-        if truth.held is not None:
-            good &= truth.held
-        zero = torch.zeros((), dtype=torch.float64)
-        error = _rows(torch.where(good, (value - exact).abs(), zero))
-        own_error = _rows(torch.where(good, truth.own_error(), zero))
+        held = None if truth.held is None else _rows(truth.held)
+        shaken = tuple(_rows(values) for values in truth.shaken)
+        sheet = Sheet(_rows(got), _rows(truth.exact), _rows(truth.own), shaken, held)
         natural = truth.natural + FLOORS[got.dtype].smallest * 2
-        return cls(
-            tuple(got.shape),
-            _rows(value),
-            _rows(exact),
-            error,
-            own_error,
-            FLOORS[got.dtype],
-            natural,
-            rms(truth.exact),
-        )
+        return cls(tuple(got.shape), sheet, sheet.sums(), FLOORS[got.dtype], natural)
+
+    def is_plain(self) -> bool:
+        """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
+        return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
 
     def tensor(self) -> Comparison:
-        error = float(self.error.square().mean().sqrt())
-        allowed = ERROR_RATIO * self._own_rms() + self.floor.tensor * self.scale + self.natural
+        error = self.sums.overall(self.sums.error)
+        allowed = ERROR_RATIO * self._own_rms() + self.floor.tensor * self.sums.scale + self.natural
         if error <= allowed:
             return Comparison(True, "tensor", self._relative(error), self._relative(allowed))
-        return self._failed("tensor", int(self.error.flatten().argmax()), error, allowed)
+        return self._failed("tensor", self._worst_of_row(int(self.sums.peak.argmax())), error, allowed)
 
     def row(self) -> Comparison:
-        error = self.error.square().mean(-1).sqrt()
-        own = self.own_error.square().mean(-1).sqrt()
-        scale = self._row_scale()
+        error, own = self.sums.mean(self.sums.error), self.sums.mean(self.sums.own)
         # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
-        allowed = ERROR_RATIO * torch.maximum(own, 1.5 * own.square().mean().sqrt()) + self.floor.row * scale
+        allowed = ERROR_RATIO * torch.clamp(own, min=1.5 * self._own_rms()) + self.floor.row * self._row_scale()
         excess = error - allowed - self.natural
         worst = int(excess.argmax())
         if float(excess[worst]) <= 0:
-            return Comparison(True, "row", self._relative(float(error[worst])))
-        place = worst * self.error.shape[1] + int(self.error[worst].argmax())
-        return self._failed("row", place, float(error[worst]), float(allowed[worst]) + self.natural)
+            return Comparison(True, "row", self._relative(float(error[worst])), self._relative(float(allowed[worst])))
+        return self._failed("row", self._worst_of_row(worst), float(error[worst]), float(allowed[worst]) + self.natural)
 
     def element(self) -> Comparison:
-        typical = self.own_error.square().mean(-1, keepdim=True).sqrt()
-        typical = torch.maximum(typical, self.own_error.square().mean().sqrt())
-        scale = torch.maximum(self._exact_abs(), self._row_scale()[:, None])
-        budget = PEAK_RATIO * typical + self.floor.element * scale + PEAK_RATIO * self.natural
-        allowed = ERROR_RATIO * self.own_error + budget
-        excess = (self.error - allowed).flatten()
-        worst = int(excess.argmax())
-        error = float(self.error.flatten()[worst])
-        if float(excess[worst]) <= 0:
-            return Comparison(True, "element", self._relative(error))
-        return self._failed("element", worst, error, float(allowed.flatten()[worst]))
+        typical = torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
+        scale = self._row_scale()
+        least = PEAK_RATIO * (typical + self.natural) + self.floor.element * scale
+        beyond = torch.nonzero(self.sums.peak > least).flatten()  # in no other row can an element lie beyond
+        found: tuple[float, int, float, float] | None = None
+        for rows, columns in pieces(len(beyond), self.sums.columns):
+            chosen = beyond[rows]
+            piece = self.sheet.piece((chosen, columns))
+            size = torch.maximum(_finite_abs(piece.exact), scale[chosen, None])
+            budget = PEAK_RATIO * (typical[chosen, None] + self.natural) + self.floor.element * size
+            allowed = ERROR_RATIO * piece.own_error + budget
+            excess = piece.error - allowed
+            row, column = divmod(int(excess.argmax()), excess.shape[1])
+            if float(excess[row, column]) > (found[0] if found else 0.0):
+                place = int(chosen[row]) * self.sums.columns + columns.start + column
+                found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
+        if found is None:
+            return Comparison(True, "element", self._relative(float(self.sums.peak.max())))
+        return self._failed("element", *found[1:])
 
     def worst(self) -> tuple[float, float, float]:
         """Give the error over the tensor, in the worst row and in the worst element."""
-        squares = self.error.square()
-        return float(squares.mean().sqrt()), float(squares.mean(-1).sqrt().max()), float(self.error.max())
+        rows = self.sums.mean(self.sums.error)
+        return self.sums.overall(self.sums.error), float(rows.max()), float(self.sums.peak.max())
 
-    def _exact_abs(self) -> torch.Tensor:
-        return torch.nan_to_num(self.exact.abs(), nan=0.0, posinf=0.0, neginf=0.0)
+    def relative(self, errors: Sequence[float]) -> list[float]:
+        """Give errors as shares of the tensor's scale."""
+        return [self._relative(error) for error in errors]
 
     def _row_scale(self) -> torch.Tensor:
-        return self._exact_abs().square().mean(-1).sqrt()
+        return self.sums.mean(self.sums.exact)
 
     def _own_rms(self) -> float:
-        return float(self.own_error.square().mean().sqrt())
+        return self.sums.overall(self.sums.own)
 
     def _relative(self, value: float) -> float:
-        return value / self.scale if self.scale > 0 else value
+        return value / self.sums.scale if self.sums.scale > 0 else value
+
+    def _worst_of_row(self, row: int) -> int:
+        error = self.sheet.piece((slice(row, row + 1), slice(None))).error
+        return row * self.sums.columns + int(error.argmax())
 
     def _failed(self, level: str, place: int, error: float, allowed: float) -> Comparison:
+        row, column = divmod(place, self.sums.columns)
         return Comparison(
             False,
             level,
             self._relative(error),
             self._relative(allowed),
             _position(place, self.shape),
-            float(self.got.flatten()[place]),
-            float(self.exact.flatten()[place]),
+            float(self.sheet.got[row, column]),
+            float(self.sheet.exact[row, column]),
         )
 
 
-def _distance(values: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    value, true = values.double(), exact.double()
-    both = torch.isfinite(value) & torch.isfinite(true)
-    return torch.where(both, (value - true).abs(), torch.zeros((), dtype=torch.float64))
+def _finite_abs(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(tensor.abs(), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from queue import SimpleQueue
 from typing import Self
 
 from gpu_runner.context import RunContext
@@ -16,6 +17,7 @@ from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.sandbox.landlock import abi, handled
 from gpu_runner.session import Session
+from gpu_runner.spans import span
 from gpu_runner.verify.opening import candidate_session, load, loaded, opened
 from gpu_runner.verify.proof import Form, Proof, make_call
 
@@ -36,14 +38,25 @@ class Early:
     """A candidate's child, from before its turn to the end of it. A context manager; at its end the child is gone.
 
     ``beside`` is how many other children run meanwhile. With ``warming``, a case that nobody judges, the code is loaded before
-    its turn too, where that is safe, and run once: what it compiles then is there when its turn comes.
+    its turn too, where that is safe, and run once: what it compiles then is there when its turn comes. Other such cases are
+    run that ``also`` names until then. By ``name`` it is told where the time went.
     """
 
-    def __init__(self, source: CandidateSource, context: RunContext, beside: int, warming: Proof | None) -> None:
+    def __init__(
+        self,
+        source: CandidateSource,
+        context: RunContext,
+        beside: int,
+        warming: Proof | None,
+        name: str | None = None,
+    ) -> None:
         self._source = source
         self._context = context
         self._beside = beside
         self._warming = warming
+        self._name = name
+        self._more: SimpleQueue[Callable[[], Proof] | None] = SimpleQueue()
+        self._is_due = False
         self._stack = ExitStack()
         self._pool = ThreadPoolExecutor(1, "early")
         self._future: Future[Session | None] | None = None
@@ -58,12 +71,21 @@ class Early:
     def __exit__(self, *_: object) -> None:
         """End the child, also where its turn never came."""
         assert self._future is not None
+        self._end_warming()
         while not self._future.done():
             if self._busy is not None:
                 self._busy.abandon()
             wait([self._future], _LOOK_S)
         self._pool.shutdown()
         self._stack.close()
+
+    def also(self, make: Callable[[], Proof]) -> None:
+        """Name one more case that nobody judges; it is made when it is run, and left out once the turn has come."""
+        self._more.put(make)
+
+    def _end_warming(self) -> None:
+        self._is_due = True
+        self._more.put(None)
 
     @contextmanager
     def turn(self, form: Form) -> Iterator[Session]:
@@ -73,9 +95,11 @@ class Early:
             RunnerError: the device cannot be used in there. ScratchError: files cannot be placed. ChildFailed: it does not load.
         """
         assert self._future is not None
-        session = self._future.result()
+        self._end_warming()
+        with span(f"waiting for the {self._name or 'candidate'}"):
+            session = self._future.result()
         if session is None:
-            with loaded("candidate", self._source, form, self._context) as fresh:
+            with loaded("candidate", self._source, form, self._context, self._name) as fresh:
                 yield fresh
             return
         with self._stack:
@@ -86,7 +110,7 @@ class Early:
 
     def _prepare(self) -> Session | None:
         """Start the child; None where what it did before its turn left it unfit."""
-        session = candidate_session("candidate", self._source, self._context, self._beside)
+        session = candidate_session("candidate", self._source, self._context, self._beside, self._name)
         self._stack.enter_context(opened(session, self._context))
         if self._warming is None or not keeps_apart(session.isolation):
             return session
@@ -94,12 +118,20 @@ class Early:
         try:
             load(session, self._source, self._warming.form)
             self._is_loaded = True
-            if _is_fit_after_a_run(session, self._warming):
+            warming: Proof | None = self._warming
+            while warming is not None and _is_fit_after_a_run(session, warming):
+                warming = self._next()
+            if warming is None:
                 return session
         finally:
             self._busy = None
         self._stack.close()
         return None
+
+    def _next(self) -> Proof | None:
+        """Wait for the next case to be warmed up by; None when the turn has come."""
+        make = self._more.get()
+        return None if make is None or self._is_due else make()
 
 
 def _is_fit_after_a_run(session: Session, warming: Proof) -> bool:

@@ -36,7 +36,7 @@ def examine(
         examiner.interleaved(proof, proof.other)
     judge_honesty(notes, proof, answer, peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
-    return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen)
+    return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen, tuple(notes.excused))
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class _Examiner:
             return True
         again = Notes(self.notes.workload)
         _Examiner(again, self.answer, self.peer, self.device, proof).values("values", proof, "second")
+        self.notes.excused += again.excused
         for finding in again.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
             self.notes.wrong(Status.nondeterministic, "deterministic", message, finding.evidence.output)
@@ -134,6 +135,8 @@ class _Examiner:
         comparison = compare(got, item.truth, self.peer.tensors(run, item.label, item))
         if comparison.passed:
             self.notes.ok(check, item.label, comparison)
+            if comparison.alone is not None:
+                self.notes.excuse(check, _how(comparison.alone), item.label, comparison.alone)
             return
         left = unwritten(got)
         if bool(left.any()):

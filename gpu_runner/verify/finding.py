@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpu_runner.contracts.status import Status
@@ -11,6 +12,7 @@ from gpu_runner.contracts.verify import Check, Evidence
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
 
 LOG_LINES = 40
+MOST_EXCUSED = 12
 _COMPILE_KINDS = frozenset(
     {
         "CompilationError",
@@ -47,12 +49,29 @@ class Examined:
     deterministic: bool = True
     overwrites: tuple[str, ...] = ()  # of those that may be
     allowances: tuple[str, ...] = ()
+    excused: tuple[Evidence, ...] = ()
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:
     """Give the finding that names the verdict: a cheat before all else, then the first one."""
     cheats = [finding for finding in findings if finding.status is Status.cheating]
     return (cheats or list(findings))[0]
+
+
+def largest(excused: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Give of what was let pass the one with the largest error, by what would be allowed, for each check and output."""
+    found: dict[tuple[str, str | None], Evidence] = {}
+    for evidence in excused:
+        key = (evidence.check, evidence.output)
+        if key not in found or _beyond(evidence) > _beyond(found[key]):
+            found[key] = evidence
+    return tuple(sorted(found.values(), key=_beyond, reverse=True)[:MOST_EXCUSED])
+
+
+def _beyond(evidence: Evidence) -> float:
+    if evidence.error is None or not evidence.allowed:
+        return math.inf
+    return evidence.error / evidence.allowed
 
 
 def failure_of(error: ChildFailed | ProtocolError, check: str, workload: str | None) -> Finding:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tarfile
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
@@ -16,17 +16,20 @@ from gpu_runner.contracts.verify import CandidateSource, Evidence, SourceFile, V
 from gpu_runner.errors import ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
-from gpu_runner.verify.answer import read_answer
+from gpu_runner.spans import span
+from gpu_runner.verify.answer import Answer, read_answer
+from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
-from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of
+from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.opening import loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
+from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files, tops_under
-from gpu_runner.verify.sizes import Case, Content, plan_cases
+from gpu_runner.verify.sizes import Case, Content, few_rows, plan_cases
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
 
@@ -41,7 +44,13 @@ class _Trial:
     examined: list[Examined] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     kernels: dict[str, None] = field(default_factory=dict)
-    peaks: tuple[int | None, int | None] = (None, None)
+    peaks: Peaks = NO_PEAKS
+
+    def take(self, examined: Examined, answer: Answer | None) -> None:
+        """Add what came of a case."""
+        self.examined.append(examined)
+        self.findings += examined.findings
+        self.kernels |= dict.fromkeys(answer.launched if answer is not None else ())
 
 
 def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True) -> Verdict:
@@ -69,26 +78,32 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
     with ExitStack() as stack:
-        first = _start_early(request, problem, cases, context, stack)
+        early = _start_early(request, problem, cases, context, stack)
         try:
-            proofs, left_out = prove(problem, cases, context, beside=len(first))
+            proofs, left_out = prove(problem, cases, context, early)
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
         frame = replace(frame, checks=tuple(passed_over(case) for case in left_out))
-        trivial = survivors(proofs)
+        with span("comparing"):
+            trivial = survivors(proofs)
         if trivial:
             return _degenerate(frame, trivial[0].mutant, trivial[0].label)
-        return judge_by(proofs, request.candidate, context, frame, request.original, first)
+        return judge_by(proofs, request.candidate, context, frame, request.original, [child.turn for child in early])
 
 
 def _start_early(
     request: VerifyRequest, problem: Problem, cases: Sequence[Case], context: RunContext, stack: ExitStack
-) -> list[Door]:
-    """Start the candidate's child, and the original's where there is one; gives their doors in this order."""
+) -> list[Early]:
+    """Start the candidate's child, and the original's where that is another one; gives them in this order."""
     form = form_of(problem)
     warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=_draw()))
-    sources = [request.candidate, *([] if request.original is None else [request.original])]
-    return [stack.enter_context(Early(source, context, len(sources), warming)).turn for source in sources]
+    sources = {"candidate": request.candidate}
+    if is_original(request.candidate, request.original):
+        sources = {"original": request.candidate}
+    elif request.original is not None:
+        sources["original"] = request.original
+    children = [Early(source, context, len(sources), warming, name) for name, source in sources.items()]
+    return [stack.enter_context(child) for child in children]
 
 
 def judge_by(
@@ -101,7 +116,8 @@ def judge_by(
 ) -> Verdict:
     """Run a candidate, beside the original where there is one, on cases whose truth is known, and say what came of it; no screen.
 
-    ``first`` opens the candidate's child, and the original's first one, where they were started before.
+    ``first`` opens the candidate's child, and the original's first one, where they were started before. A candidate that is the
+    original itself has one child alone.
 
     Raises:
         RunnerError: the host, not the candidate, is at fault.
@@ -110,10 +126,27 @@ def judge_by(
     standing = Standing([(proof, NO_PEER) for proof in proofs])
     if original is not None:
         try:
-            standing = learn(original, proofs, context, *first[1:])
+            if is_original(candidate, original):
+                return _described(original, proofs, context, frame, first[0] if first else None)
+            standing = learn(original, proofs, context, first[1] if len(first) > 1 else None)
         except BadOriginal as bad:
             return _refused(frame, bad.rule, bad.message, log=bad.log or "")
     return judge_beside(standing, candidate, context, frame, *first[:1])
+
+
+def _described(
+    original: CandidateSource, proofs: Sequence[Proof], context: RunContext, frame: Verdict, door: Door | None = None
+) -> Verdict:
+    standing, examined, peaks = describe(original, proofs, context, door)
+    trial = _Trial(peaks=peaks)
+    for (_, peer), found in zip(standing.cases, examined, strict=True):
+        trial.take(found, peer.answer)
+    verdict = _verdict(_beside(frame, standing), standing.proofs, trial)
+    return replace(verdict, overwrites=tuple(standing.overwrites))  # it was put back before anybody looked
+
+
+def _beside(frame: Verdict, standing: Standing) -> Verdict:
+    return replace(frame, allowances=("launch",) if standing.dropped else ())
 
 
 def judge_beside(
@@ -125,7 +158,7 @@ def judge_beside(
         RunnerError: the host, not the candidate, is at fault.
     """
     door = door or (lambda form: loaded("candidate", candidate, form, context))
-    frame = replace(frame, allowances=("launch",) if standing.dropped else ())
+    frame = _beside(frame, standing)
     return _verdict(frame, standing.proofs, _try(door, standing.cases, tuple(standing.overwrites), context))
 
 
@@ -149,16 +182,16 @@ def _draw() -> int:
 
 
 def prove(
-    problem: Problem, cases: Sequence[Case], context: RunContext, beside: int = 0
+    problem: Problem, cases: Sequence[Case], context: RunContext, early: Sequence[Early] = ()
 ) -> tuple[list[Proof], list[Case]]:
     """Get the truth of every case from the reference, and the cases of extreme values in which there is none to judge by.
 
-    ``beside`` other children run meanwhile.
+    ``early`` are children that run meanwhile; on a GPU they are told of each case, so that they compile what it needs.
 
     Raises:
         BadProblem: the reference runs in too few cases.
     """
-    with opened(reference_session("reference", problem.source, context, beside), context) as session:
+    with opened(reference_session("reference", problem.source, context, len(early)), context) as session:
         oracle = Oracle.open(problem, session, _draw())
         proofs, left_out = [], []
         for case in cases:
@@ -166,6 +199,9 @@ def prove(
             proof = oracle.prove(case, _draw() if again else None)
             if proof is not None:
                 proofs.append(proof)
+                likewise = functools.partial(asked_of, problem, oracle.form, few_rows(problem, proof.case, _draw()))
+                for child in early if session.gpu else ():
+                    child.also(likewise)
             elif case.content is not Content.ordinary:
                 left_out.append(case)
         if all(proof.case.content is not Content.ordinary for proof in proofs):
@@ -185,7 +221,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             if not trial.findings:
-                trial.peaks = _peaks(session, [proof for proof, _ in cases])
+                trial.peaks = peaks_of(session, [proof for proof, _ in cases])
     except ScratchError as error:
         trial.findings.append(Finding(Status.refused, Evidence("files", str(error)), "files"))
     except (ChildFailed, ProtocolError) as error:
@@ -215,20 +251,9 @@ def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwri
     mutates = [*proof.form.mutates, *overwrites]
     call = make_call(proof, poison=True, mutates=mutates, skip=sorted(peer.failed))
     answer = read_answer(session.call("run", call.meta, call.tensors))
-    examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
-    trial.examined.append(examined)
-    trial.findings += examined.findings
-    trial.kernels |= dict.fromkeys(answer.launched)
-
-
-def _peaks(session: Session, proofs: Sequence[Proof]) -> tuple[int | None, int | None]:
-    if not session.gpu:
-        return None, None
-    measured = [proof for proof in proofs if proof.case.measured] or list(proofs)
-    call = make_call(replace(measured[0], other=None), poison=False)
-    meta: dict[str, Any] = session.call("memory", call.meta, call.tensors).meta
-    forward, backward = meta.get("forward"), meta.get("backward")
-    return forward if type(forward) is int else None, backward if type(backward) is int else None
+    with span("comparing"):
+        examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
+    trial.take(examined, answer)
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
@@ -244,7 +269,8 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     )
     seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
     passed_by = dict.fromkeys([*frame.allowances, *(name for e in trial.examined for name in e.allowances)])
-    frame = replace(frame, overwrites=tuple(seen), allowances=tuple(passed_by))
+    excused = largest(evidence for e in trial.examined for evidence in e.excused)
+    frame = replace(frame, overwrites=tuple(seen), allowances=tuple(passed_by), excused=excused)
     if not trial.findings:
         return frame
     first = decisive(trial.findings)

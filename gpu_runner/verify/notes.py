@@ -12,13 +12,14 @@ from gpu_runner.verify.finding import Finding
 
 @dataclass
 class Notes:
-    """Checks and findings of one case; ``allowances`` and ``overwrites`` as the verdict gives them."""
+    """Checks and findings of one case; ``allowances``, ``overwrites`` and ``excused`` as the verdict gives them."""
 
     workload: str
     checks: list[Check] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     allowances: dict[str, None] = field(default_factory=dict)
     overwrites: dict[str, None] = field(default_factory=dict)
+    excused: list[Evidence] = field(default_factory=list)
 
     def ok(self, name: str, output: str | None = None, comparison: Comparison | None = None) -> None:
         """Note a check that held."""
@@ -34,6 +35,10 @@ class Notes:
         """Note a check that was let pass because what stands in the repository fails it too."""
         self.allowances[name] = None
 
+    def excuse(self, name: str, message: str, output: str | None, alone: Comparison) -> None:
+        """Note what would be wrong if what stands in the repository did not err as much."""
+        self.excused.append(self._evidence(name, message, output, alone))
+
     def wrong(
         self,
         status: Status,
@@ -46,7 +51,10 @@ class Notes:
         """Note a check that did not hold."""
         found = comparison or Comparison(False, name)
         self.checks.append(Check(name, self.workload, False, output, found.error, found.allowed))
-        evidence = Evidence(
+        self.findings.append(Finding(status, self._evidence(name, message, output, found), rule))
+
+    def _evidence(self, name: str, message: str, output: str | None, found: Comparison) -> Evidence:
+        return Evidence(
             name,
             message,
             self.workload,
@@ -57,4 +65,3 @@ class Notes:
             found.error,
             found.allowed,
         )
-        self.findings.append(Finding(status, evidence, rule))

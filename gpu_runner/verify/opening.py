@@ -19,8 +19,12 @@ def reference_session(role: str, problem_source: str, context: RunContext, besid
     return Session(role, context.limits, context.require, files={"problem.py": problem_source}, beside=beside)
 
 
-def candidate_session(role: str, candidate: CandidateSource, context: RunContext, beside: int = 0) -> Session:
+def candidate_session(
+    role: str, candidate: CandidateSource, context: RunContext, beside: int = 0, name: str | None = None
+) -> Session:
     """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
+
+    By ``name`` it is told where the time went; without one by its role.
 
     Raises:
         ScratchError: the tree is not there.
@@ -31,7 +35,9 @@ def candidate_session(role: str, candidate: CandidateSource, context: RunContext
     except ValueError as error:
         raise ScratchError(str(error)) from error
     roots = candidate.import_roots
-    return Session(role, context.limits, context.require, files=files, tree=tree, import_roots=roots, beside=beside)
+    return Session(
+        role, context.limits, context.require, files=files, tree=tree, import_roots=roots, beside=beside, name=name
+    )
 
 
 @contextmanager
@@ -51,13 +57,15 @@ def opened(session: Session, context: RunContext) -> Iterator[Session]:
 
 
 @contextmanager
-def loaded(role: str, candidate: CandidateSource, form: Form, context: RunContext) -> Iterator[Session]:
-    """Start a child and load a candidate in it.
+def loaded(
+    role: str, candidate: CandidateSource, form: Form, context: RunContext, name: str | None = None
+) -> Iterator[Session]:
+    """Start a child and load a candidate in it; ``name`` as of a session.
 
     Raises:
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
-    with opened(candidate_session(role, candidate, context), context) as session:
+    with opened(candidate_session(role, candidate, context, name=name), context) as session:
         load(session, candidate, form)
         yield session
 

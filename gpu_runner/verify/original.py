@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -13,9 +13,10 @@ from gpu_runner.contracts.verify import CandidateSource, SourceFile
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
+from gpu_runner.spans import span
 from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.early import Door
-from gpu_runner.verify.far import runs_wrong_by_far, wrong_by_far
+from gpu_runner.verify.far import Look
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.peer import Peer
@@ -43,6 +44,7 @@ class Standing:
     cases: list[tuple[Proof, Peer]] = field(default_factory=list)
     overwrites: dict[str, None] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)  # case in which it does not run -> why not
+    looks: list[Look] = field(default_factory=list)  # one a case
 
     @property
     def proofs(self) -> list[Proof]:
@@ -51,9 +53,13 @@ class Standing:
 
 
 def learn(
-    original: CandidateSource, proofs: Sequence[Proof], context: RunContext, first: Door | None = None
+    original: CandidateSource,
+    proofs: Sequence[Proof],
+    context: RunContext,
+    first: Door | None = None,
+    last: Callable[[Session, list[Proof]], None] | None = None,
 ) -> Standing:
-    """Run the original on every case; ``first`` opens its first child.
+    """Run the original on every case; ``first`` opens its first child, ``last`` is given the child in which the last case ran.
 
     Raises:
         BadOriginal: it does not run where it must, or computes something else than the reference.
@@ -62,7 +68,7 @@ def learn(
     standing = Standing()
 
     def again(form: Form) -> AbstractContextManager[Session]:
-        return loaded("candidate", original, form, context)
+        return loaded("candidate", original, form, context, "original")
 
     rest = list(proofs)
     restarts = 0
@@ -70,8 +76,11 @@ def learn(
     while rest:
         try:
             with door(proofs[0].form) as session:
-                while rest and _goes_on(standing, session, rest.pop(0), context):
-                    pass
+                fit = True
+                while rest and fit:
+                    fit = _goes_on(standing, session, rest.pop(0), context)
+                if fit and last is not None and standing.cases:
+                    last(session, standing.proofs)
         except ScratchError as error:
             raise BadOriginal(str(error), "files") from error
         except (ChildFailed, ProtocolError) as error:
@@ -99,23 +108,25 @@ def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunCon
         standing.dropped[label] = failure_of(error, "launch", label).evidence.message
         # On a GPU an error may have spoilt the device for the rest of the process.
         return isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
-    failed = frozenset(answer.failed)
+    failed, look = frozenset(answer.failed), Look(proof, answer)
     if proof.case.content is Content.ordinary:  # on others, what it gives is all that can be asked of its successor
-        failed |= runs_wrong_by_far(proof, answer)
+        with span("comparing"):
+            failed |= look.runs_wrong_by_far()
     standing.cases.append((proof, Peer(answer, failed)))
+    standing.looks.append(look)
     standing.overwrites |= dict.fromkeys(answer.overwritten)
     return True
 
 
 def _check(standing: Standing, proofs: Sequence[Proof]) -> None:
     own = any(proof.case.measured for proof in proofs)
-    counted = [(proof, peer) for proof, peer in standing.cases if proof.case.measured or not own]
+    cases = zip(standing.proofs, standing.looks, strict=True)
+    counted = [(proof, look) for proof, look in cases if proof.case.measured or not own]
     if not counted:
         reasons = [f"{reason} ({label})" for label, reason in standing.dropped.items()]
         raise BadOriginal(f"what stands in the repository runs on none of the problem's own workloads: {reasons[-1]}")
-    for proof, peer in counted:
-        assert peer.answer is not None
-        far = wrong_by_far(proof, peer.answer, "first")
+    for proof, look in counted:
+        far = look.wrong_by_far("first")
         if far is not None:
             message = f"the reference does not say what the library computes: {far} ({proof.case.label()})"
             raise BadOriginal(message, "problem")

@@ -131,7 +131,7 @@ def plan_cases(
     elif beside:
         # On a GPU in the dtype that is measured and with all columns: some originals are another function there, as at ties.
         measured = _measured(problem, dtypes[:1] if interpreted else dtypes, workloads[-1:], interpreted, draw)
-        cases += [replace(case, sizes=_few_rows(problem, case.size_of)) for case in measured]
+        cases += [replace(case, sizes=_halved_rows(problem, case.size_of)) for case in measured]
     limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
     return tuple(replace(case, sizes=_fit(problem.inputs, case.size_of, limit)) for case in _distinct(cases))
 
@@ -259,7 +259,13 @@ def _measured(
     return cases
 
 
-def _few_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def few_rows(problem: Problem, case: Case, seed: int) -> Case:
+    """Give a case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
+    sizes = _halved_rows(problem, case.size_of)
+    return replace(case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False)
+
+
+def _halved_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Halve what is no column until no input has more elements than a quick look takes."""
     few, along = dict(sizes), columns_of(problem)
     while max((_elements(spec, few) for spec in problem.inputs), default=0) > QUICK_ELEMENTS:

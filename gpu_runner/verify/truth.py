@@ -12,6 +12,7 @@ import torch
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Reply, Session
+from gpu_runner.spans import span
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, lay, make_inputs, make_upstream
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
@@ -105,7 +106,8 @@ class Oracle:
         """Make the inputs of a case."""
         if self.form.name == "kernelbench":
             return self._asked_of_module(case)
-        return asked_of(self.problem, self.form, case)
+        with span("drawing and scaling"):
+            return asked_of(self.problem, self.form, case)
 
     def _asked_of_module(self, case: Case) -> Proof:
         reply = self.session.call("inputs", {"seed": case.seed})
@@ -143,14 +145,16 @@ class Oracle:
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
         given = [item for item in outputs if item is not None]
         proof = replace(proof, outputs=tuple(given))
-        proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
+        with span("drawing and scaling"):
+            proof = replace(proof, upstream=_upstream(proof) if upstream is None else upstream)
         if not proof.has_backward:
             return proof
-        call = make_call(proof, shake=shake)
+        call = make_call(replace(proof, laid={}), shake=shake)  # the inputs are there since the outputs were asked for
         reply = self.session.call("gradients", call.meta, call.tensors)
         names = list(reply.meta["names"])
         found = dict(zip(names, _expected([f"gradient of {name}" for name in names], reply), strict=True))
-        return replace(proof, gradients={name: _with_natural(item, name, proof) for name, item in found.items()})
+        with span("drawing and scaling"):
+            return replace(proof, gradients=_with_naturals(found, proof))
 
 
 def _is_shaken(proof: Proof) -> bool:
@@ -228,18 +232,18 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
     return found
 
 
-def _with_natural(item: Expected | None, name: str, proof: Proof) -> Expected | None:
-    if item is None:
-        return None
+def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
+    """Add to each gradient the error that float32 rounding explains."""
     pairs = [(laid, output) for laid, output in zip(proof.upstream, proof.outputs, strict=True) if laid is not None]
-    meeting = sum(math.prod(output.shape) for _, output in pairs) / max(1, math.prod(item.shape))
-    natural = natural_error(
-        [rms(laid.view()) for laid, _ in pairs],
-        [rms(output.truth.exact) for _, output in pairs],
-        rms(proof.inputs[name]),
-        meeting,
-    )
-    return replace(item, truth=replace(item.truth, natural=natural))
+    upstream, outputs = [rms(laid.view()) for laid, _ in pairs], [rms(output.truth.exact) for _, output in pairs]
+    elements = sum(math.prod(output.shape) for _, output in pairs)
+
+    def added(item: Expected, name: str) -> Expected:
+        meeting = elements / max(1, math.prod(item.shape))
+        natural = natural_error(upstream, outputs, rms(proof.inputs[name]), meeting)
+        return replace(item, truth=replace(item.truth, natural=natural))
+
+    return {name: None if item is None else added(item, name) for name, item in found.items()}
 
 
 def _torch(reply: Reply) -> list[torch.Tensor]:

@@ -142,7 +142,16 @@ TUNED = TuneResult(
 )
 EXAMPLES = {
     "gpu_request": GpuRequest("r1", Action.verify, {"a": [1, None]}, Limits(60.0, 10.0), (Isolation.landlock,)),
-    "gpu_result": GpuResult("r1", Action.capture, None, "no torch", (Isolation.process,), (("python", "3.12"),), 1.5),
+    "gpu_result": GpuResult(
+        "r1",
+        Action.capture,
+        None,
+        "no torch",
+        (Isolation.process,),
+        (("python", "3.12"),),
+        1.5,
+        (("candidate: run", 1.25),),
+    ),
     "capture_request": CaptureRequest("def reference(x): ..."),
     "capture_result": CaptureResult(GRAPH, None, None, None, "source", ("add", "mul")),
     "capture_refusal": CaptureResult(None, "there is no `reference`", 3, "Define it."),
@@ -158,6 +167,7 @@ EXAMPLES = {
         peak_forward_bytes=10,
         overwrites=("x", "upstream 0"),
         allowances=("second_backward",),
+        excused=(Evidence("gradient", "too far", "T=7 float32", "gradient of b", error=0.0071, allowed=0.0063),),
     ),
     "benchmark_request": BenchmarkRequest(
         "source", CANDIDATE, "float16", (Pass.forward,), (ROWS,), 30.0, original=CANDIDATE, contenders=("eager",)

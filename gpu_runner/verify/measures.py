@@ -1,0 +1,146 @@
+"""Errors of a tensor by row, in float64, piece by piece: what is larger than a cache is read once. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+# Elements that are looked at together: 256 KiB in float64, and the most that torch leaves to one thread (its grain, at::internal).
+# More threads gain little on what a cache holds, and lose seconds where other jobs have the cores.
+PIECE = 2**15
+
+Place = tuple[slice | torch.Tensor, slice]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Norms of each row [rows] in float64, of a tensor as [rows, columns]; what is left out counts as zero.
+
+    ``plain`` says that all was finite and nothing was left out, ``largest`` is the largest finite true value.
+    """
+
+    columns: int
+    error: torch.Tensor  # Euclidean norm of the errors
+    peak: torch.Tensor  # largest error
+    own: torch.Tensor  # Euclidean norm of what the reference loses
+    exact: torch.Tensor  # Euclidean norm of the finite true values
+    finite: int  # true values that are finite
+    largest: float
+    plain: bool
+
+    @property
+    def scale(self) -> float:
+        """Give the root mean square of the finite true values; zero where there are none."""
+        return float(self.exact.square().sum() / self.finite) ** 0.5 if self.finite else 0.0
+
+    def mean(self, norms: torch.Tensor) -> torch.Tensor:
+        """Give root mean squares of rows from their norms."""
+        return norms / math.sqrt(self.columns)
+
+    def overall(self, norms: torch.Tensor) -> float:
+        """Give the root mean square over the whole tensor from the norms of its rows."""
+        return float(norms.square().mean().sqrt()) / math.sqrt(self.columns)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Errors of some rows and columns, in float64, and whether all is finite and counts."""
+
+    exact: torch.Tensor
+    error: torch.Tensor
+    own_error: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A value beside its truth, both as [rows, columns]; ``held`` says which elements count."""
+
+    got: torch.Tensor
+    exact: torch.Tensor
+    own: torch.Tensor
+    shaken: tuple[torch.Tensor, ...] = ()
+    held: torch.Tensor | None = None
+
+    def sums(self) -> Sums:
+        """Go through the whole tensor once."""
+        rows, columns = self.got.shape
+        squares = torch.zeros((3, rows), dtype=torch.float64)
+        peak = torch.zeros(rows, dtype=torch.float64)
+        finite, largest, plain = 0, 0.0, self.held is None
+        for place in pieces(rows, columns):
+            piece = self._quick(place) if self.held is None else None
+            if piece is None:
+                plain = False
+                piece = self.piece(place)
+                good = torch.isfinite(piece.exact)
+                piece = Piece(torch.where(good, piece.exact, 0.0), piece.error, piece.own_error)
+                finite += int(good.sum())
+            else:
+                finite += piece.exact.numel()
+            at = place[0]
+            for line, values in zip(squares, (piece.error, piece.own_error, piece.exact), strict=True):
+                line[at] += norm(values).square()
+            torch.maximum(peak[at], piece.error.abs().amax(-1), out=peak[at])
+            largest = max(largest, float(piece.exact.abs().max()))
+        error, own, exact = squares.sqrt()
+        return Sums(columns, error, peak, own, exact, finite, largest, plain)
+
+    def piece(self, place: Place) -> Piece:
+        """Give the errors of some rows and columns, zero where an element is not finite or does not count."""
+        value, exact = self.got[place].double(), self.exact[place].double()
+        good = torch.isfinite(exact) & torch.isfinite(value)
+        if self.held is not None:
+            good &= self.held[place]
+        lost = own_error(exact, [self.own[place], *(shaken[place] for shaken in self.shaken)])
+        return Piece(exact, torch.where(good, (value - exact).abs(), 0.0), torch.where(good, lost, 0.0))
+
+    def _quick(self, place: Place) -> Piece | None:
+        """Give the same, up to signs, where all is finite; None where something is not."""
+        exact = self.exact[place].double()
+        error = self.got[place].double() - exact
+        lost = self.own[place].double() - exact
+        for shaken in self.shaken:
+            lost = torch.maximum(lost.abs(), (shaken[place].double() - exact).abs())
+        # The sum of what is finite may overflow, and that of what is not is never finite.
+        return Piece(exact, error, lost) if math.isfinite(float(error.sum() + lost.sum())) else None
+
+
+def pieces(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
+    """Give the places of pieces of whole rows, or of parts of one where rows are long."""
+    if not rows or not columns:
+        return
+    deep, wide = max(1, PIECE // columns), min(columns, PIECE)
+    for row in range(0, rows, deep):
+        for column in range(0, columns, wide):
+            yield slice(row, min(row + deep, rows)), slice(column, min(column + wide, columns))
+
+
+def own_error(exact: torch.Tensor, own: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Give the largest distance of several values from the truth in each element; zero where one of both is not finite."""
+    lost = torch.zeros(exact.shape, dtype=torch.float64)
+    for value in own:
+        distance = (value.double() - exact).abs()
+        torch.maximum(lost, torch.where(torch.isfinite(distance), distance, 0.0), out=lost)
+    return lost
+
+
+def norm(values: torch.Tensor) -> torch.Tensor:
+    """Give the Euclidean norm of each row."""
+    return torch.linalg.vector_norm(values, dim=-1)
+
+
+def rms(tensor: torch.Tensor) -> float:
+    """Give the root mean square of the finite elements; zero where there are none."""
+    flat = tensor.detach().reshape(-1)
+    total, count = 0.0, 0
+    for piece in flat.split(PIECE):
+        values = piece.double()
+        square = float(norm(values)) ** 2
+        if not math.isfinite(square):
+            good = torch.isfinite(values)
+            square, count = float(torch.where(good, values, 0.0).square().sum()), count - int((~good).sum())
+        total, count = total + square, count + values.numel()
+    return math.sqrt(total / count) if count else 0.0

@@ -1,0 +1,29 @@
+"""Asks a child for the peak memory of forward and backward. Thin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpu_runner.session import Session
+from gpu_runner.verify.proof import Proof, make_call
+
+Peaks = tuple[int | None, int | None]  # bytes beyond what was there, of forward and backward
+
+NO_PEAKS: Peaks = (None, None)
+
+
+def peaks_of(session: Session, proofs: Sequence[Proof]) -> Peaks:
+    """Give the peaks of the first measured case; None without a GPU.
+
+    Raises:
+        ChildFailed, ProtocolError: the code that is loaded there does not run.
+    """
+    if not session.gpu:
+        return NO_PEAKS
+    measured = [proof for proof in proofs if proof.case.measured] or list(proofs)
+    call = make_call(replace(measured[0], other=None), poison=False)
+    meta: dict[str, Any] = session.call("memory", call.meta, call.tensors).meta
+    forward, backward = meta.get("forward"), meta.get("backward")
+    return forward if type(forward) is int else None, backward if type(backward) is int else None

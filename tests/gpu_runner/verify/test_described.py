@@ -1,0 +1,107 @@
+"""What stands is described and not held against itself: imprecision is named, and only what is wrong by far is refused."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import pytest
+
+from gpu_runner import verify
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.verify.described import is_original
+from gpu_runner.verify.judge import judge_by
+from tests.cheats.trial import HERE, proofs, source, surroundings
+from tests.problems import problem_source
+
+ORIGINAL = (HERE / "beside" / "original.py").read_text()
+CASES = ("prime", "above a power of two", "workload")
+CALLS = "import itertools\n\nimport torch\n"
+# Each call errs by another amount, as sums of atomics do: from twice to four times what is allowed.
+UNSTEADY = ORIGINAL.replace("import torch\n", CALLS, 1).replace(
+    "class Gate", "CALLS = itertools.count()\n\n\nclass Gate"
+)
+UNSTEADY = UNSTEADY.replace("y * 1.000004", "y * gain").replace(
+    "n, BLOCK: tl.constexpr):", "n, gain, BLOCK: tl.constexpr):", 1
+)
+UNSTEADY = UNSTEADY.replace(
+    "y, a.numel(), BLOCK", "y, a.numel(), (1.000004, 1.000007, 1.000005)[next(CALLS) % 3], BLOCK"
+)
+FAR = ORIGINAL.replace("1.000004", "1.001")
+BEYOND = ORIGINAL.replace("tl.store(y_ptr + at, y * 1.000004, mask=mask)", "tl.store(y_ptr + at, y, mask=at <= n)")
+
+
+def of(text: str, **more: object) -> CandidateSource:
+    return replace(CandidateSource((SourceFile("candidate.py", text),)), **more)
+
+
+@functools.cache
+def described(text: str) -> Verdict:
+    few = [proof for proof in proofs("reglu") if proof.case.name in CASES][:3]
+    return judge_by(few, of(text), surroundings(), original=of(text))
+
+
+def test_what_errs_a_little_and_otherwise_in_each_run_passes_and_its_errors_are_named() -> None:
+    verdict = described(UNSTEADY)
+    assert (verdict.evidence, verdict.status) == ((), Status.passed)
+    assert verdict.deterministic is False
+    (named,) = [evidence for evidence in verdict.excused if evidence.check == "values"]
+    assert named.output == "output 0"
+    assert named.error is not None and named.allowed is not None
+    assert 2 < named.error / named.allowed < 6
+    assert "is allowed" in named.message
+
+
+def test_the_error_of_a_check_that_passed_is_never_beyond_what_was_allowed() -> None:
+    shares = [check.error / check.allowed for check in described(UNSTEADY).checks if check.error and check.allowed]
+    assert shares
+    assert max(shares) <= 1.0
+
+
+def test_what_is_wrong_by_far_is_refused_with_how_far() -> None:
+    verdict = described(FAR)
+    assert (verdict.status, verdict.rule) == (Status.refused, "problem")
+    assert "output 0 errs by 0.001 of its scale" in verdict.evidence[0].message
+
+
+def test_what_writes_beyond_its_own_buffers_is_no_imprecision() -> None:
+    assert described(BEYOND).status is Status.out_of_bounds
+
+
+def test_what_it_overwrites_and_lets_torch_compute_is_named_as_ever() -> None:
+    verdict = described(ORIGINAL)
+    assert (verdict.evidence, verdict.status) == ((), Status.passed)
+    assert set(verdict.overwrites) == {"a", "b"}
+    assert {"second_backward", "values"} <= set(verdict.allowances)
+    assert verdict.kernels == ("_forward", "_backward")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of(ORIGINAL + "\n"),
+        of(ORIGINAL, symbol="Gate.apply"),
+        of(ORIGINAL, tree="head.tar.gz"),
+        of(ORIGINAL, import_roots=("src",)),
+        CandidateSource((*of(ORIGINAL).files, SourceFile("torch.py", ""))),
+    ],
+)
+def test_only_the_very_same_files_and_callable_are_the_original(other: CandidateSource) -> None:
+    assert is_original(of(ORIGINAL), of(ORIGINAL))
+    assert not is_original(other, of(ORIGINAL))
+    assert not is_original(of(ORIGINAL), None)
+
+
+def test_a_candidate_that_errs_more_is_no_original_by_saying_so() -> None:
+    few = [proof for proof in proofs("reglu") if proof.case.name in CASES][:3]
+    claims = ORIGINAL.replace("1.000004", "1.000009").replace("What stands", "This is what stands")
+    verdict = judge_by(few, of(claims), surroundings(), original=source(HERE / "beside" / "original.py"))
+    assert verdict.status is Status.incorrect_values
+
+
+def test_a_request_for_what_stands_starts_one_child_and_describes_it() -> None:
+    stands = source(HERE / "beside" / "original.py")
+    request = VerifyRequest(problem_source("reglu"), stands, quick=True, dtypes=("float32",), original=stands)
+    verdict = verify.run(request, surroundings())
+    assert (verdict.evidence, verdict.status, verdict.quick) == ((), Status.passed, True)
+    assert ("values", "output 0") in {(evidence.check, evidence.output) for evidence in verdict.excused}
