@@ -20,7 +20,7 @@ from service.conversation.quantities import (
 )
 from service.conversation.source_reading import reading_section
 from service.conversation.validated import pictures
-from service.conversation.verdicts import verdict_section, verdict_words
+from service.conversation.verdicts import excused_errors, verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import JobView, PlannedStrategy, ProfileSummary, Scope
 
@@ -32,6 +32,10 @@ BOUND_WORDS: dict[Bound, str] = {
     Bound.unknown: "of no known bound",
 }
 TITLES = {**CONTENDERS, CANDIDATE: "v0", ORIGINAL: "v0"}
+IMPRECISE = (
+    "**What stands today errs by more than a new kernel would be allowed**, not by so much that it computes something else. It is "
+    "measured as it is, and a variant may err as much and no more."
+)
 MAX_FINDINGS = 8
 MAX_STRATEGIES = 32
 MAX_ROOFLINES = 60
@@ -53,6 +57,7 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
     counters = summary.profile.counters_error
     return paragraphs(
         _aim(summary),
+        _imprecision(summary),
         bullets([_finding(finding) for finding in summary.profile.findings[:MAX_FINDINGS]]),
         benchmark_table(summary.benchmark, TITLES),
         pictures(summary.images, image_urls),
@@ -66,6 +71,15 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
         folded("Problem", code_block(summary.problem_source, "python")),
         peaks_line(summary.profile.gpu),
     )
+
+
+def _imprecision(summary: ProfileSummary) -> str:
+    """Say what today's kernel errs beyond what a new one would be allowed; nothing where it does not."""
+    verdict = summary.verdict
+    if not verdict.excused:
+        return ""
+    unsteady = " Two runs of it on the same inputs do not agree bit by bit." if verdict.deterministic is False else ""
+    return paragraphs(f"{IMPRECISE}{unsteady}", bullets(excused_errors(verdict)))
 
 
 def profile_section(result: ProfileResult) -> str:

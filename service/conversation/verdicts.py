@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts import Check, Evidence, Status, Verdict
 from service.conversation.markdown import bullets, folded, paragraphs, table
-from service.conversation.quantities import DASH, counted, size_bytes, small
+from service.conversation.quantities import DASH, counted, size_bytes, small, usable
 from service.escape import code, code_block, inline, sentence
 
 STATUS_WORDS: dict[Status, str] = {
@@ -30,7 +30,9 @@ INTERPRETED = (
     "Triton's interpreter ran the kernels: the values are proved as the interpreter computes them, and nothing is known of the "
     "compiled code."
 )
+EXCUSED = "These pass only because what stands today errs as much:"
 MAX_EVIDENCE = 3
+MAX_EXCUSED = 6
 MAX_KERNELS = 8
 
 
@@ -50,7 +52,21 @@ def verdict_section(verdict: Verdict) -> str:
     if verdict.quick:
         facts.append("This was only a quick look; it opens no gate.")
     found = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
-    return paragraphs(bullets(facts), *found, folded("All checks", checks_table(verdict.checks)))
+    beside = paragraphs(EXCUSED, bullets(excused_errors(verdict))) if verdict.excused else ""
+    return paragraphs(bullets(facts), *found, beside, folded("All checks", checks_table(verdict.checks)))
+
+
+def excused_errors(verdict: Verdict) -> list[str]:
+    """Give each error beyond what a new kernel would be allowed that passed since what stands errs as much."""
+    return [_excused(evidence) for evidence in verdict.excused[:MAX_EXCUSED]]
+
+
+def _excused(evidence: Evidence) -> str:
+    what = inline(evidence.output, 60) if evidence.output else inline(evidence.check, 60)
+    where = f" ({code(evidence.workload, 80)})" if evidence.workload else ""
+    if not usable(evidence.error) or not usable(evidence.allowed):
+        return f"{what}: {sentence(evidence.message)}{where}"
+    return f"{what} errs by {small(evidence.error)}, where {small(evidence.allowed)} is allowed{where}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> str:

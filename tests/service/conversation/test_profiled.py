@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from gpu_runner.contracts import Bound, Pass, ProfileResult
+from gpu_runner.contracts import Bound, Evidence, Pass, ProfileResult
 from service.conversation import (
     checkpoint_comment,
 )
@@ -240,3 +240,17 @@ def test_a_kernel_that_does_not_compute_what_its_problem_says() -> None:
 **`rms_norm` does not compute what its problem says:** a gradient is wrong.
 **Next:** look at it, and say `/kernel approve abc012345678` here, or `/kernel revise` and what should change.\
 """)
+
+
+def test_what_stands_and_is_imprecise_is_profiled_with_what_it_errs() -> None:
+    where = "N=8 C=512 S=512 bfloat16"
+    error = Evidence("gradient", "Too far.", where, "gradient of b", error=0.00709, allowed=0.0063)
+    verdict = replace(PROFILE_SUMMARY.verdict, excused=(error,), deterministic=False)
+    lines = profiled(verdict=verdict).splitlines()
+    told = next(place for place, line in enumerate(lines) if line.startswith("**What stands today errs"))
+    assert "\n".join(lines[told : told + 3]) == snapshot("""\
+**What stands today errs by more than a new kernel would be allowed**, not by so much that it computes something else. It is measured as it is, and a variant may err as much and no more. Two runs of it on the same inputs do not agree bit by bit.
+
+- gradient of b errs by 0.0071, where 0.0063 is allowed (`N=8 C=512 S=512 bfloat16`)\
+""")
+    assert "What stands today errs" not in profiled()

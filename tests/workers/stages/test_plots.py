@@ -1,0 +1,31 @@
+"""The plot of errors claims what the verdict holds: what passed is never beyond what was allowed."""
+
+from __future__ import annotations
+
+from gpu_runner.contracts import BenchmarkResult, Check, Evidence, Status, Verdict
+from tests.workers.stages.answers import answers
+from tests.workers.stages.context import optimizing
+from workers.reports.plots import draw_plots, worst_shares
+
+CHECKS = (
+    Check("gradient", "T=1 H=1 float32", True, "gradient of x", 3.9e-5, 4.1e-5),  # as what stands errs
+    Check("gradient", "T=7 H=97 float32, rows apart", True, "gradient of x", 1e-6, 2e-6),
+    Check("gradient", "T=7 H=97 bfloat16", True, "gradient of x", 2e-3, 8e-3),
+    Check("inputs", "T=7 H=97 bfloat16", True),
+)
+EXCUSED = (Evidence("gradient", "", "T=1 H=1 float32", "gradient of x", error=3.9e-5, allowed=3.1e-7),)
+
+
+def test_the_worst_of_each_output_and_dtype_is_a_share_of_what_was_allowed() -> None:
+    shares = worst_shares(CHECKS)
+    assert set(shares) == {("gradient of x", "float32"), ("gradient of x", "bfloat16")}
+    assert round(shares["gradient of x", "float32"], 2) == 0.95
+    assert max(shares.values()) <= 1.0
+
+
+def test_the_words_of_the_plot_say_where_what_stands_allowed_it() -> None:
+    context = optimizing(answers())
+    for excused, words in ((EXCUSED, " beside what stands today"), ((), "")):
+        verdict = Verdict(Status.passed, checks=CHECKS, excused=excused)
+        (accuracy,) = draw_plots(context, "layer_norm", verdict, BenchmarkResult((), False, None, None))
+        assert accuracy.alt.endswith(f"the worst is 0.95 of what is allowed{words}")
