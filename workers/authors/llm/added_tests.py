@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from workers.authors.llm.hearing import named
 from workers.authors.llm.protocol import Fault, UnusableAnswer
-from workers.authors.llm.python_text import BUILTINS, bound_anywhere, dotted, imported, parsed, reached, words
+from workers.authors.llm.python_text import BUILTINS, bound_anywhere, dotted, imported, parsed, reached, told, words
 
 MODULES = frozenset({"torch", "pytest", "math"})
 # pytest and unittest find these by their names.
@@ -30,7 +30,18 @@ LEAVES = frozenset(
 # Methods that change a table in place; where their root is a name of the file, the cases of an old test may be in it.
 CHANGES = words("append extend insert clear pop popitem remove sort reverse update setdefault add discard")
 OWN_ATTRIBUTES = frozenset({"grad", "requires_grad", "data"})  # of a tensor that the test itself made
-GLOBAL_STATE = ("set_", "use_", "_")  # torch.set_default_dtype and the like hold for every test that comes after
+GLOBAL_STATE = (
+    "set_",
+    "use_",
+    "_",
+    "backends",
+)  # torch.set_default_dtype and the like hold for every test that comes after
+# What a module may call while it is imported, beside what the file calls there already.
+CALLED_AT_IMPORT = words(
+    "range list tuple len zip sorted dict set min max int float str bool "
+    "torch.tensor torch.device torch.Size torch.finfo torch.no_grad "
+    "torch.cuda.is_available torch.cuda.device_count torch.cuda.get_device_capability torch.cuda.is_bf16_supported"
+)
 NODES = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
@@ -40,15 +51,16 @@ def with_added(path: str, standing: str, added: str) -> str:
     Raises:
         UnusableAnswer: the addition could change what stands, tests nothing, or is no Python.
     """
-    stood = parsed(standing, f"`{named(path)}`")
+    stood = parsed(standing, f"`{named(path)}`", standing)
     new = parsed(added, "the added text")
     _check_nodes(new, stood)
     _check_names(new, stood)
     for node in ast.walk(new):
         _check_node(node, stood)
+    _check_calls_at_import(new, stood)
     _check_tests(new, stood)
     whole = _joined(standing, stood, added, new)
-    if not _still_there(stood, parsed(whole, f"`{named(path)}`")):
+    if not _still_there(stood, parsed(whole, f"`{named(path)}`", whole)):
         raise UnusableAnswer(Fault.tests, "the added text would change a part of the test file that stands")
     return whole
 
@@ -82,6 +94,8 @@ def _check_names(new: ast.Module, stood: ast.Module) -> None:
     for name in _bound_at_top(new):
         if name in new_imports and new_imports[name] in old_imports:
             continue  # the same import once more binds the same
+        if name in LEAVES | PATCHES:
+            raise _refuse(f"the added tests use `{named(name)}`, by which other tests could be changed or passed over")
         if name == "*" or name in FOUND_BY_NAME or name.startswith("pytest_"):
             raise _refuse(f"the added tests bind `{named(name)}`, which pytest or Python looks up by its name")
         if name in bound or name in seen:
@@ -129,11 +143,17 @@ def _check_node(node: ast.AST, stood: ast.Module) -> None:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
         if _root(node.func) in {*_bound_at_top(stood)}:
             raise _refuse(f"the added tests change `{named(_root(node.func) or '')}`, which stands in the file")
+    elif isinstance(node, ast.alias) and node.name in LEAVES | PATCHES:
+        raise _refuse(
+            f"the added tests import `{named(node.name)}`, by which other tests could be changed or passed over"
+        )
     elif isinstance(node, ast.Name) and node.id in PATCHES | LEAVES:
         raise _refuse(f"the added tests use `{named(node.id)}`, by which other tests could be changed or passed over")
 
 
 def _check_function(node: ast.FunctionDef, stood: ast.Module) -> None:
+    if node.name.startswith("__") and node.name != "__init__":
+        raise _refuse(f"the added tests define `{named(node.name)}`, which Python calls by itself")
     used = {name for other in ast.walk(stood) for name in _decorators(other)}
     for decorator in node.decorator_list:
         name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
@@ -169,7 +189,7 @@ def _check_attribute(node: ast.Attribute) -> None:
     full = dotted(node) or ""
     if node.attr in LEAVES:
         raise _refuse(f"the added tests use `{named(node.attr)}`, by which other tests could be changed or passed over")
-    if full.startswith("torch.") and full.split(".")[1].startswith(GLOBAL_STATE):
+    if full.startswith("torch.") and any(part.startswith(GLOBAL_STATE) for part in full.split(".")[1:]):
         raise _refuse(f"the added tests use `{named(full)}`, which holds for every test after them")
     if not isinstance(node.ctx, ast.Load) and node.attr not in OWN_ATTRIBUTES and _root(node) != "self":
         raise _refuse(f"the added tests set `{named(full or node.attr)}`, which outlives them")
@@ -181,9 +201,42 @@ def _root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def _check_calls_at_import(new: ast.Module, stood: ast.Module) -> None:
+    """What runs while the file is imported could change the tables of the tests that stand before they are collected."""
+    known = {_called(node) for node in _at_import(stood) if isinstance(node, ast.Call)}
+    own = {node.name for node in ast.walk(new) if isinstance(node, ast.FunctionDef)}
+    for node in _at_import(new):
+        if isinstance(node, ast.Call) and _called(node) not in known:
+            name = _called(node)
+            if name not in CALLED_AT_IMPORT and not name.startswith(("pytest.mark.", "pytest.param")):
+                raise _refuse(f"the added tests call `{named(name)}` while the file is imported")
+        is_own = isinstance(node, ast.Name) and node.id in own
+        changes = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        if is_own or changes or isinstance(node, ast.Lambda):  # whoever takes a function may call it
+            raise _refuse(
+                f"line {getattr(node, 'lineno', 0)} of the added tests does more than define while it is imported"
+            )
+
+
+def _called(node: ast.Call) -> str:
+    return dotted(node.func) or "an expression"
+
+
+def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those in the bodies of functions."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        inner = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = [child for child in inner if child not in node.body]
+        todo += inner
+
+
 def _check_tests(new: ast.Module, stood: ast.Module) -> None:
     for name in reached(new):
-        raise _refuse(f"the added tests use `{named(name)}`, which no test of a kernel needs")
+        raise _refuse(f"the added tests use {told(name)}, which no test of a kernel needs")
     tests = [node for node in ast.walk(new) if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
     if not tests:
         raise _refuse("the added text holds no test")

@@ -57,7 +57,7 @@ def check_file(path: str, before: str, after: str) -> None:
     if not path.endswith(".py"):
         return
     what = f"`{named(path)}`"
-    tree, stood = parsed(after, what), _stood(before)
+    tree, stood = parsed(after, what, before), _stood(before)
     check_reach(tree, what, before=stood)
     if stood is None:
         return
@@ -70,7 +70,7 @@ def check_file(path: str, before: str, after: str) -> None:
 
 def _stood(text: str) -> ast.Module | None:
     try:
-        return parsed(text, "")
+        return parsed(text, "", text)
     except UnusableAnswer:  # what stands there may be anything; then all of it is new
         return None
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from workers.authors.llm.marks import is_hidden
+from workers.authors.llm.marks import hidden_in
 from workers.authors.llm.protocol import Fault, Remark, Reply, UnusableAnswer
 from workers.models.forms import FormError, check
 from workers.models.protocol import Answer, Form
@@ -30,7 +30,7 @@ def heard(answer: Answer, form: Form) -> dict[str, Any]:
     except (RecursionError, ValueError, TypeError):  # what no JSON spells, or nests too deep
         raise UnusableAnswer(Fault.form, "the answer is no plain JSON object") from None
     for place, text in _texts(answer.data):
-        found = next((c for c in text if is_hidden(c)), None)
+        found = hidden_in(text)
         if found is not None:
             sentence = (
                 f"`{named(place)}` holds the character U+{ord(found):04X}, which cannot be seen; write it as an escape"

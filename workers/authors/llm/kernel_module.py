@@ -47,11 +47,7 @@ def modules_of(style: SourceStyle) -> tuple[str, ...]:
 
 def kernels_of(tree: ast.Module) -> set[str]:
     """Give the names of a module's Triton kernels and device functions."""
-    return {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
-    }
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_kernel(node)}
 
 
 def check_kernels(tree: ast.Module, what: str) -> None:
@@ -63,13 +59,16 @@ def check_kernels(tree: ast.Module, what: str) -> None:
     kernels = kernels_of(tree)
     if not kernels:
         raise UnusableAnswer(Fault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it")
-    launched = {
-        node.func.value.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
-    }
-    if not kernels & launched:
+    inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in ast.walk(node)}
+    outside = [node for node in ast.walk(tree) if id(node) not in inside]
+    launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in outside)
+    # Which of several kernels is launched may be chosen before, under another name.
+    if not launches or not any(isinstance(node, ast.Name) and node.id in kernels for node in outside):
         raise UnusableAnswer(Fault.names, f"{what} launches none of its kernels by `kernel[grid](...)`")
+
+
+def _is_kernel(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
 
 
 def _is_jit(decorator: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from enum import StrEnum
 MOST_ORIGIN = 200  # characters of a label
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 PLAIN = frozenset("\n\t")
+CONTROL = re.compile(r"[^\n\t -~]")  # of ASCII
 
 
 class Kind(StrEnum):
@@ -73,7 +75,7 @@ def quoted(kind: Kind, origin: str, text: str, most: int | None = None) -> str:
 def visible(text: str) -> str:
     """Give the text with line ends as ``\\n`` and every character that cannot be seen spelt out, such as ``<U+202E>``."""
     lines = text.replace("\r\n", "\n")
-    if lines.isascii() and lines.isprintable():
+    if hidden_in(lines) is None:
         return lines
     return "".join(f"<U+{ord(c):04X}>" if is_hidden(c) else c for c in lines)
 
@@ -81,6 +83,14 @@ def visible(text: str) -> str:
 def is_hidden(character: str) -> bool:
     """Tell whether a character cannot be seen, or changes how others are: controls, formats, halves of pairs."""
     return character not in PLAIN and unicodedata.category(character) in HIDDEN
+
+
+def hidden_in(text: str) -> str | None:
+    """Give the first character of a text that cannot be seen; None where all can."""
+    if text.isascii():
+        match = CONTROL.search(text)
+        return None if match is None else match[0]
+    return next((character for character in text if is_hidden(character)), None)
 
 
 def cut(text: str, most: int) -> Cut:

@@ -10,7 +10,7 @@ import ast
 import warnings
 from typing import Any
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Expr, Graph, Problem
 from workers.authors.protocol import KernelPlan, KernelSketch
 
 MOST_CHARACTERS = 400
@@ -80,9 +80,13 @@ def _is_count(node: ast.expr, known: set[str], depth: int) -> bool:
 
 def least_bytes(problem: Problem, graph: Graph | None) -> str:
     """Give the bytes of each input and output once, as an expression; an integer input counts as an element of the dtype."""
-    terms = [" * ".join([*spec.dims, "E"]) for spec in problem.inputs]
     metas = {node.name: node.meta for node in graph.nodes} if graph is not None else {}
-    for name in graph.outputs if graph is not None else ():
-        shape = metas[name].shape if name in metas else ()
-        terms.append(" * ".join([*(str(d) if isinstance(d, int) else f"({d.text})" for d in shape), "E"]))
-    return " + ".join(terms) or "0"
+    shapes = [spec.dims for spec in problem.inputs]
+    outputs = [metas[name].shape for name in graph.outputs if name in metas] if graph is not None else []
+    shapes += [tuple(_factor(size) for size in shape) for shape in outputs]
+    return " + ".join(" * ".join([*shape, "E"]) for shape in shapes) or "0"
+
+
+def _factor(size: int | Expr) -> str:
+    text = str(size) if isinstance(size, int) else size.text
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

@@ -43,19 +43,20 @@ REACHING_NAMES = words("eval exec compile __import__ open globals locals vars se
 REACHING_TORCH = words(
     "hub load save utils multiprocessing package jit classes ops _C _dynamo _inductor serialization from_file"
 )
+AS_A_VALUE, RENAMED = "torch as a value", "torch by another name"
 ORDINARY = frozenset({"__name__", "__doc__", "__version__", "__init__", "__post_init__"})
 BUILTINS = frozenset(dir(builtins))
 
 
-def parsed(text: str, what: str) -> ast.Module:
-    """Parse Python.
+def parsed(text: str, what: str, beside: str = "") -> ast.Module:
+    """Parse Python; what stands already, ``beside``, does not count towards its size.
 
     Raises:
         UnusableAnswer: it is too large, has Markdown around it, or does not parse.
     """
-    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+    if len(text.encode("utf-8", "replace")) - len(beside.encode("utf-8", "replace")) > MOST_BYTES:
         raise UnusableAnswer(Fault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
-    if text.count("\n") > MOST_LINES:
+    if text.count("\n") - beside.count("\n") > MOST_LINES:
         raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
     try:
         with warnings.catch_warnings():
@@ -85,7 +86,7 @@ def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before
     used = set(reached(before)) if before is not None else set()
     for name in reached(tree):
         if name not in used:
-            raise UnusableAnswer(Fault.reach, f"{what} uses `{named(name)}`, which reaches beyond a kernel")
+            raise UnusableAnswer(Fault.reach, f"{what} uses {told(name)}, which reaches beyond a kernel")
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -102,8 +103,13 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def reached(tree: ast.Module) -> Iterator[str]:
-    """Give the names by which a file reaches beyond its own computation."""
+    """Give the names by which a file reaches beyond its own computation; torch by another name, or as a value, hides them."""
+    in_attribute = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "torch" and id(node) not in in_attribute:
+            yield AS_A_VALUE
+        elif isinstance(node, ast.alias) and node.name == "torch" and node.asname not in (None, "torch"):
+            yield RENAMED
         if isinstance(node, ast.Name) and node.id in REACHING_NAMES:
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -112,6 +118,11 @@ def reached(tree: ast.Module) -> Iterator[str]:
                 yield full
             elif node.attr.startswith("__") and node.attr.endswith("__") and node.attr not in ORDINARY:
                 yield node.attr
+
+
+def told(reaching: str) -> str:
+    """Give one of ``reached`` as a sentence may quote it."""
+    return reaching if reaching in (AS_A_VALUE, RENAMED) else f"`{named(reaching)}`"
 
 
 def bound_anywhere(tree: ast.AST) -> Iterator[str]:

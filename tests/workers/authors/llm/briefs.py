@@ -76,6 +76,10 @@ PLAN = {
     "backward_flops": "3 * T * I",
     "notes": [],
 }
+BLOCKS = """\
+def reglu_forward(a, b):
+    n_elements = a.numel()
+    BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, 4096))"""
 REMARKS = (
     Remark(1, "Use fewer warps for short rows."),
     Remark(2, "Why int64 here?", PATH, 25, "offsets = tl.program_id(0).to(tl.int64)"),
@@ -158,8 +162,8 @@ def variant(**changes: Any) -> dict[str, Any]:
     edits = [
         {
             "path": PATH,
-            "old": "def reglu_forward(a, b):\n    n_elements = a.numel()\n    BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, 4096))",
-            "new": "def reglu_forward(a, b):\n    n_elements = a.numel()\n    BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, 2048))",
+            "old": BLOCKS,
+            "new": BLOCKS.replace("4096", "2048"),
         }
     ]
     return {**notes, "edits": edits, "replies": []} | changes

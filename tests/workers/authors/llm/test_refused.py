@@ -1,0 +1,292 @@
+"""Answers that may not be used: each is refused with its fault and a sentence, before anything of it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.workers.authors.llm import briefs
+from tests.workers.authors.llm.briefs import PATH, PLAN, SOURCE, TEST_PATH, added, answer, change, kernel, variant
+from workers.authors.llm import read_change, read_diagnosis, read_kernel, read_problem, read_variant
+from workers.authors.llm.protocol import Failed, Fault, UnusableAnswer
+
+GOOD = kernel()["source"]
+FALLBACK = """\
+import torch
+
+def reglu_forward(a, b):
+    return torch.relu(a) * b
+
+def reglu_backward(dc, a, b):
+    return dc * b * (a > 0), dc * torch.relu(a)
+
+class LigerRegluFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return reglu_forward(a, b)
+
+    @staticmethod
+    def backward(ctx, dc):
+        return reglu_backward(dc, *ctx.saved_tensors)
+"""
+RIGHT_PROBLEM = {"source": briefs.PROBLEM, "assumptions": [], "replies": []}
+
+
+def kernel_with(**changes: Any) -> Callable[[], object]:
+    return lambda: read_kernel(answer(kernel(**changes)), briefs.kernel_brief())
+
+
+def source_with(old: str, new: str) -> Callable[[], object]:
+    assert old in GOOD
+    return kernel_with(source=GOOD.replace(old, new))
+
+
+def edit(path: str, old: str, new: str = "changed") -> Callable[[], object]:
+    edits = [{"path": path, "old": old, "new": new}]
+    return lambda: read_change(answer(change(edits=edits)), briefs.change_brief())
+
+
+def adding(text: str, path: str = TEST_PATH) -> Callable[[], object]:
+    return lambda: read_change(answer(added(text, path)), briefs.change_brief())
+
+
+def also(text: str) -> Callable[[], object]:
+    return adding(briefs.ADDED + "\n\n" + text)
+
+
+def problem_with(source: str) -> Callable[[], object]:
+    return lambda: read_problem(answer(RIGHT_PROBLEM | {"source": source}), briefs.problem_brief())
+
+
+def variant_with(**changes: Any) -> Callable[[], object]:
+    return lambda: read_variant(answer(variant(**changes)), briefs.variant_brief())
+
+
+NEW_TEST = "def test_more():\n    value = torch.ones(2)\n    {line}\n    assert value.sum() == 2\n"
+REFUSED: dict[str, tuple[Callable[[], object], Fault, str]] = {
+    # A module that is none.
+    "a fence around the module": (kernel_with(source=f"```python\n{GOOD}```"), Fault.fence, "Markdown"),
+    "words before the module": (kernel_with(source=f"Here it is:\n\n```\n{GOOD}\n```"), Fault.fence, "Markdown"),
+    "half of a module": (kernel_with(source=GOOD[: GOOD.index("BLOCK_SIZE: tl")]), Fault.syntax, "line"),
+    "endless code": (kernel_with(source="x = 1\n" * 30_000), Fault.too_large, "lines"),
+    "one endless line": (kernel_with(source="x = '" + "a" * 300_000 + "'"), Fault.too_large, "KiB"),
+    "deep nesting": (kernel_with(source="x = " + "(" * 5_000 + ")" * 5_000), Fault.syntax, "parse"),
+    "a long chain": (kernel_with(source="x = a" + ".b" * 60_000), Fault.syntax, "parse"),
+    "signs without end": (kernel_with(source="x = " + "-" * 100_000 + "1"), Fault.syntax, "parse"),
+    "text that runs backwards": (source_with("offsets", "\u202eoffsets"), Fault.form, "U+202E"),
+    "a zero width space": (source_with("offsets", "off\u200bsets"), Fault.form, "U+200B"),
+    "a zero byte": (kernel_with(source=GOOD + "\0"), Fault.form, "U+0000"),
+    "half of a character": (kernel_with(source=GOOD + "# \ud800"), Fault.form, "U+D800"),
+    "blanks for a module": (kernel_with(source=" \n "), Fault.form, "source"),
+    # A module that no layout can call, or that is no kernel.
+    "a fallback to torch": (kernel_with(source=FALLBACK), Fault.names, "no kernel in it"),
+    "a kernel that is not launched": (
+        kernel_with(source=FALLBACK + "\nimport triton\n\n@triton.jit\ndef _k(x):\n    pass\n"),
+        Fault.names,
+        "launches none",
+    ),
+    "another class": (source_with("class LigerRegluFunction", "class Reglu"), Fault.names, "LigerRegluFunction"),
+    "another function": (kernel_with(source=GOOD.replace("reglu_backward(", "grad(")), Fault.names, "reglu_backward"),
+    "no static method": (source_with("    @staticmethod\n", ""), Fault.names, "static method"),
+    "a parameter more": (source_with("forward(ctx, a, b)", "forward(ctx, a, b, mode)"), Fault.names, "in this order"),
+    "no base class": (source_with("(torch.autograd.Function)", ""), Fault.names, "autograd"),
+    # A module that reaches out.
+    "a process": (kernel_with(source="import subprocess\n" + GOOD), Fault.reach, "subprocess"),
+    "the network": (kernel_with(source="from urllib.request import urlopen\n" + GOOD), Fault.reach, "urllib"),
+    "another module of the library": (kernel_with(source="import liger_kernel.chunked\n" + GOOD), Fault.reach, "liger"),
+    "text run as code": (source_with("return c\n", "return eval('c')\n"), Fault.reach, "eval"),
+    "a file": (source_with("return c\n", "return open('/etc/passwd') and c\n"), Fault.reach, "open"),
+    "a file by torch": (source_with("return c\n", "return torch.load('keys')\n"), Fault.reach, "torch.load"),
+    "torch by another name": (kernel_with(source="import torch as t\n" + GOOD), Fault.reach, "torch by another name"),
+    "frames": (source_with("return c\n", "return c.__class__.__subclasses__()\n"), Fault.reach, "__"),
+    # What does not fit the form or the brief.
+    "no data": (lambda: read_kernel(answer(None), briefs.kernel_brief()), Fault.form, "give_kernel"),
+    "a field more": (kernel_with(commands=["rm -rf /"]), Fault.form, "does not have"),
+    "no plan": (
+        lambda: read_kernel(answer({"source": GOOD, "replies": []}), briefs.kernel_brief()),
+        Fault.form,
+        "plan",
+    ),
+    "a tier of nine": (kernel_with(plan=PLAN | {"tier": 9}), Fault.form, "tier"),
+    "a count without end": (kernel_with(plan=PLAN | {"forward_bytes": "9**" * 400}), Fault.form, "forward_bytes"),
+    "a reply to nobody": (kernel_with(replies=[{"number": 7, "text": "done"}]), Fault.form, "remark 7"),
+    "a remark without a reply": (
+        lambda: read_kernel(
+            answer(kernel(replies=[{"number": 2, "text": "done"}])), briefs.kernel_brief(remarks=briefs.REMARKS)
+        ),
+        Fault.form,
+        "remark 1",
+    ),
+    "two replies to one remark": (
+        lambda: read_kernel(
+            answer(kernel(replies=[{"number": n, "text": "done"} for n in (1, 2, 2)])),
+            briefs.kernel_brief(remarks=briefs.REMARKS),
+        ),
+        Fault.form,
+        "more than one",
+    ),
+    "the failed module again": (
+        lambda: read_kernel(answer(kernel()), briefs.kernel_brief(failed=Failed(GOOD, "incorrect_values", "no"))),
+        Fault.same,
+        "unchanged",
+    ),
+    # Files that are none of its business.
+    "a way out of the tree": (edit("../../etc/passwd", "root"), Fault.path, "none of the files"),
+    "an absolute path": (edit("/etc/passwd", "root"), Fault.path, "none of the files"),
+    "a workflow": (edit(".github/workflows/ci.yml", "on:"), Fault.path, "none of the files"),
+    "the project's file": (edit("pyproject.toml", "[project]"), Fault.path, "none of the files"),
+    "a path written otherwise": (edit(f"./{PATH}", "import torch"), Fault.path, "none of the files"),
+    "a standing test": (edit(TEST_PATH, "(2, 8), (3, 129)", "(2, 8)"), Fault.tests, "never edited"),
+    "a standing test by another way": (edit(f"test/./transformers/{TEST_PATH[18:]}", "(3, 129)"), Fault.tests, "never"),
+    "tests in a workflow": (adding(briefs.ADDED, ".github/workflows/ci.yml"), Fault.path, "none of"),
+    "tests in the kernel": (adding(briefs.ADDED, PATH), Fault.path, "no test file"),
+    "tests in a conftest": (adding(briefs.ADDED, "test/conftest.py"), Fault.path, "none of the files"),
+    # Edits.
+    "an edit of nothing": (edit(PATH, "there is no such line"), Fault.edit, "not there"),
+    "an edit of two places": (edit(PATH, "mask = offsets < n_elements"), Fault.edit, "more than once"),
+    "an edit that changes nothing": (edit(PATH, "import triton\n", "import triton\n"), Fault.same, "same text"),
+    "no edit": (lambda: read_change(answer(change(edits=[])), briefs.change_brief()), Fault.same, "changes nothing"),
+    "an edit that breaks the file": (
+        edit(PATH, "def reglu_forward(a, b):", "def reglu_forward(a, b"),
+        Fault.syntax,
+        "parse",
+    ),
+    "an edit with a fence": (edit(PATH, "import torch\n", "```python\nimport torch\n"), Fault.fence, "Markdown"),
+    "an edit that imports": (edit(PATH, "import torch\n", "import os\nimport torch\n"), Fault.reach, "`os`"),
+    "an edit that drops a function": (
+        edit(PATH, "def reglu_forward(", "def other_forward("),
+        Fault.names,
+        "reglu_forward",
+    ),
+    # Tests that stand, weakened by what is added.
+    "a test again": (also("def test_values():\n    assert CASES\n"), Fault.tests, "again"),
+    "a fixture again": (also("@pytest.fixture\ndef scale():\n    return 0.0\n"), Fault.tests, "again"),
+    "a fixture for all": (also("@pytest.fixture(autouse=True)\ndef zero():\n    return 0\n"), Fault.tests, "decorator"),
+    "the reference again": (also("def reference(a, b):\n    return a\n"), Fault.tests, "again"),
+    "the reference imported": (also("from math import prod as reference\n"), Fault.tests, "again"),
+    "a built-in again": (also("def abs(value):\n    return 0\n"), Fault.tests, "something else"),
+    "a skipped file": (also("pytest.skip('later', allow_module_level=True)\n"), Fault.tests, "no import"),
+    "marks for the file": (also("pytestmark = pytest.mark.slow\n"), Fault.tests, "looks up"),
+    "a hook": (also("def pytest_collection_modifyitems(items):\n    assert items\n"), Fault.tests, "looks up"),
+    "a set-up": (also("def setup_module(module):\n    assert module\n"), Fault.tests, "looks up"),
+    "a patch of torch": (adding(NEW_TEST.format(line="torch.testing.assert_close = print")), Fault.tests, "set"),
+    "a patch of the kernel": (adding(NEW_TEST.format(line="LigerRegluFunction.apply = reference")), Fault.tests, "set"),
+    "a patch by a fixture": (
+        adding("def test_more(monkeypatch):\n    assert monkeypatch is not None\n"),
+        Fault.tests,
+        "monkeypatch",
+    ),
+    "a patch by a name": (adding(NEW_TEST.format(line="setattr(value, 'grad', 1)")), Fault.tests, "setattr"),
+    "an emptied table": (adding(NEW_TEST.format(line="CASES.clear()")), Fault.tests, "CASES"),
+    "a table with other cases": (also("CASES[:] = []\n"), Fault.tests, "CASES"),
+    "a table emptied while importing": (
+        also("SHORT = CASES\n\n\n@pytest.mark.parametrize('x', SHORT.clear() or [1])\ndef test_x(x):\n    assert x\n"),
+        Fault.tests,
+        "imported",
+    ),
+    "a table changed by a target": (
+        also("SHORT = CASES\nNONE = [0 for SHORT[0] in [(1, 1)]]\n"),
+        Fault.tests,
+        "while it is imported",
+    ),
+    "a table changed by a name of a case": (
+        also(
+            "def short(value):\n    cases = CASES\n    cases[0] = (1, 1)\n\n\n"
+            "@pytest.mark.parametrize('x', [1], ids=short)\ndef test_x(x):\n    assert x\n"
+        ),
+        Fault.tests,
+        "while it is imported",
+    ),
+    "a table changed by a class that is made": (
+        also("class Base:\n    def __init_subclass__(cls):\n        cases = CASES\n        cases[0] = (1, 1)\n"),
+        Fault.tests,
+        "by itself",
+    ),
+    "a test that expects to fail": (
+        adding("@pytest.mark.xfail\ndef test_more():\n    value = torch.ones(2)\n    assert value is None\n"),
+        Fault.tests,
+        "xfail",
+    ),
+    "a test that is always skipped": (
+        adding("@pytest.mark.skipif(True, reason='x')\ndef test_more():\n    value = 1\n    assert value\n"),
+        Fault.tests,
+        "skipped",
+    ),
+    "a test that asserts nothing": (adding("def test_more():\n    torch.ones(2)\n"), Fault.tests, "asserts nothing"),
+    "a test that asserts the truth": (adding("def test_more():\n    assert True\n"), Fault.tests, "asserts nothing"),
+    "no test": (adding("NUMBER = 3\n"), Fault.tests, "no test"),
+    "another default": (adding(NEW_TEST.format(line="torch.set_default_dtype(torch.half)")), Fault.tests, "after them"),
+    "a module of its own": (also("import os\n"), Fault.tests, "`os`"),
+    "an import in a test": (adding(NEW_TEST.format(line="import os")), Fault.tests, "within a function"),
+    "a global": (adding(NEW_TEST.format(line="global CASES; CASES = []")), Fault.tests, "statement"),
+    "skip by another name": (also("from pytest import skip as later\n"), Fault.tests, "skip"),
+    "added tests with a fence": (adding(f"```python\n{briefs.ADDED}```"), Fault.fence, "Markdown"),
+    # Problems.
+    "a problem that imports": (problem_with("import os\n" + briefs.PROBLEM), Fault.problem, "imports `os`"),
+    "a problem without a reference": (problem_with("import torch\n"), Fault.problem, "reference"),
+    "a problem with an odd table": (
+        problem_with(briefs.PROBLEM + "MUTATES = [[1]]\n"),
+        Fault.problem,
+        "tables",
+    ),
+    "a problem that reads": (
+        problem_with(briefs.PROBLEM.replace("return F.relu", "torch.load('x')\n    return F.relu")),
+        Fault.reach,
+        "torch.load",
+    ),
+    "a model for a problem": (
+        problem_with(
+            "import torch\n\n\nclass Model(torch.nn.Module):\n    pass\n\n\ndef get_inputs():\n    return []\n\n\n"
+            "def get_init_inputs():\n    return []\n"
+        ),
+        Fault.problem,
+        "def reference",
+    ),
+    "a fenced problem": (problem_with(f"```\n{briefs.PROBLEM}\n```"), Fault.fence, "Markdown"),
+    "a change with a wrong problem": (
+        lambda: read_change(answer(change(problem="import os\n")), briefs.change_brief()),
+        Fault.problem,
+        "os",
+    ),
+    # Variants.
+    "a variant that changes nothing": (variant_with(source=SOURCE, edits=[]), Fault.same, "nothing"),
+    "a variant in both forms": (variant_with(source=SOURCE + "\n# x\n"), Fault.form, "one of the two"),
+    "a variant in no form": (variant_with(edits=[]), Fault.form, "one of the two"),
+    "a variant of another file": (
+        variant_with(edits=[{"path": TEST_PATH, "old": "CASES", "new": "x"}]),
+        Fault.path,
+        "none of the files",
+    ),
+    "a variant without a kernel": (
+        variant_with(source=FALLBACK + "\n\ndef candidate(a, b):\n    return a\n", edits=[]),
+        Fault.names,
+        "no kernel",
+    ),
+    "a variant without a hypothesis": (variant_with(hypothesis="  "), Fault.form, "hypothesis"),
+    "a diagnosis of nothing": (
+        lambda: read_diagnosis(answer({"bottleneck": "memory", "evidence": [], "steps": ["less"]})),
+        Fault.form,
+        "evidence",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_unusable_answer_is_refused_with_its_fault(case: str) -> None:
+    read, fault, word = REFUSED[case]
+    with pytest.raises(UnusableAnswer) as refused:
+        read()
+    assert (refused.value.fault, word in str(refused.value)) == (fault, True), str(refused.value)
+    assert len(str(refused.value)) < 900
+    assert "\n" not in str(refused.value)
+
+
+def test_instruction_out_of_a_prompt_in_a_name_is_not_repeated() -> None:
+    name = "x" * 500
+    with pytest.raises(UnusableAnswer) as refused:
+        read_kernel(answer(kernel(source=f"import {name}\n{GOOD}")), briefs.kernel_brief())
+    assert refused.value.fault is Fault.reach
+    assert name not in str(refused.value)
