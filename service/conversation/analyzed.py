@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpu_runner.contracts import Status
+from service.conversation.attempts import attempts_section
 from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.profile_table import profile_table
 from service.conversation.verdicts import INTERPRETED, verdict_section, verdict_words
@@ -34,10 +37,17 @@ def analyzed_sections(summary: AnalyzeSummary) -> str:
     """Give what the kernel is written from."""
     return paragraphs(
         f"Look at the inputs, the gradients and the names; the kernel is written from these by the {code(summary.author)} author.",
+        review_answered(summary.answered),
         profile_table(summary.profile),
         bullets([sentence(note) for note in summary.notes]),
         folded("Reference", code_block(summary.problem_source, "python")),
     )
+
+
+def review_answered(answered: Sequence[str]) -> str:
+    """Give what was done about the last review, point by point; the points and a model's replies are foreign text."""
+    points = bullets([sentence(answer) for answer in answered])
+    return f"To your last review:\n\n{points}" if points else ""
 
 
 def generated_sections(summary: GenerateSummary) -> str:
@@ -47,12 +57,12 @@ def generated_sections(summary: GenerateSummary) -> str:
     paths = [code(path, 200) for path in summary.changed[:MAX_PATHS]]
     if len(summary.changed) > MAX_PATHS:
         paths.append(f"and {len(summary.changed) - MAX_PATHS} more")
-    answered = [sentence(answer) for answer in summary.answered]
     return paragraphs(
         f"{INTERPRETED} Speed is not looked at yet." if summary.verdict.interpreted else "",
-        f"To your last review:\n\n{bullets(answered)}" if answered else "",
+        review_answered(summary.answered),
         table(("value", "computed as"), rows),
         f"Files, by the {code(summary.author)} author:\n\n{bullets(paths)}" if paths else "",
         bullets([sentence(note) for note in summary.notes]),
+        attempts_section(summary.attempts),
         folded("Proof", verdict_section(summary.verdict)),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpu_runner.contracts import CaseOutcome, Status, TestsResult
+from service.conversation.analyzed import review_answered
+from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import benchmark_table, memory_table, speed_sentence
 from service.conversation.links import image
 from service.conversation.markdown import bullets, folded, paragraphs, table
@@ -42,9 +44,11 @@ def faults(summary: ValidateSummary) -> list[str]:
 def validated_sections(summary: ValidateSummary, image_urls: Mapping[str, str]) -> str:
     """Give the report below its verdict: the table, then plots, then the rest folded, then where the numbers come from."""
     return paragraphs(
+        review_answered(summary.answered),
         benchmark_table(summary.benchmark),
         pictures(summary.images, image_urls),
         bullets([sentence(note) for note in summary.notes]),
+        attempts_section(summary.attempts),
         folded("Proof", verdict_section(summary.verdict)),
         folded("The library's tests", tests_section(summary.tests)),
         folded("The library's benchmark script", tests_section(summary.script) if summary.script else ""),

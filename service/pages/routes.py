@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.addresses import Addresses
 from service.pages import shown
+from service.pages.tried import tried_of
 from workers.contracts import JobState, JobView
 
 FOLDER = Path(__file__).parent
@@ -70,6 +71,7 @@ def pages_router(pages: Pages) -> APIRouter:
             stages=shown.stages_of(found, now),
             links=shown.links_of(found, pages.addresses),
             events=shown.events_of(found, now),
+            tried=tried_of(found, pages.load),
             refresh_s=None if found.state in ENDED else REFRESH_S,
             inline={artifact.name: shown.served_type(artifact) for artifact in found.artifacts},
         )

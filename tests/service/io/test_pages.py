@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +13,14 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from gpu_runner.contracts import to_json
 from service.addresses import Addresses
 from service.pages import Pages, pages_router
 from service.pages.shown import events_of, with_code
 from tests.service.io.samples import job
 from workers.contracts import (
     ArtifactView,
+    Attempt,
     CheckpointView,
     Failure,
     FailureCode,
@@ -33,9 +36,9 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 
 @contextmanager
-def pages(*jobs: JobView, password: str | None = None) -> Iterator[TestClient]:
+def pages(*jobs: JobView, password: str | None = None, **held: bytes) -> Iterator[TestClient]:
     known = {item.job_id: item for item in jobs}
-    load: Callable[[str], bytes] = {"d1": b"content"}.__getitem__
+    load: Callable[[str], bytes] = ({"d1": b"content"} | held).__getitem__
     app = FastAPI()
     app.include_router(
         pages_router(
@@ -204,3 +207,47 @@ def test_a_password_guards_every_page_but_not_by_its_prefix() -> None:
             assert client.get(path, auth=("anyone", "open")).status_code == 401
             assert client.get(path, headers={"authorization": "Basic ???"}).status_code == 401
             assert client.get(path, auth=("anyone", "open sesame")).status_code == 200
+
+
+def test_a_job_page_shows_what_a_model_tried_with_links_to_question_and_answer() -> None:
+    tried = [
+        Attempt(1, "generate", 0, 0, "candidate-1", "incorrect_gradient", f"the gradient is off {EVIL}", 12345),
+        Attempt(2, "repair", 1, 1, "repair-1", "passed", "", 678, chosen=True, median_us=112.25),
+    ]
+    book = json.dumps({"stage": "generate", "attempt": 2, "attempts": [to_json(attempt) for attempt in tried]})
+    record = json.dumps({"tried": [{"micro_dollars": 12000}, {"micro_dollars": 345}, {"micro_dollars": None}]})
+    shown = job(
+        artifacts=(
+            ArtifactView("attempts-generate-2.json", "book", "application/json", 9),
+            ArtifactView("models/generate-2/candidate-1.json", "record", "application/json", 9),
+        )
+    )
+    with pages(shown, book=book.encode(), record=record.encode()) as client:
+        text = client.get("/jobs/abcdefgh").text
+    for expected in (
+        "Tried in generate, attempt 2",
+        "generate, variation 1",
+        "repair 1",
+        "<code>passed</code>, taken",
+        "112.2 µs",
+        "12,345",
+        "$0.0123",
+        "/jobs/abcdefgh/artifacts/models%2Fgenerate-2%2Fcandidate-1.json",
+    ):
+        assert expected in text
+    assert text.count("question and answer") == 1
+    assert "script" not in Elements(text).tags
+
+
+def test_what_a_model_tried_is_behind_the_same_password() -> None:
+    shown = job(artifacts=(ArtifactView("attempts-generate-1.json", "book", "application/json", 9),))
+    with pages(shown, password="a long one", book=b"{}") as client:
+        assert client.get("/jobs/abcdefgh").status_code == 401
+
+
+@pytest.mark.parametrize("book", [b"", b"[]", b'{"attempts": [{"number": "x"}]}', b'{"attempts": 3}'])
+def test_a_book_of_attempts_that_cannot_be_read_does_not_break_the_page(book: bytes) -> None:
+    shown = job(artifacts=(ArtifactView("attempts-generate-1.json", "book", "application/json", 9),))
+    with pages(shown, book=book) as client:
+        answer = client.get("/jobs/abcdefgh")
+    assert answer.status_code == 200 and "Tried in" not in answer.text
