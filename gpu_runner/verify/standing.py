@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _WHOLE = (*_DEFINITIONS, ast.Try, ast.TryStar)
 
 Key = tuple[str, str]  # the rule, and the statement without its place in the file
@@ -18,7 +19,8 @@ class Anchors:
     """For every node of a tree the statement by which it is known again, and the top-level statement that holds it.
 
     A simple statement is known by itself; of a compound one only what decides it counts (a condition, what is looped over),
-    but of a definition or a ``try`` all of it.
+    but of a definition or a ``try`` all of it. What annotates a parameter or a result is known by that parameter, or by itself: it
+    has no part in what the function does, so that other statements in the function change nothing about it.
     """
 
     tree: ast.Module
@@ -46,8 +48,16 @@ class Anchors:
             for node in [child] if child is statement else ast.walk(child):
                 if id(node) not in below:
                     self._near[id(node)] = anchor
+        if isinstance(statement, _FUNCTIONS):
+            self._annotations(statement)
         for item in inner:
             self._statement(item)
+
+    def _annotations(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        taken = [(arg.annotation, arg) for arg in ast.walk(function.args) if isinstance(arg, ast.arg)]
+        for annotation, anchor in [*taken, (function.returns, function.returns)]:
+            if annotation is not None and anchor is not None:
+                self._near.update((id(node), anchor) for node in ast.walk(annotation))
 
 
 def _bodies(statement: ast.AST) -> Iterator[ast.AST]:

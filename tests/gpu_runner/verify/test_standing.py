@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
 from gpu_runner.verify.objections import Objection
 from gpu_runner.verify.screen import screen
@@ -71,6 +73,39 @@ def test_a_try_is_known_only_with_all_that_stands_in_it() -> None:
     )
     assert found is not None
     assert found.rule == "try around code"
+
+
+TYPED = f"""{HEAD}
+
+def scale(x, weight: torch.FloatTensor = None) -> torch.LongTensor:
+    return x
+"""
+
+
+def typed(text: str) -> Objection | None:
+    candidate = CandidateSource((SourceFile("candidate.py", text),))
+    return screen(candidate, original=[SourceFile("candidate.py", TYPED)])
+
+
+def test_the_type_of_a_parameter_or_result_stays_known_where_the_function_changes() -> None:
+    assert typed(TYPED.replace("return x", "y = x.view(-1)\n    return y")) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("weight: torch.FloatTensor", "other: torch.FloatTensor"),
+        ("weight: torch.FloatTensor", "weight: torch.HalfTensor"),
+        ("x, weight", "x: torch.FloatTensor, weight"),
+        ("= None", "= torch.FloatTensor"),
+        ("-> torch.LongTensor", "-> torch.sort"),
+        ("return x", "return torch.FloatTensor(x)"),
+    ],
+)
+def test_a_type_that_is_new_or_used_as_a_value_is_objected_to(change: tuple[str, str]) -> None:
+    found = typed(TYPED.replace(*change))
+    assert found is not None
+    assert found.rule == "torch operator"
 
 
 def test_without_an_original_everything_is_objected_to() -> None:
