@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from gpu_runner.contracts import Expr, Graph, InputSpec, NodeRef, Problem
+from gpu_runner.contracts import Expr, Graph, InputSpec, Problem
 from workers.authors.protocol import Limit
 from workers.strategies.calling import Called
 from workers.strategies.limits import condition
+from workers.strategies.out_of_range import ranged, singled_out
 from workers.strategies.patches import rendered_call
 
 NEEDS = "needs_grad"
@@ -37,13 +38,13 @@ class Coverage:
         self.anchor = max(problem.inputs, key=lambda spec: (spec.dtype is None, len(spec.dims)))
         self.loose = self._leading_dimensions_are_free()
 
-    def function(self, name: str, wants: list[str], synchronised: bool) -> str:
+    def function(self, name: str, wants: list[str], looks: bool) -> str:
         """Give the function; ``wants`` are conditions on the gradients that are needed.
 
-        ``synchronised``: the file's own code brings the range of the indices to the host too, so that it may be looked at.
+        ``looks``: indices are brought to the host, to see that they are in range.
         """
         conditions = [*self._tensors(), *self._shapes(), *self._scalars(), *self._constants(), *wants]
-        conditions += self._ranges() if synchronised else []
+        conditions += self._ranges() if looks else []
         lines = [f"        {'and ' if number else ''}{text}" for number, text in enumerate(conditions)]
         head = rendered_call(f"def {name}", [*self.called.parameters, NEEDS], "", ":")
         doc = '    """Tell whether a call is one that the fast kernels are written and proved for."""'
@@ -140,17 +141,15 @@ class Coverage:
         return [_equals(name, node) for name, node in self.called.fixed if name != self.choice] + free
 
     def _ranges(self) -> list[str]:
+        """One wait for the GPU a condition, by operators that files with such checks have of their own: no mask is reduced."""
         found: list[str] = []
-        for spec in self.problem.inputs:
-            if spec.high is None:
-                continue
-            place, high = self._place(spec), self._high(spec)
-            inside = f"({place} >= {spec.low or 0}) & ({place} < {high})"
-            for value in self._singled_out(spec):
-                inside = f"({place} == {value}) | ({inside})"
-            found.append(f"bool(({inside}).all())")
-            if self._singled_out(spec):
-                found.append(f"bool(({place} >= {spec.low or 0}).any())")
+        for spec in ranged(self.problem):
+            place, low, high = self._place(spec), spec.low or 0, self._high(spec)
+            left_out = singled_out(spec, self.graph)
+            kept = " & ".join(f"({place} != {value})" for value in left_out)
+            inside = f"({place} * {kept if len(left_out) == 1 else f'({kept})'})" if left_out else place
+            found += [f"int({inside}.max()) < {high}", f"int({inside}.min()) >= {low}"]
+            found += [f"int({place}.max()) >= {low}"] if left_out else []
         return found
 
     def _high(self, spec: InputSpec) -> str:
@@ -158,15 +157,6 @@ class Coverage:
         if isinstance(spec.high, str) and spec.high in dims:
             return f"{self._place(self.anchor)}.shape[{dims.index(spec.high) - len(dims)}]"
         return str(spec.high) if isinstance(spec.high, int) else "0"
-
-    def _singled_out(self, spec: InputSpec) -> list[int]:
-        """Values outside of the range that the problem itself compares with, such as the class that a loss leaves out."""
-        found: list[int] = []
-        for node in self.graph.nodes:
-            if node.op in ("eq", "ne") and any(isinstance(a, NodeRef) and a.name == spec.name for a in node.args):
-                values = [a for a in node.args if type(a) is int and a < (spec.low or 0)]
-                found += [value for value in values if value not in found]
-        return found
 
 
 def _all(test: str, listed: str) -> str:

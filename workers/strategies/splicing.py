@@ -10,6 +10,7 @@ from workers.authors.protocol import Limit, Signature, SourceStyle
 from workers.strategies.calling import Called, UncallableError
 from workers.strategies.covered import NEEDS, Coverage
 from workers.strategies.nothing import Frame, is_none, returned_elements
+from workers.strategies.out_of_range import ranged, told_by_result
 from workers.strategies.patches import Patches, first_statement_line, indent_of, line_before_definition, rendered_call
 from workers.strategies.syntax import KernelFile, names_in
 
@@ -55,7 +56,7 @@ class Splice:
             choice=self.choice,
             limits=self.limits,
         )
-        function = coverage.function(covers, self._wants(), self._synchronised())
+        function = coverage.function(covers, self._wants(), self._synchronised() and not self._told_by_result())
         patches.insert_before(
             line_before_definition(owner, file.source), f"{self.section.strip()}\n\n\n{function}\n\n\n"
         )
@@ -78,6 +79,11 @@ class Splice:
         inputs = [self.called.places[name] for name in self.signature.forward_arguments]
         lines = [asked, f"if ctx.{flag}:"]
         lines.append(f"    {', '.join(made)} = {self.style.forward_function}({', '.join(inputs)})")
+        if self._synchronised() and self._told_by_result():
+            lines.append(
+                "    # An index out of range gives no number: what there is to say of it, the code below says."
+            )
+            lines += [f"    ctx.{flag} = abs({made[0]}.item()) >= 0", f"if ctx.{flag}:"]
         kept = [self._kept(name) for name in self._tensors_kept()]
         if kept:
             lines.append(f"    ctx.save_for_backward({', '.join(kept)})")
@@ -170,7 +176,11 @@ class Splice:
             return list(range(len(self.called.parameters)))
         return [i for i, e in enumerate(elements) if not (isinstance(e, ast.Constant) and e.value is None)]
 
+    def _told_by_result(self) -> bool:
+        return bool(ranged(self.problem)) and told_by_result(self.problem, self.graph)
+
     def _synchronised(self) -> bool:
+        """Whether the file's own code waits for the GPU in forward, where it may look at indices and refuse them."""
         reached = {self.called.forward.name}
         waiting: list[ast.FunctionDef] = [self.called.forward]
         while waiting:

@@ -168,14 +168,24 @@ class KernelWriter:
             return False
         return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
 
-    def pick_place(self, scope: Statements, value: Value, row_offset: str) -> tuple[str, str]:
-        """Give the tensor and the offset of one element of each row."""
+    def pick_place(self, scope: Statements, value: Value, row_offset: str, row_mask: str = "") -> tuple[str, str, str]:
+        """Give the tensor, the offset of one element of each row, and what its load says further.
+
+        An index from memory may lie outside of the row: nothing is read there, and the element is no number.
+        """
         wanted, tensor = value.args[0], self.names.tensors[str(value.datum)]
         index = scope.env.get(wanted) or (
             scope.assign(wanted, self.names.free("index")) if wanted.args else scope.operand(wanted).text
         )
         whole = self.program.domain.space_of(str(value.datum)).rows
-        return tensor, f"{row_offset} + {index}" if whole else index
+        mask, outside = row_mask, self.fill(value)
+        if _from_memory(wanted):
+            mask = f"{self.names.of(value)}_mask"
+            bounds = [*([row_mask] if row_mask else []), f"({index} >= 0)", f"({index} < n_cols)"]
+            scope.line(f"{mask} = {' & '.join(bounds)}")
+            outside = outside if value.integer or value.boolean else 'float("nan")'
+        place = f"{row_offset} + {index}" if whole else index
+        return tensor, place, f", mask={mask}, other={outside}" if mask else ""
 
     def scope(self, depth: int = 1) -> Statements:
         """Open a scope of statements."""
@@ -232,6 +242,10 @@ class KernelWriter:
         return KernelSource(
             self.task.name, "\n".join(lines), tensors, numbers, sizes, constants, tuple(self.task.values)
         )
+
+
+def _from_memory(value: Value) -> bool:
+    return value.op in LOADS or any(_from_memory(arg) for arg in value.args)
 
 
 LOADS = frozenset({"load", "pick"})

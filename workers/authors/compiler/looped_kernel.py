@@ -65,7 +65,7 @@ class LoopedKernel(KernelWriter):
         for value in (v for v in self.picks if not v.space.cols):
             rows = row_index(self.program, self.names, value, "row")[0]
             offset = "row_offset" if rows == "row" else f"({rows}) * tl.cast(n_cols, tl.int64)"
-            text = "tl.load({}_ptr + {})".format(*self.pick_place(body, value, offset))
+            text = "tl.load({}_ptr + {}{})".format(*self.pick_place(body, value, offset))
             body.env[value] = self.names.of(value)
             body.line(f"{body.env[value]} = {self.converted(text, value)}")
         for depth in range(self._depth + 1):

@@ -130,10 +130,11 @@ class TileKernel(KernelWriter):
         if value.space.cols:
             self._moved(body, value)
             return
-        tensor, place = self.pick_place(body, value, f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols")
+        rows = f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols"
+        tensor, place, further = self.pick_place(body, value, rows, "row_mask")
         name = self.names.of(value)
         body.line(f"{name}_offsets = {place}")
-        text = f"tl.load({tensor}_ptr + {name}_offsets, mask=row_mask, other={self.fill(value)})"
+        text = f"tl.load({tensor}_ptr + {name}_offsets{further})"
         body.line(f"{name} = {self.converted(text, value)}")
         body.env[value] = name
 
