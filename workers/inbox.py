@@ -39,9 +39,12 @@ __all__ = [
     "get_job",
     "gpu_hosts_ready",
     "gpu_seconds_since",
+    "has_models",
     "look_over",
+    "look_over_modify",
     "look_over_optimize",
     "model_use",
+    "needs_model",
     "ready",
     "recent_jobs",
     "record_delivery",
@@ -70,16 +73,33 @@ def submit(request: JobRequest) -> Submission:
 def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
     """Read a create command against its repository, running nothing; give why it cannot be carried out, None where it may."""
     from workers.layouts.table import find_layout, layout_named
+    from workers.stages.authoring.wishes import named_freely, wish_of
     from workers.stages.problem_text import parse, problem_source
     from workers.tree import read_tarball
 
     try:
         tree = read_tarball(current().blobs.get(snapshot))
-        parsed = parse(problem_source(problem, tree))
-        (layout_named(layout) if layout else find_layout(tree)).names(kernel, parsed, tree)
+        found = layout_named(layout) if layout else find_layout(tree)
+        if has_models() and wish_of(problem, tree) is not None:
+            named_freely(kernel, found, tree)
+        else:
+            found.names(kernel, parse(problem_source(problem, tree)), tree)
     except UserFacingError as error:
         return error.failure
     return None
+
+
+def has_models() -> bool:
+    """Tell whether jobs may ask a language model: one is configured here, or with the processes that run stages."""
+    runtime = current()
+    return runtime.settings.model_elsewhere or bool(runtime.models().providers)
+
+
+def needs_model(problem: ProblemText) -> bool:
+    """Tell whether only a model can make a problem of this; what lies in a repository is not looked into."""
+    from workers.stages.authoring.wishes import is_installed, is_wish
+
+    return is_installed(problem) or is_wish(problem)
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
@@ -89,6 +109,20 @@ def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, layout:
 
     try:
         standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), layout)
+    except UserFacingError as error:
+        return error.failure
+    return None
+
+
+def look_over_modify(
+    kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
+) -> Failure | None:
+    """Read a modify command against its repository, running nothing; give all that is missing, None where nothing is."""
+    from workers.stages.modifying import preflight
+    from workers.tree import read_tarball
+
+    try:
+        preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
     return None

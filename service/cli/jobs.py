@@ -91,6 +91,44 @@ def optimize(
 
 
 @app.command()
+def modify(
+    name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
+    repo: Repo = Path(),
+    words: Annotated[str | None, typer.Option(help="What to change.")] = None,
+    request: Annotated[
+        Path | None, typer.Option(help="A file that says what to change.", exists=True, dir_okay=False)
+    ] = None,
+    auto: Auto = False,
+    problem: Annotated[
+        Path | None,
+        typer.Option(
+            help="A problem with its CALL: what the kernel shall compute afterwards, or what it computes where that is not known.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    candidates: Annotated[int, typer.Option(min=1, max=8, help="How many changes to ask a model for at once.")] = 3,
+    repairs: Annotated[int, typer.Option(min=1, max=5, help="How often a model sees what failed.")] = 3,
+    layout: Layout = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Change a kernel of a checkout as you say, by a language model, and prove, test and measure the change.
+
+    Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+
+    if (words is None) == (request is None):
+        raise typer.BadParameter("say what to change, by --words or by --request, one of the two")
+    told = words if words is not None else request.read_text(encoding="utf-8") if request is not None else ""
+    source = problem.read_text(encoding="utf-8") if problem is not None else ""
+    options = JobOptions(author=AuthorName.llm, layout=layout, auto=auto, candidates=candidates, repairs=repairs)
+    _ended(_run(LocalJob(name, source, options, fresh, Verb.modify, words=told), repo, out, as_json=as_json))
+
+
+@app.command()
 def compare(
     names: Annotated[
         list[str] | None, typer.Argument(help="The kernels; by default those that the change touches.")

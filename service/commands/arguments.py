@@ -59,7 +59,7 @@ def read_arguments(rule: Rule, words: list[Word], rest: str, below: str, host: s
     """Read a command's words. ``rest`` is the line after the verb as it was typed, ``below`` what follows the line."""
     reading = _Reading(rule, list(words))
     try:
-        if any(argument.kind is ArgumentKind.text for argument in rule.arguments):
+        if rule.arguments and rule.arguments[0].kind is ArgumentKind.text:
             return _read_text(reading, rest, below)
         _take_options(reading)
         if "help" in reading.options:
@@ -101,7 +101,7 @@ def _known_option(reading: _Reading, given: OptionWord) -> Option | None:
         return option
     names = tuple(option.name for option in reading.rule.options)
     meant = nearest(given.name, names)
-    if not given.dashed and reading.rule.verb is Verb.create and meant is None:
+    if not given.dashed and reading.rule.verb in (Verb.create, Verb.modify) and meant is None:
         return None  # "alpha=0.5" among words
     elsewhere = given.name in OPTION_NAMES
     reason = f"`{reading.rule.verb.value}` does not take it." if elsewhere and not names else ""
@@ -136,6 +136,11 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         raise reading.refuse(ErrorCode.missing_argument, about="NAME")
     first, *others = reading.words
     verb, name = reading.rule.verb, _name(reading, first)
+    if verb is Verb.modify:
+        text = _words(others, below)
+        if not text.strip():
+            raise reading.refuse(ErrorCode.missing_argument, about="TEXT")
+        return Command(verb, name, text=text, options=given_options(reading.options))
     source = read_source(others, host)
     if isinstance(source, CommandError):
         raise _RefusedError(replace(source, verb=verb))
@@ -147,9 +152,13 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         if others:
             raise reading.refuse(ErrorCode.unexpected_word, others[0].text)
         return Command(verb, name, options=options)
-    text = "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
+    text = _words(others, below)
     problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
     return Command(verb, name, problem=problem, options=options)
+
+
+def _words(others: list[Word], below: str) -> str:
+    return "\n\n".join(part for part in (" ".join(word.raw for word in others), below) if part.strip())
 
 
 def _read_names(reading: _Reading, _below: str, _host: str) -> Command:

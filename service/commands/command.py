@@ -37,13 +37,13 @@ class Command:
     """
 
     verb: Verb
-    name: str | None = None  # create, optimize
-    problem: ProblemText = NO_PROBLEM  # create, optimize
+    name: str | None = None  # create, optimize, modify
+    problem: ProblemText = NO_PROBLEM  # create, optimize, modify
     permalink: Permalink | None = None  # with ``problem.kind`` permalink
     options: GivenOptions = GivenOptions()
     job: str | None = None  # status, cancel, retry
     sha: str | None = None  # approve: 7 to 40 hexadecimal digits, lower case
-    text: str = ""  # revise
+    text: str = ""  # revise, modify
     topic: Verb | None = None  # help
     names: tuple[str, ...] = ()  # bench, verify
     line: int = field(default=0, compare=False)  # of the comment, from 1

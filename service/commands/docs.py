@@ -39,6 +39,10 @@ PROBLEMS = """
 reference, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`. For kernels whose problem the bot knows, nothing needs to
 be said.
 
+`modify` is told in words what to change, behind the name and below the command. A fenced block below it that reads like a
+problem is what the kernel shall compute afterwards; where nothing else says what the kernel computes today, and the kernel does
+compute it, it is taken for that. Other blocks belong to the words. See [changing a kernel](modifying.md).
+
 ## What is compared
 
 `bench` and `verify` look at the head commit of the pull request as it is when the command is given, and compare it with the

@@ -129,6 +129,12 @@ _ANY_AUTHOR = Option(
     choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
+_MODEL_AUTHOR = Option(
+    "author",
+    "who makes the change: a language model, whichever of the two is said",
+    choices=(AuthorName.llm.value, AuthorName.auto.value),
+    default="auto",
+)
 _SEARCH = (
     Option(
         "candidates",
@@ -210,6 +216,18 @@ GRAMMAR: tuple[Rule, ...] = (
             _AUTO,
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+    ),
+    Rule(
+        Verb.modify,
+        "Change an existing kernel as you say, and prove, test and measure the change, on a pull request.",
+        "/kernel modify geglu let the caller choose the slope of the gate; today's is the default",
+        (
+            Argument(ArgumentKind.name, "NAME", "the kernel's name, as its file has it", required=True),
+            Argument(ArgumentKind.text, "TEXT", "what to change; it may go on below", required=True),
+        ),
+        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO),
+        "more words, and a fenced Python block with a problem and its `CALL`: what the kernel shall compute afterwards, or what "
+        "it computes today where the library's is not known",
     ),
     Rule(
         Verb.bench,

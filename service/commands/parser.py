@@ -22,7 +22,7 @@ from workers.contracts import ProblemKind, ProblemText, Verb
 
 MAX_LINE = 2_000
 MAX_RAW = 200
-TAKES_PROBLEM = (Verb.create, Verb.optimize)
+TAKES_PROBLEM = (Verb.create, Verb.optimize)  # and modify, which takes words too
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def resolve_problem(command: Command, issue_body: str) -> ProblemText:
     """
     if command.problem.kind not in (ProblemKind.missing, ProblemKind.words):
         return command.problem
-    if command.verb is Verb.optimize and not PROBLEM_MARKS.search(find_problem_block(issue_body) or ""):
+    if command.verb is not Verb.create and not PROBLEM_MARKS.search(find_problem_block(issue_body) or ""):
         return command.problem
     block = find_problem_block(issue_body)
     return command.problem if block is None else ProblemText(ProblemKind.block, block)
@@ -110,7 +110,9 @@ def _parse_line(found: Found, host: str) -> Command | CommandError:
     verb = Verb(word)
     rest = "".join(found.rest.split(maxsplit=1)[1:])
     outcome = read_arguments(rule_of(verb), words[1:], rest, found.below, host)
-    if isinstance(outcome, Command) and verb in TAKES_PROBLEM:
+    if isinstance(outcome, Command) and verb is Verb.modify:
+        outcome = _with_target(outcome, found.block)
+    elif isinstance(outcome, Command) and verb in TAKES_PROBLEM:
         outcome = _with_block(outcome, found.block)
     return _placed(outcome, found)
 
@@ -123,6 +125,20 @@ def _with_block(command: Command, block: str | None) -> Command | CommandError:
             ErrorCode.two_problems, word=command.problem.path or command.problem.url or "", verb=command.verb
         )
     return replace(command, problem=ProblemText(ProblemKind.block, block))
+
+
+def _with_target(command: Command, block: str | None) -> Command | CommandError:
+    """A block that reads like a problem is one; any other belongs to the words."""
+    if block is None or not PROBLEM_MARKS.search(block):
+        return command
+    start, end = command.text.find(block), command.text.find(block) + len(block)
+    before, after = command.text[:start].rstrip("\n"), command.text[end:].lstrip()
+    # Its two fences stand on lines of their own.
+    opening, closing = before.rpartition("\n")[0].rstrip(), after.partition("\n")[2].strip("\n")
+    text = command.text if start < 0 else "\n\n".join(part for part in (opening, closing) if part.strip())
+    if not text.strip():
+        return CommandError(ErrorCode.missing_argument, verb=command.verb, about="TEXT")
+    return replace(command, text=text, problem=ProblemText(ProblemKind.block, block))
 
 
 def _with_block_above(outcome: Command | CommandError, body: str) -> Command | CommandError:

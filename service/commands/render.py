@@ -15,7 +15,7 @@ def render(command: Command) -> str:
     words += [command.job, command.sha]
     line = " ".join(word for word in [*words, command.topic and command.topic.value] if word)
     if command.text:
-        return f"{line}\n\n{command.text}"
+        line = f"{line}\n\n{command.text}"
     if command.problem.kind is ProblemKind.words:
         return f"{line}\n\n{command.problem.text}"
     if command.problem.kind is ProblemKind.block:

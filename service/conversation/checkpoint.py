@@ -31,6 +31,8 @@ AFTERWARDS: dict[StageName, str] = {
     StageName.profile: "the strategies are tried in this order, each proved and measured against v0",
     StageName.optimize: "the winner is applied, and the library's whole test file and style check run on it",
     StageName.finalize: MERGE,
+    StageName.modify: "the change is proved and tested once more, and measured beside what stood",
+    StageName.confirm: MERGE,
     StageName.measure: "the job ends",
 }
 AGAIN: dict[StageName, str] = {
@@ -40,6 +42,8 @@ AGAIN: dict[StageName, str] = {
     StageName.profile: "the profile is made again; a Python block in your words replaces the problem",
     StageName.optimize: "`use v2` takes that variant instead, unless it is wrong or breaks a guardrail",
     StageName.finalize: "tests, benchmark and report are made again, with your words and line comments as feedback",
+    StageName.modify: "the change is made again, with your words and line comments answered point by point",
+    StageName.confirm: "proof, tests, benchmark and report are made again; another change needs a new `/kernel modify`",
     StageName.measure: "it is measured again",
 }
 

@@ -12,6 +12,7 @@ SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.kernel: "Add the {kernel} kernel",
     CommitPurpose.revision: "Revise the {kernel} kernel",
     CommitPurpose.optimization: "Optimize the {kernel} kernel",
+    CommitPurpose.modification: "Change the {kernel} kernel",
     CommitPurpose.restoration: "Restore the {kernel} kernel",
     CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
 }
@@ -21,6 +22,9 @@ REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.revision: "It was proved against the reference again before this commit.",
     CommitPurpose.optimization: (
         "Its values and gradients were proved against the reference, and it was compared with what stood before."
+    ),
+    CommitPurpose.modification: (
+        "Its values and gradients were proved against the reference, and the library's whole test file passes with it."
     ),
     CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
     CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",

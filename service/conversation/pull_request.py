@@ -9,6 +9,8 @@ from service.conversation.finalized import TITLES, finalized_verdict
 from service.conversation.links import Links
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.markers import Kind, signed
+from service.conversation.modified import TITLES as CHANGE_TITLES
+from service.conversation.modified import confirmed_verdict, files_table, modified_verdict, warning
 from service.conversation.profile_table import profile_table
 from service.conversation.quantities import ratio
 from service.conversation.status import job_footer
@@ -16,28 +18,52 @@ from service.conversation.validated import provenance_line
 from service.conversation.variants import lineage, variants_table
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import clip, code, code_block, inline, plain, sentence
-from workers.contracts import FinalizeSummary, JobView, KernelProfile, PullRequestUpdate
+from workers.contracts import ConfirmSummary, FinalizeSummary, JobView, KernelProfile, ModifySummary, PullRequestUpdate
 
 TITLE_LIMIT = 120
+MAX_WORDS = 4_000
 
 
 def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
     """Give the title."""
     kernel = plain(job.request.kernel, 64)
+    if update.modification is not None:
+        return clip(f"Change {kernel}: {plain(job.request.words, 100)}", TITLE_LIMIT)
     if update.profile is None:
         return clip(f"Optimize {kernel}{_gain(update.optimization)}", TITLE_LIMIT)
     return clip(f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", TITLE_LIMIT)
 
 
 def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> str:
-    """Give the body: the profile of a new kernel or what an optimization changed, and the proof once there is one."""
+    """Give the body: the profile of a new kernel, or what an optimization or a request changed, and the proof there is."""
     body = paragraphs(
-        *(_new(update, update.profile, job, links) if update.profile is not None else _optimized(update, job, links)),
+        *_about(update, job, links),
         folded("Reference", code_block(update.problem_source, "python")),
         "The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.",
         job_footer(job, links),
     )
     return signed(body, job.job_id, Kind.pull)
+
+
+def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
+    if update.modification is not None:
+        return _changed(update.modification, update.confirmation, job, links)
+    if update.profile is not None:
+        return _new(update, update.profile, job, links)
+    return _optimized(update, job, links)
+
+
+def _changed(change: ModifySummary, confirmed: ConfirmSummary | None, job: JobView, links: Links) -> tuple[str, ...]:
+    told = confirmed_verdict(confirmed, job) if confirmed is not None else modified_verdict(change, job)
+    return (
+        f"{told}\n\nIt was asked for {_origin(job, links)}, in these words:",
+        code_block(job.request.words, "text", MAX_WORDS),
+        warning(change),
+        files_table(change),
+        benchmark_table(confirmed.benchmark, CHANGE_TITLES) if confirmed is not None else "**Not measured yet.**",
+        folded("Proof", verdict_section(confirmed.verdict if confirmed is not None else change.verdict)),
+        provenance_line(confirmed.provenance) if confirmed is not None else "",
+    )
 
 
 def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links: Links) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.profile: "measure what stands today, read its source, list what can be tried",
     StageName.optimize: "try variants, each proved and measured against what stands",
     StageName.finalize: "apply the winner, run the library's own checks and tests, the report",
+    StageName.modify: "ask a model for the change, prove it, run the library's whole test file",
+    StageName.confirm: "prove and test what was pushed once more, measure it beside what stood, the report",
     StageName.measure: "find the kernels that are touched, and compare each on both commits",
 }
 

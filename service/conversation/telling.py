@@ -17,6 +17,14 @@ from service.conversation.measured import (
     measured_sections,
     measured_verdict,
 )
+from service.conversation.modified import (
+    confirmed_faults,
+    confirmed_sections,
+    confirmed_verdict,
+    modified_holds,
+    modified_sections,
+    modified_verdict,
+)
 from service.conversation.profiled import profiled_holds, profiled_sections, profiled_verdict
 from service.conversation.proved import proved_after, proved_conclusion, proved_sections, proved_verdict
 from service.conversation.status import pull_link
@@ -24,10 +32,12 @@ from service.conversation.validated import faults, validated_sections, validated
 from service.conversation.variants import optimized_sections, optimized_verdict
 from workers.contracts import (
     AnalyzeSummary,
+    ConfirmSummary,
     FinalizeSummary,
     GenerateSummary,
     JobView,
     MeasureSummary,
+    ModifySummary,
     OptimizeSummary,
     ProfileSummary,
     Summary,
@@ -79,6 +89,14 @@ TELLINGS: dict[type, Telling] = {
         lambda s, _job, urls: finalized_sections(s, urls),
         lambda s: _passed(not finalized_faults(s)) if s.applied else Conclusion.neutral,
         finalized_after,
+    ),
+    ModifySummary: Telling(
+        modified_verdict,
+        lambda s, _job, _urls: modified_sections(s),
+        lambda s: Conclusion.success if modified_holds(s) else Conclusion.neutral,
+    ),
+    ConfirmSummary: Telling(
+        confirmed_verdict, lambda s, _job, urls: confirmed_sections(s, urls), lambda s: _passed(not confirmed_faults(s))
     ),
 }
 MEASURED = Telling(measured_verdict, measured_sections, measured_conclusion, measured_after)

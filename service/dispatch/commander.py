@@ -13,7 +13,7 @@ from service.dispatch.hearing import Hearing, hear, is_person
 from service.dispatch.measuring import measure
 from service.dispatch.payloads import Text
 from service.dispatch.replies import reply_once
-from service.dispatch.starting import create, optimize
+from service.dispatch.starting import create, modify, optimize
 from service.dispatch.verbs import approve, cancel, help_, retry, revise, status
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from service.permissions import DECIDING, Refused
@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
+    Verb.modify: modify,
     Verb.bench: measure,
     Verb.verify: measure,
     Verb.status: status,

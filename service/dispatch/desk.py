@@ -42,6 +42,20 @@ class Inbox(Protocol):
         """Give everything that an optimize command lacks in its repository, None where it lacks nothing."""
         ...
 
+    def look_over_modify(
+        self, kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
+    ) -> Failure | None:
+        """Give everything that a modify command lacks in its repository, None where it lacks nothing."""
+        ...
+
+    def has_models(self) -> bool:
+        """Tell whether jobs may ask a language model."""
+        ...
+
+    def needs_model(self, problem: ProblemText) -> bool:
+        """Tell whether only a model can make a problem of this."""
+        ...
+
     def decide(
         self,
         job_id: str,

@@ -26,7 +26,7 @@ class AnswerError(Exception):
 
 
 def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemText:
-    """Give the problem, read and checked as far as that is possible without running it; an optimize may have none.
+    """Give the problem, read and checked as far as that is possible without running it; only a create must have one.
 
     Raises:
         AnswerError: there is none, or it cannot be used.
@@ -34,17 +34,21 @@ def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemTe
     name = command.name or ""
     problem = resolve_problem(command, hearing.text.issue_body)
     if problem.kind is ProblemKind.missing:
-        if command.verb is Verb.optimize:
+        if command.verb is not Verb.create:
             return problem
         raise AnswerError(reply_empty_create(name))
-    if problem.kind is ProblemKind.words:
+    asks = hearing.desk.inbox.has_models()
+    if problem.kind is ProblemKind.words and not asks:
         raise AnswerError(reply_words_without_model(name))
+    if asks and problem.kind is not ProblemKind.permalink and hearing.desk.inbox.needs_model(problem):
+        return problem
     if problem.kind is ProblemKind.path:
         _check_path(hearing, problem, base_sha)
         return problem
     if problem.kind is ProblemKind.permalink and command.permalink is not None:
         problem = _read_permalink(hearing, problem, command.permalink)
-    _check(problem.text)
+    if not (asks and hearing.desk.inbox.needs_model(problem)):
+        _check(problem.text)
     return problem
 
 

@@ -13,7 +13,7 @@ from service.repo_config import job_options
 from workers.contracts import Failure, FailureCode, JobRequest, JobView, Origin, ProblemText, Verb
 
 LookOver = Callable[[str, ProblemText, str, str | None], Failure | None]
-WRITING = (Verb.create, Verb.optimize)
+WRITING = (Verb.create, Verb.optimize, Verb.modify)
 
 
 def create(hearing: Hearing, command: Command) -> str | None:
@@ -24,6 +24,15 @@ def create(hearing: Hearing, command: Command) -> str | None:
 def optimize(hearing: Hearing, command: Command) -> str | None:
     """Start to make a kernel faster; give the answer where no job is started."""
     return _start(hearing, command, hearing.desk.inbox.look_over_optimize)
+
+
+def modify(hearing: Hearing, command: Command) -> str | None:
+    """Start to change a kernel as a person says; give the answer where no job is started."""
+
+    def look_over(name: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
+        return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, layout)
+
+    return _start(hearing, command, look_over)
 
 
 def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | None:
@@ -56,6 +65,7 @@ def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | Non
             snapshot=snapshot,
             problem=problem,
             options=options,
+            words=command.text,
         )
     )
     return None

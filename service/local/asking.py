@@ -32,10 +32,11 @@ class LocalJob:
     verb: Verb = Verb.create
     kernels: tuple[str, ...] = ()  # to compare; empty: those that the change touches
     dirty: bool = False  # compare the working tree, not HEAD
+    words: str = ""  # modify: what to change
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a create or an optimize, which starts from HEAD.
+    """Give the request of a create, an optimize or a modify, which starts from HEAD.
 
     Raises:
         UserFacingError: it cannot be carried out as it stands.
@@ -43,13 +44,18 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     head, options = checkout.head(), asked.options
     digest = artifacts.put(checkout.snapshot(head), "application/gzip")
     problem = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
-    look_over = inbox.look_over_optimize if asked.verb is Verb.optimize else inbox.look_over
-    failure = look_over(asked.name, problem, digest, options.layout)
+    if asked.verb is Verb.modify:
+        failure = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
+    else:
+        look_over = inbox.look_over_optimize if asked.verb is Verb.optimize else inbox.look_over
+        failure = look_over(asked.name, problem, digest, options.layout)
     if failure is not None:
         raise UserFacingError(failure)
     parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
     if asked.verb is Verb.optimize:
         parts += [options.goal.value, options.scope.value, str(options.variants), options.target or ""]
+    if asked.verb is Verb.modify:
+        parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(
         key=_key(asked, parts),
         verb=asked.verb,
@@ -60,6 +66,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         snapshot=digest,
         problem=problem,
         options=options,
+        words=asked.words,
     )
 
 

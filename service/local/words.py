@@ -22,6 +22,7 @@ COMMANDS = (
     ("`/kernel retry`", "the same command"),
     ("`/kernel create", "`kernelsmith create"),
     ("`/kernel optimize", "`kernelsmith optimize"),
+    ("`/kernel modify", "`kernelsmith modify"),
     ("`/kernel bench", "`kernelsmith compare"),
     ("`/kernel verify", "`kernelsmith compare --verify"),
 )

@@ -10,14 +10,14 @@ from service.github import ConflictError, ForbiddenError, MissingError
 from service.publisher.check_run import publish_check
 from service.publisher.comments import fold_superseded, write_once
 from service.publisher.publication import Publication
-from workers.contracts import AnalyzeSummary, CheckpointUpdate, Effect, GenerateSummary
+from workers.contracts import CheckpointUpdate, Effect
 
 log = structlog.get_logger(__name__)
 
 
 def publish_checkpoint(publication: Publication, update: CheckpointUpdate) -> Effect:
     """Ask for a review, and fold the checkpoint before it away."""
-    images = () if isinstance(update.summary, AnalyzeSummary | GenerateSummary) else update.summary.images
+    images = getattr(update.summary, "images", ())
     body = checkpoint_comment(update, publication.job, publication.links(), publication.image_urls(images))
     marker = find_marker(body)
     assert marker is not None, "every comment about a job is signed"

@@ -36,6 +36,7 @@ from workers.contracts.kernel_profile import (
     ProfileTensor,
 )
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
+from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.target import Target, parse_target
 from workers.contracts.update import (
     AnalyzeSummary,
@@ -44,6 +45,7 @@ from workers.contracts.update import (
     ClaimedUpdate,
     CommitPurpose,
     CommitUpdate,
+    ConfirmSummary,
     Effect,
     FileChange,
     FinalizeSummary,
@@ -51,6 +53,7 @@ from workers.contracts.update import (
     Image,
     MeasuredKernel,
     MeasureSummary,
+    ModifySummary,
     OptimizeSummary,
     ProfileSummary,
     PullRequestUpdate,
@@ -75,18 +78,21 @@ from workers.contracts.variant import (
 )
 
 __all__ = [
+    "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",
     "AssetsUpdate",
     "Attempt",
     "AuthorName",
     "Breach",
+    "ChangedFile",
     "CheckpointUpdate",
     "CheckpointView",
     "Choose",
     "ClaimedUpdate",
     "CommitPurpose",
     "CommitUpdate",
+    "ConfirmSummary",
     "Decision",
     "DecisionOutcome",
     "DecisionResult",
@@ -112,6 +118,7 @@ __all__ = [
     "ModelAmount",
     "ModelRequests",
     "ModelUse",
+    "ModifySummary",
     "ModuleParameter",
     "Notes",
     "OptimizeSummary",

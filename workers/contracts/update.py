@@ -9,6 +9,7 @@ from gpu_runner.contracts import BenchmarkResult, ProfileResult, TestsResult, Ve
 from workers.contracts.attempt import Attempt
 from workers.contracts.job import Failure, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
+from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.variant import PlannedStrategy, SourceReading, StopReason, Variant
 
 
@@ -19,6 +20,7 @@ class CommitPurpose(StrEnum):
     kernel = "kernel"
     revision = "revision"
     optimization = "optimization"
+    modification = "modification"
     restoration = "restoration"  # back to what stood before
     benchmark_data = "benchmark_data"
 
@@ -147,6 +149,41 @@ class FinalizeSummary:
 
 
 @dataclass(frozen=True)
+class ModifySummary:
+    """What a reviewer decides on after modify: a change that passed the verdict and the library's tests."""
+
+    summary: str  # in the model's words, untrusted
+    files: tuple[ChangedFile, ...]
+    diff: str
+    verdict: Verdict  # the full one, of the problem as it shall be
+    tests: TestsResult  # the whole test file, with the tests that are added
+    added: tuple[AddedTest, ...]
+    style: StyleOutcome
+    attempts: tuple[Attempt, ...]
+    problem_source: str  # as it shall be
+    changes_function: bool = False  # the problem is another one than before
+    broken_call: str | None = None  # what becomes of the call as it stands today, where it no longer passes
+    answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConfirmSummary:
+    """The report of a modify job."""
+
+    change: ModifySummary
+    style: StyleOutcome
+    tests: TestsResult
+    verdict: Verdict
+    benchmark: BenchmarkResult  # beside the original, where the call as it stood still holds
+    script: TestsResult | None
+    images: tuple[Image, ...]
+    provenance: tuple[tuple[str, str], ...]
+    reproduce: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """One kernel of bench or verify: head as the candidate, the base as the original."""
 
@@ -179,6 +216,8 @@ Summary = (
     | ProfileSummary
     | OptimizeSummary
     | FinalizeSummary
+    | ModifySummary
+    | ConfirmSummary
     | MeasureSummary
 )
 
@@ -200,12 +239,14 @@ class CommitUpdate:
 
 @dataclass(frozen=True)
 class PullRequestUpdate:
-    """Open the draft pull request, or bring its body up to date. Of ``profile`` and ``optimization`` one is there."""
+    """Open the draft pull request, or bring its body up to date; of what it may be about, one is there."""
 
     profile: KernelProfile | None
     problem_source: str
     verdict: Verdict | None = None
     optimization: FinalizeSummary | None = None
+    modification: ModifySummary | None = None
+    confirmation: ConfirmSummary | None = None  # of the modification, once it is there
 
 
 @dataclass(frozen=True)

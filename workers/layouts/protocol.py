@@ -67,6 +67,28 @@ class Standing:
     script: str | None  # its benchmark script
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A file that several kernels share, and the functions in it that are one kernel's."""
+
+    path: str
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """Where a change of one kernel may be made, and nowhere else."""
+
+    files: tuple[str, ...]  # the kernel's own: anywhere in them, the main one first
+    shared: tuple[Shared, ...]  # inside of the named functions alone
+    tests: tuple[str, ...]  # behind their last line alone: what stands there stays
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Give all paths, those of the tests last."""
+        return (*self.files, *(shared.path for shared in self.shared), *self.tests)
+
+
 class Layout(Protocol):
     """How kernels live in one kind of repository. Anything that cannot be done raises ``UserFacingError``."""
 
@@ -172,4 +194,8 @@ class Layout(Protocol):
 
     def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
         """Give the style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
+        ...
+
+    def changeable(self, standing: Standing, tree: Tree) -> Changeable:
+        """Give the files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
         ...

@@ -6,16 +6,23 @@ from abc import ABC, abstractmethod
 
 from gpu_runner.contracts import CandidateSource, Problem, RecordRequest, RecordResult, SourceFile, Workload
 from workers.authors.protocol import SourceStyle
-from workers.contracts import Failure, FileChange
+from workers.contracts import Failure, FileChange, UserFacingError
 from workers.layouts import section
 from workers.layouts.adapter import call_of, kernel_form
 from workers.layouts.calls import defined_functions
 from workers.layouts.known_problem import first_of, own_problem
 from workers.layouts.problem_tables import problem_in_suite
-from workers.layouts.protocol import Standing, SuiteRun
+from workers.layouts.protocol import Changeable, Shared, Standing, SuiteRun
 from workers.layouts.recorded import workloads_of
 from workers.layouts.touching import touched_kernels
-from workers.layouts.whereabouts import first_there, found_name, in_order_of_use, missing_files, required
+from workers.layouts.whereabouts import (
+    first_there,
+    found_name,
+    in_order_of_use,
+    missing_files,
+    missing_suite,
+    required,
+)
 from workers.tree import Tree
 
 
@@ -50,6 +57,10 @@ class StandingKernels(ABC):
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
         """Give the files through which a kernel is used, besides its own."""
+        return ()
+
+    def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
+        """Give the kernel's functions in files that other kernels have functions in too."""
         return ()
 
     def recording_roots(self, standing: Standing) -> tuple[str, ...]:
@@ -131,6 +142,13 @@ class StandingKernels(ABC):
     def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
         """Give the style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
         return section.section_style(standing, tree, self.helpers(tree))
+
+    def changeable(self, standing: Standing, tree: Tree) -> Changeable:
+        """Give the files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
+        if standing.suite is None:
+            raise UserFacingError(missing_suite(standing, self.suite_places(standing.name, tree)[0]))
+        own = (standing.path, *self.wrappers(standing.name, tree))
+        return Changeable(own, self.shared(standing, tree), (standing.suite,))
 
 
 def roots_of(path: str) -> tuple[str, ...]:

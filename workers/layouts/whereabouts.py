@@ -46,14 +46,19 @@ def missing_files(standing: Standing, suite: str, script: str) -> tuple[Failure,
     """Give the files that an optimize job needs and that are not there; ``suite`` and ``script`` are where they would be."""
     missing: list[Failure] = []
     if standing.suite is None:
-        message = f"`{standing.name}` has no test file `{suite}`"
-        cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
-        missing.append(Failure(FailureCode.missing, message, cure))
+        missing.append(missing_suite(standing, suite))
     if standing.script is None:
         message = f"`{standing.name}` has no benchmark script `{script}`"
         cure = "Add one, as the library's other kernels have it: its sizes are what a change is measured on."
         missing.append(Failure(FailureCode.missing, message, cure))
     return tuple(missing)
+
+
+def missing_suite(standing: Standing, suite: str) -> Failure:
+    """Give why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
+    message = f"`{standing.name}` has no test file `{suite}`"
+    cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
+    return Failure(FailureCode.missing, message, cure)
 
 
 def required(path: str | None, what: str, standing: Standing) -> str:

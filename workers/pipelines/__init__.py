@@ -20,6 +20,7 @@ Pipeline = tuple[Step, ...]
 PIPELINES: dict[Verb, Pipeline] = {
     Verb.create: (Step(StageName.analyze), Step(StageName.generate), Step(StageName.validate)),
     Verb.optimize: (Step(StageName.profile), Step(StageName.optimize), Step(StageName.finalize)),
+    Verb.modify: (Step(StageName.modify), Step(StageName.confirm)),
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from gpu_runner.contracts import BenchmarkResult
-from workers.contracts import JobRequest
+from workers.contracts import JobRequest, ProblemKind
 
 
 def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[str, str], ...]:
@@ -31,6 +31,14 @@ def reproduce_optimize(request: JobRequest) -> str:
     words = ["kernelsmith", "optimize", request.kernel, "--repo", ".", "--auto"]
     words += ["--goal", options.goal.value, "--scope", options.scope.value, "--variants", str(options.variants)]
     words += ["--target", options.target] if options.target else []
+    return shlex.join(words)
+
+
+def reproduce_modify(request: JobRequest) -> str:
+    """Give the one command that asks for the same change on a checkout of the base commit, with the words in a file."""
+    words = ["kernelsmith", "modify", request.kernel, "--repo", ".", "--request", "request.txt", "--auto"]
+    # With a problem of a person's own in a file beside the words.
+    words += ["--problem", "problem.py"] if request.problem.kind is ProblemKind.block else []
     return shlex.join(words)
 
 

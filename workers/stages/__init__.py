@@ -8,6 +8,8 @@ from workers.stages.analyze import Analyze
 from workers.stages.finalizing import Finalize
 from workers.stages.generate import Generate
 from workers.stages.measuring import Measure
+from workers.stages.modifying.confirm import Confirm
+from workers.stages.modifying.modify import Modify
 from workers.stages.optimizing import Optimize
 from workers.stages.profiling import Profile
 from workers.stages.validate import Validate
@@ -19,5 +21,7 @@ STAGES: dict[StageName, Stage] = {
     StageName.profile: Profile(),
     StageName.optimize: Optimize(),
     StageName.finalize: Finalize(),
+    StageName.modify: Modify(),
+    StageName.confirm: Confirm(),
     StageName.measure: Measure(),
 }

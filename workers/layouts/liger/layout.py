@@ -20,7 +20,8 @@ from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
 from workers.layouts.prose import fitted
-from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
+from workers.layouts.protocol import Design, Shared, Standing, StyleCheck, SuiteRun
+from workers.layouts.regions import functions_using
 from workers.layouts.ruff import line_length, ruff_check
 from workers.layouts.standing_kernels import StandingKernels
 from workers.layouts.whereabouts import first_there, required
@@ -179,6 +180,11 @@ class LigerLayout(StandingKernels):
         """Give the files through which a kernel is used, besides its own."""
         wrapper = first_there((paths.module_path(name),), tree.files)
         return () if wrapper is None else (wrapper,)
+
+    def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
+        """Give the functions of the functional interface that apply the kernel."""
+        functions = functions_using(tree.read(paths.FUNCTIONAL) or "", standing.functions)
+        return (Shared(paths.FUNCTIONAL, functions),) if functions else ()
 
     def catalogued(self, name: str) -> str | None:
         """Give the problem that is known of the library's own kernel."""

@@ -1,0 +1,107 @@
+"""One proposal, from an answer to a change that may be pushed: place, style, values, the library's tests, the full verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gpu_runner.contracts import Status, Verdict
+from workers.authors.llm.protocol import ChangeAnswer, Failed
+from workers.contracts import FileChange, StyleOutcome
+from workers.engine.protocol import StageContext
+from workers.layouts.known_problem import own_path
+from workers.stages.modifying.confines import objection
+from workers.stages.modifying.diffs import diff
+from workers.stages.modifying.preflight import Subject
+from workers.stages.modifying.proof import Judge, broken_call, failed_by, full_verdict, judge_of, quick_look
+from workers.stages.modifying.styling import styled
+from workers.stages.modifying.testing import Suites, pass_tests
+
+BROKEN = (
+    "{told}, and nobody is asked (--auto): a change that breaks a call needs a person, or a problem that was given with "
+    "the request. Keep the call as it is today, such as by a default."
+)
+
+
+class Step(IntEnum):
+    """How far a proposal came, the last thing that it was held against."""
+
+    answer = 0  # it could not be read
+    place = 1  # where and how much it changes
+    style = 2
+    values = 3  # the problem as it shall be, and a smoke test
+    call = 4  # as it stands today
+    tests = 5
+    verdict = 6  # on all sizes
+
+
+@dataclass(frozen=True)
+class Fell:
+    """A proposal that may not be pushed, and why; ``changes`` are the files as it left them."""
+
+    failed: Failed
+    step: Step
+    changes: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A change that may be pushed."""
+
+    changes: tuple[FileChange, ...]
+    answer: ChangeAnswer
+    judge: Judge
+    style: StyleOutcome
+    suites: Suites
+    verdict: Verdict
+    broken: str | None = None  # what becomes of the call as it stands today
+    notes: tuple[str, ...] = ()
+
+
+def proposed_changes(answer: ChangeAnswer, subject: Subject) -> tuple[FileChange, ...]:
+    """Give the files as a proposal leaves them, those alone that then differ from what stands, in the layout's order."""
+    texts, known = dict(answer.files), subject.changeable.paths
+    ordered = [path for path in known if path in texts] + sorted(set(texts) - set(known))
+    return tuple(FileChange(path, texts[path]) for path in ordered if texts[path] != subject.tree.read(path))
+
+
+def judged(
+    context: StageContext, key: str, subject: Subject, answer: ChangeAnswer, changes: tuple[FileChange, ...]
+) -> Proved | Fell:
+    """Hold one proposal against everything, the cheapest first; ``key`` is its own within the attempt.
+
+    Raises:
+        UserFacingError: the GPU host, or the style check's tool, failed.
+    """
+    patch = diff(changes, subject.tree)
+    refused = objection(changes, subject.changeable, subject.tree)
+    if refused is not None:
+        return Fell(Failed(patch, refused.fault.value, refused.sentence), Step.place, changes)
+    tidy = styled(context, f"style-{key}", subject, changes, patch)
+    if isinstance(tidy, Failed):
+        return Fell(tidy, Step.style, changes)
+    changes, patch = tidy.changes, diff(tidy.changes, subject.tree)
+    judge = judge_of(context, key, subject, answer.problem, changes, patch)
+    if isinstance(judge, Judge):
+        judge = quick_look(context, key, subject, judge, changes, patch)
+    if isinstance(judge, Failed):
+        return Fell(judge, Step.values, changes)
+    broken = broken_call(context, key, subject, judge, changes)
+    if broken is not None and context.request.options.auto and subject.wanted is None:
+        return Fell(Failed(patch, "call", BROKEN.format(told=broken)), Step.call, changes)
+    suites = pass_tests(context, subject, key, changes, patch, changes_function=judge.changes_function)
+    if isinstance(suites, Failed):
+        return Fell(suites, Step.tests, changes)
+    verdict = full_verdict(context, f"verify-{key}", subject, judge, changes)
+    if verdict.status is not Status.passed:
+        return Fell(failed_by(verdict, patch), Step.verdict, changes)
+    changes = (*changes, *_own_problem(subject, judge))
+    return Proved(changes, answer, judge, tidy.outcome, suites, verdict, broken, (*tidy.notes, *suites.notes))
+
+
+def _own_problem(subject: Subject, judge: Judge) -> tuple[FileChange, ...]:
+    """Give the repository's own problem file as it must be afterwards, where it keeps one."""
+    path = own_path(subject.standing.name)
+    if not judge.changes_function or subject.tree.read(path) is None:
+        return ()
+    return (FileChange(path, judge.problem.source),)
