@@ -256,25 +256,29 @@ def _checks(node: ast.AST, helpers: set[str]) -> bool:
 
 
 def _joined(standing: str, stood: ast.Module, added: str, new: ast.Module) -> str:
-    """Imports go to the imports, since linters want them there; each must have its lines for itself."""
+    """Imports go to the imports, since linters want them there, a line each; each must have its lines for itself."""
     rows = added.split("\n")
     taken: set[int] = set()
-    fresh: list[str] = []
+    held: set[int] = set()
     for node in new.body:
-        span = range(node.lineno - 1, (node.end_lineno or node.lineno))
-        if taken & set(span):
+        span = set(_span(node))
+        if taken & span:
             raise _refuse("two statements of the added tests share a line")
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            fresh += [rows[row] for row in span]
-        taken |= set(span) if isinstance(node, ast.Import | ast.ImportFrom) else {span[0], span[-1]}
-    held = {row for node in new.body if isinstance(node, ast.Import | ast.ImportFrom) for row in _span(node)}
+        taken |= span
+        held |= span if isinstance(node, ast.Import | ast.ImportFrom) else set()
+    known = {_import_key(node, alias) for node, alias in _aliases(stood)}
+    fresh = [_import_line(node, alias) for node, alias in _aliases(new) if _import_key(node, alias) not in known]
     body = "\n".join(row for place, row in enumerate(rows) if place not in held).strip("\n")
     lines = standing.replace("\r\n", "\n").rstrip("\n").split("\n")
     place = _after_imports(stood)
-    have = set(lines[:place])
-    lines[place:place] = [row for row in fresh if row not in have]
+    lines[place:place] = fresh
     text = "\n".join(lines) + "\n\n\n" + body + "\n"
     return text.replace("\n", "\r\n") if "\r\n" in standing else text
+
+
+def _import_line(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    one = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], node.level)
+    return ast.unparse(one)
 
 
 def _span(node: ast.stmt) -> range:

@@ -16,6 +16,7 @@ from workers.authors.llm.protocol import (
     ChangeAnswer,
     ChangeBrief,
     Diagnosis,
+    Failed,
     Fault,
     KernelAnswer,
     KernelBrief,
@@ -41,7 +42,7 @@ def read_problem(answer: Answer, brief: ProblemBrief) -> ProblemAnswer:
     data = heard(answer, forms.PROBLEM)
     source = _ended(data["source"])
     _problem(source)
-    _changed(source, brief.before)
+    _changed(source, brief.failed)
     return ProblemAnswer(source, tuple(data["assumptions"]), replies_to(brief.remarks, data["replies"]))
 
 
@@ -54,8 +55,7 @@ def read_kernel(answer: Answer, brief: KernelBrief) -> KernelAnswer:
     data = heard(answer, forms.KERNEL)
     source = _ended(data["source"])
     check_module(source, brief)
-    _changed(source, brief.before if brief.remarks else None)
-    _changed(source, brief.failed.source if brief.failed is not None else None)
+    _changed(source, brief.failed)
     plan = plan_from(data["plan"], brief.problem, brief.graph)
     return KernelAnswer(source, plan, replies_to(brief.remarks, data["replies"]))
 
@@ -79,8 +79,8 @@ def read_change(answer: Answer, brief: ChangeBrief) -> ChangeAnswer:
         now[path] = with_added(path, tests[path], data["added_tests"]["text"])
     problem = _new_problem(data, brief.problem)
     files = tuple((path, text) for path, text in now.items() if text != {**stood, **tests}[path])
-    same_as_last = bool(before) and all(now.get(path) == text for path, text in before.items())
-    if problem is None and (not files or same_as_last):
+    failed_so = brief.failed is not None and bool(before) and all(now.get(p) == text for p, text in before.items())
+    if problem is None and (not files or failed_so):
         raise UnusableAnswer(Fault.same, "the answer changes nothing")
     return ChangeAnswer(files, data["summary"], problem, replies_to(brief.remarks, data["replies"]))
 
@@ -110,7 +110,7 @@ def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:
         source = edited(data["edits"], {brief.path: brief.source}).get(brief.path, brief.source)
     if source.strip() == brief.source.strip():
         raise UnusableAnswer(Fault.same, "the answer changes nothing")
-    _changed(source, brief.failed.source if brief.failed is not None else None)
+    _changed(source, brief.failed)
     check_file(brief.path, brief.source, source)
     return VariantAnswer(source, data["hypothesis"], data["change"], data["expected"], replies_to((), data["replies"]))
 
@@ -149,8 +149,9 @@ def _test_path(path: str, files: dict[str, str], tests: dict[str, str]) -> str:
     return check_path(path, tests)
 
 
-def _changed(source: str, earlier: str | None) -> None:
-    if earlier is not None and source.strip() == earlier.strip():
+def _changed(source: str, failed: Failed | None) -> None:
+    """What failed would fail again. What a review spoke of may stay as it is: its remarks may be questions, or wrong."""
+    if failed is not None and source.strip() == failed.source.strip():
         raise UnusableAnswer(Fault.same, "the answer is what was proposed before, unchanged")
 
 

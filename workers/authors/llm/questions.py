@@ -100,7 +100,10 @@ def change_question(brief: ChangeBrief, variation: int = 0) -> Question:
     changing = joined(
         prompt(Task.modify.value).filled(angle=angle.angle),
         telling.files("The files as the last proposal left them: edits begin here", brief.before),
-        telling.failed(brief.failed, with_source=not brief.before),
+        telling.failed(
+            brief.failed,
+            with_source=brief.failed is not None and brief.failed.source not in dict(brief.before).values(),
+        ),
         telling.remarks(brief.remarks),
     )
     return _question(Task.modify, forms.CHANGE, stable, changing, angle)

@@ -61,8 +61,8 @@ def test_changed_prompt_has_another_version() -> None:
             "analyze": (1, "7613546c6fd9"),
             "generate": (1, "0a872e58c9bb"),
             "repair": (1, "e738f757f895"),
-            "revise": (1, "4ae97476c9b8"),
-            "modify": (1, "20b43c816c57"),
+            "revise": (1, "689545f82e9f"),
+            "modify": (1, "c6f0a7d01bb7"),
             "diagnose": (1, "288bd070af49"),
             "optimize": (1, "2ab925b7670a"),
         }

@@ -126,6 +126,30 @@ def test_change_goes_on_from_the_last_proposal_and_added_tests_replace_the_last_
     assert "test_single_row" not in replaced[TEST_PATH]
 
 
+def test_review_that_only_asks_may_leave_everything_as_it_is() -> None:
+    remarks = (Remark(1, "Why int64?"),)
+    replies = [{"number": 1, "text": "offsets may pass 2^31"}]
+    source = kernel()["source"]
+    brief = briefs.kernel_brief(remarks=remarks, before=source)
+    assert read_kernel(answer(kernel(replies=replies)), brief).source == source
+    first = read_change(answer(added(briefs.ADDED)), briefs.change_brief())
+    again = read_change(
+        answer(change(edits=[], replies=replies)), briefs.change_brief(before=first.files, remarks=remarks)
+    )
+    assert again.files == first.files
+    failed = briefs.change_brief(before=first.files, remarks=remarks, failed=Failed("", "incorrect_values", "off"))
+    with pytest.raises(UnusableAnswer, match="changes nothing"):
+        read_change(answer(change(edits=[], replies=replies)), failed)
+
+
+def test_added_imports_stand_a_line_each() -> None:
+    test = "def test_more():\n    value = torch.ones(1) * pi\n    assert value < tau\n"
+    text = f"from math import (\n    pi,\n    tau,\n)\n\n\n{test}"
+    whole = dict(read_change(answer(added(text)), briefs.change_brief()).files)[TEST_PATH]
+    assert "\nfrom math import pi\nfrom math import tau\n\nCASES" in whole
+    assert whole.endswith(f"\n\n\n{test}")
+
+
 def test_variant_is_edits_or_the_whole_file() -> None:
     by_edits = read_variant(answer(variant()), briefs.variant_brief())
     whole = SOURCE.replace("num_warps=num_warps", "num_warps=4")

@@ -223,6 +223,7 @@ REFUSED: dict[str, tuple[Callable[[], object], Fault, str]] = {
     "an import in a test": (adding(NEW_TEST.format(line="import os")), Fault.tests, "within a function"),
     "a global": (adding(NEW_TEST.format(line="global CASES; CASES = []")), Fault.tests, "statement"),
     "skip by another name": (also("from pytest import skip as later\n"), Fault.tests, "skip"),
+    "two statements in a line": (also("from math import pi; LESS = 1\n"), Fault.tests, "share a line"),
     "added tests with a fence": (adding(f"```python\n{briefs.ADDED}```"), Fault.fence, "Markdown"),
     # Problems.
     "a problem that imports": (problem_with("import os\n" + briefs.PROBLEM), Fault.problem, "imports `os`"),
