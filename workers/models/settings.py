@@ -33,6 +33,7 @@ class ProviderSettings(BaseSettings):
     openai_model: Text = None
     openai_base_url: Text = None  # None: OpenAI's own
     openai_temperature: bool = True  # False for models that take none
+    model_elsewhere: bool = False  # of a process without keys: the installation's stages have them
     model_order: tuple[ModelProvider, ...] = ()  # empty: all that are configured, Anthropic first
     model_connect_s: float = Field(default=10.0, gt=0)
     model_quiet_s: float = Field(default=120.0, gt=0)  # without any byte

@@ -24,7 +24,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout
 from workers.stages.authoring.problems import capture, problem_brief, understood
 from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
-from workers.stages.authoring.wishes import Wish, is_installed, wish_of
+from workers.stages.authoring.wishes import Wish, is_installed, named_freely, wish_of
 from workers.stages.authoring.writing import foreseen, reads_words
 from workers.stages.problem_text import parse, problem_source, revised_source
 from workers.stages.workbench import (
@@ -104,6 +104,7 @@ def _read(context: StageContext, layout: Layout, tree: Tree, earlier: dict[str, 
         kept = tuple((earlier or {}).get("assumptions", ()))
         return replace(_captured(context, layout, tree, before), assumptions=kept, notes=_told(context))
     if wish is not None:
+        named_freely(context.request.kernel, layout, tree)
         found = understood(context, problem_brief(context.request.kernel, wish))
         _named(context, layout, tree, found.answer.source)
         return Read(_source(found.captured, found.answer.source), _graph(found.captured), found.answer.assumptions)

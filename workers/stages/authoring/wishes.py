@@ -7,10 +7,24 @@ from dataclasses import dataclass
 
 from workers.authors.llm.protocol import Example
 from workers.contracts import ProblemKind, ProblemText
+from workers.layouts.protocol import Layout
 from workers.stages.authoring import installed_code
 from workers.stages.authoring.code_source import Read, beside, defined_names, piece
-from workers.stages.problem_text import refuse
+from workers.stages.problem_text import parse, refuse
 from workers.tree import Tree
+
+# Names do not hang on what is computed.
+ANY_PROBLEM = """\
+import torch
+
+
+def reference(x):
+    return torch.neg(x)
+
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 8, "H": 8}]
+"""
 
 
 @dataclass(frozen=True)
@@ -35,11 +49,7 @@ def wish_of(given: ProblemText, tree: Tree) -> Wish | None:
         return Wish(given.text, code=False, origin="the command")
     if given.kind is ProblemKind.path:
         return _from_installed(given) if is_installed(given, tree) else _from_tree(given, tree)
-    if (
-        stands_alone(given.text)
-        or not given.text.strip()
-        or (given.kind is ProblemKind.block and not _parses(given.text))
-    ):
+    if not is_wish(given):
         return None
     return Wish(given.text, code=True, origin=given.url or "the command")
 
@@ -48,6 +58,25 @@ def is_installed(given: ProblemText, tree: Tree | None = None) -> bool:
     """Tell whether a path names a component of an installed package, as ``transformers:llama.LlamaRMSNorm``."""
     named = given.kind is ProblemKind.path and given.path == installed_code.PACKAGE and bool(given.symbol)
     return named and (tree is None or tree.read(installed_code.PACKAGE) is None)
+
+
+def is_wish(given: ProblemText) -> bool:
+    """Tell whether a text that was given, not a file of a repository, is words, or code that does not stand alone."""
+    if given.kind is ProblemKind.words:
+        return True
+    if given.kind not in (ProblemKind.block, ProblemKind.permalink) or not given.text.strip():
+        return False
+    # A block that does not parse was meant as a problem; lines out of a file were cut where they were cut.
+    return not stands_alone(given.text) and (given.kind is ProblemKind.permalink or _parses(given.text))
+
+
+def named_freely(kernel: str, layout: Layout, tree: Tree) -> None:
+    """See to it that a kernel may have its name, before there is a problem.
+
+    Raises:
+        UserFacingError: there is such a kernel, or it is no name.
+    """
+    layout.names(kernel, parse(ANY_PROBLEM), tree)
 
 
 def stands_alone(text: str) -> bool:
