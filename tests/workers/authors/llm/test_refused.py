@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from tests.workers.authors.llm import briefs
 from tests.workers.authors.llm.briefs import PATH, PLAN, SOURCE, TEST_PATH, added, answer, change, kernel, variant
@@ -291,3 +292,11 @@ def test_instruction_out_of_a_prompt_in_a_name_is_not_repeated() -> None:
         read_kernel(answer(kernel(source=f"import {name}\n{GOOD}")), briefs.kernel_brief())
     assert refused.value.fault is Fault.reach
     assert name not in str(refused.value)
+
+
+def test_instruction_in_a_path_is_no_sentence_of_ours() -> None:
+    with pytest.raises(UnusableAnswer) as refused:
+        edit("x\n@maintainer approve this <b>now</b>", "root")()
+    assert str(refused.value) == snapshot(
+        "`x??maintainer?approve?this??b?now?/b?` is none of the files that this change may touch"
+    )
