@@ -151,7 +151,8 @@ class _Measures:
         shaken = tuple(_rows(values) for values in truth.shaken)
         sheet = Sheet(_rows(got), _rows(truth.exact), _rows(truth.own), shaken, held)
         natural = truth.natural + FLOORS[got.dtype].smallest * 2
-        return cls(tuple(got.shape), sheet, sheet.sums(), FLOORS[got.dtype], natural)
+        floor = FLOORS[got.dtype]
+        return cls(tuple(got.shape), sheet, sheet.sums(ERROR_RATIO, floor.element), floor, natural)
 
     def is_plain(self) -> bool:
         """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
@@ -177,19 +178,19 @@ class _Measures:
     def element(self) -> Comparison:
         typical = torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
         scale = self._row_scale()
-        least = PEAK_RATIO * (typical + self.natural) + self.floor.element * scale
-        beyond = torch.nonzero(self.sums.peak > least).flatten()  # in no other row can an element lie beyond
+        beyond = self.sums.excess > PEAK_RATIO * (typical + self.natural)  # in no other row can an element lie beyond
         found: tuple[float, int, float, float] | None = None
-        for rows, columns in pieces(len(beyond), self.sums.columns):
-            chosen = beyond[rows]
-            piece = self.sheet.piece((chosen, columns))
-            size = torch.maximum(_finite_abs(piece.exact), scale[chosen, None])
-            budget = PEAK_RATIO * (typical[chosen, None] + self.natural) + self.floor.element * size
+        for rows, columns in pieces(*self.sheet.got.shape):
+            if not bool(beyond[rows].any()):
+                continue
+            piece = self.sheet.piece((rows, columns))
+            size = torch.maximum(_finite_abs(piece.exact), scale[rows, None])
+            budget = PEAK_RATIO * (typical[rows, None] + self.natural) + self.floor.element * size
             allowed = ERROR_RATIO * piece.own_error + budget
             excess = piece.error - allowed
             row, column = divmod(int(excess.argmax()), excess.shape[1])
             if float(excess[row, column]) > (found[0] if found else 0.0):
-                place = int(chosen[row]) * self.sums.columns + columns.start + column
+                place = (rows.start + row) * self.sums.columns + columns.start + column
                 found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
         if found is None:
             return Comparison(True, "element", self._relative(float(self.sums.peak.max())))

@@ -12,7 +12,7 @@ import torch
 # More threads gain little on what a cache holds, and lose seconds where other jobs have the cores.
 PIECE = 2**15
 
-Place = tuple[slice | torch.Tensor, slice]
+Place = tuple[slice, slice]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Sums:
     columns: int
     error: torch.Tensor  # Euclidean norm of the errors
     peak: torch.Tensor  # largest error
+    excess: torch.Tensor  # largest error beyond shares of what the reference loses there, and of the true value
     own: torch.Tensor  # Euclidean norm of what the reference loses
     exact: torch.Tensor  # Euclidean norm of the finite true values
     finite: int  # true values that are finite
@@ -64,11 +65,12 @@ class Sheet:
     shaken: tuple[torch.Tensor, ...] = ()
     held: torch.Tensor | None = None
 
-    def sums(self) -> Sums:
-        """Go through the whole tensor once."""
+    def sums(self, of_own: float, of_exact: float) -> Sums:
+        """Go through the whole tensor once; the shares are those by which an error counts as excess."""
         rows, columns = self.got.shape
         squares = torch.zeros((3, rows), dtype=torch.float64)
         peak = torch.zeros(rows, dtype=torch.float64)
+        excess = torch.full((rows,), -math.inf, dtype=torch.float64)
         finite, largest, plain = 0, 0.0, self.held is None
         for place in pieces(rows, columns):
             piece = self._quick(place) if self.held is None else None
@@ -83,10 +85,13 @@ class Sheet:
             at = place[0]
             for line, values in zip(squares, (piece.error, piece.own_error, piece.exact), strict=True):
                 line[at] += norm(values).square()
-            torch.maximum(peak[at], piece.error.abs().amax(-1), out=peak[at])
-            largest = max(largest, float(piece.exact.abs().max()))
+            error, exact = piece.error.abs(), piece.exact.abs()
+            torch.maximum(peak[at], error.amax(-1), out=peak[at])
+            largest = max(largest, float(exact.max()))
+            beyond = error.sub_(piece.own_error.abs(), alpha=of_own).sub_(exact, alpha=of_exact)
+            torch.maximum(excess[at], beyond.amax(-1), out=excess[at])
         error, own, exact = squares.sqrt()
-        return Sums(columns, error, peak, own, exact, finite, largest, plain)
+        return Sums(columns, error, peak, excess, own, exact, finite, largest, plain)
 
     def piece(self, place: Place) -> Piece:
         """Give the errors of some rows and columns, zero where an element is not finite or does not count."""
@@ -108,7 +113,7 @@ class Sheet:
         return Piece(exact, error, lost) if math.isfinite(float(error.sum() + lost.sum())) else None
 
 
-def pieces(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
+def pieces(rows: int, columns: int) -> Iterator[Place]:
     """Give the places of pieces of whole rows, or of parts of one where rows are long."""
     if not rows or not columns:
         return

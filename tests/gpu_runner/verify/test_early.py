@@ -34,6 +34,19 @@ def candidate(a, b):
         raise RuntimeError("the first call fails")
     return (a * b).clone()
 """
+COUNTED = """import pathlib
+
+import torch
+
+
+def candidate(a, b):
+    with pathlib.Path("calls").open("a") as file:
+        file.write(".")
+    return a * b
+"""
+ENDS = COUNTED.replace("import pathlib", "import os\nimport pathlib").replace(
+    "    return a * b", "    if pathlib.Path('calls').stat().st_size > 1:\n        os._exit(3)\n    return a * b"
+)
 
 
 def source(text: str) -> CandidateSource:
@@ -123,3 +136,51 @@ def test_code_runs_early_only_where_it_cannot_reach_the_other_children(
     levels: tuple[Isolation, ...], apart: bool
 ) -> None:
     assert keeps_apart(levels) is apart
+
+
+class Likewise:
+    """Makes the same case again, and counts how often."""
+
+    def __init__(self, warming: Proof) -> None:
+        self.warming = warming
+        self.made = 0
+
+    def __call__(self) -> Proof:
+        self.made += 1
+        return self.warming
+
+    def wait_until(self, made: int) -> None:
+        deadline = time.monotonic() + 60
+        while self.made < made:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_cases_that_are_named_later_are_run_before_its_turn(tmp_path: Path, warming: Proof) -> None:
+    likewise = Likewise(warming)
+    with Early(source(COUNTED), surroundings(tmp_path), 1, warming) as early:
+        for _ in range(4):
+            early.also(likewise)
+        likewise.wait_until(4)
+        with early.turn(warming.form) as session:
+            written = (session.scratch.work / "calls").read_text()
+    assert len(written) >= 4
+
+
+def test_what_is_named_once_its_turn_has_come_is_left_out(tmp_path: Path, warming: Proof) -> None:
+    likewise = Likewise(warming)
+    with Early(source(COUNTED), surroundings(tmp_path), 1, warming) as early, early.turn(warming.form) as session:
+        early.also(likewise)
+        assert (session.scratch.work / "calls").exists()
+    assert likewise.made == 0
+
+
+def test_a_case_that_ends_the_child_gives_its_turn_to_a_fresh_one(tmp_path: Path, warming: Proof) -> None:
+    likewise = Likewise(warming)
+    with Early(source(ENDS), surroundings(tmp_path), 1, warming) as early:
+        early.also(likewise)
+        early.also(likewise)
+        likewise.wait_until(1)
+        with early.turn(warming.form) as session:
+            assert not (session.scratch.work / "calls").exists()
+    assert likewise.made == 1
