@@ -112,7 +112,9 @@ def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:
         raise UnusableAnswer(Fault.same, "the answer changes nothing")
     _changed(source, brief.failed)
     check_file(brief.path, brief.source, source)
-    return VariantAnswer(source, data["hypothesis"], data["change"], data["expected"], replies_to((), data["replies"]))
+    return VariantAnswer(
+        source, data["hypothesis"], data["change"], data["expected"], replies_to(brief.remarks, data["replies"])
+    )
 
 
 def _problem(source: str) -> Problem:

@@ -186,6 +186,7 @@ class VariantBrief:
     ideas: tuple[Idea, ...] = ()
     diagnosis: str = ""
     examples: tuple[Example, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     failed: Failed | None = None
 
 

@@ -129,6 +129,7 @@ def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
         diagnosis,
         telling.tried(brief.tried),
         telling.failed(brief.failed),
+        telling.remarks(brief.remarks),
     )
     return _question(Task.optimize, forms.VARIANT, _kernel_as_it_is(brief), changing, angle)
 

@@ -159,6 +159,15 @@ def test_variant_is_edits_or_the_whole_file() -> None:
     assert (by_source.hypothesis, by_source.expected) == ("blocks are too large", "5% at large sizes")
 
 
+def test_variant_answers_each_remark() -> None:
+    asked = briefs.variant_brief(remarks=briefs.REMARKS[:1])
+    number = briefs.REMARKS[0].number
+    said = [{"number": number, "text": "It loops now."}]
+    assert [reply.text for reply in read_variant(answer(variant(replies=said)), asked).replies] == ["It loops now."]
+    with pytest.raises(UnusableAnswer, match=f"no reply to remark {number}"):
+        read_variant(answer(variant()), asked)
+
+
 def test_variant_that_failed_is_not_taken_again() -> None:
     source = read_variant(answer(variant()), briefs.variant_brief()).source
     with pytest.raises(UnusableAnswer, match="before, unchanged"):
