@@ -63,14 +63,14 @@ class _Examiner:
             else:
                 self._gradient("gradient" if check == "values" else check, run, label, item, value)
 
-    def second_run(self, proof: Proof) -> bool:
-        """Hold the second run against the first; gives whether they are the same to the last bit."""
+    def second_run(self, proof: Proof) -> bool | None:
+        """Hold the second run against the first; gives whether they are the same to the last bit, None where there was none."""
         first, second = self.answer.runs.get("first", {}), self.answer.runs.get("second", {})
         if self.notes.findings:
             return True
-        if self._passes_over("second", "deterministic"):
-            return False
         differ = [label for label, value in first.items() if not _same(value, second.get(label))]
+        if self._passes_over("second", "deterministic"):
+            return not differ if second else None
         if not differ:
             self.notes.ok("deterministic")
             return True

@@ -46,7 +46,7 @@ class Examined:
 
     checks: tuple[Check, ...] = ()
     findings: tuple[Finding, ...] = ()
-    deterministic: bool = True
+    deterministic: bool | None = True  # None: there was no second run
     overwrites: tuple[str, ...] = ()  # of those that may be
     allowances: tuple[str, ...] = ()
     excused: tuple[Evidence, ...] = ()

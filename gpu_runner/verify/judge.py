@@ -258,10 +258,11 @@ def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwri
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     checks = [check for examined in trial.examined for check in examined.checks]
+    known = [examined.deterministic for examined in trial.examined if examined.deterministic is not None]
     frame = replace(
         frame,
         checks=(*checks, *frame.checks),
-        deterministic=all(examined.deterministic for examined in trial.examined) if trial.examined else None,
+        deterministic=all(known) if known else None,
         seeds=len({proof.case.seed for proof in proofs[: len(trial.examined)]}),
         kernels=tuple(trial.kernels),
         peak_forward_bytes=trial.peaks[0],

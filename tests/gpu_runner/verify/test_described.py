@@ -11,6 +11,7 @@ from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.verify.described import is_original
 from gpu_runner.verify.judge import judge_by
+from gpu_runner.verify.proof import Proof
 from tests.cheats.trial import HERE, proofs, source, surroundings
 from tests.problems import problem_source
 
@@ -29,6 +30,12 @@ UNSTEADY = UNSTEADY.replace(
 )
 FAR = ORIGINAL.replace("1.000004", "1.001")
 BEYOND = ORIGINAL.replace("tl.store(y_ptr + at, y * 1.000004, mask=mask)", "tl.store(y_ptr + at, y, mask=at <= n)")
+
+WRONG_IF_SMALL = ORIGINAL.replace("y * 1.000004", "y * tl.where(n < 2000, 1.001, 1.0)")
+
+
+def _workload() -> list[Proof]:
+    return [proof for proof in proofs("reglu") if proof.case.measured][:1]
 
 
 def of(text: str, **more: object) -> CandidateSource:
@@ -56,6 +63,14 @@ def test_the_error_of_a_check_that_passed_is_never_beyond_what_was_allowed() -> 
     shares = [check.error / check.allowed for check in described(UNSTEADY).checks if check.error and check.allowed]
     assert shares
     assert max(shares) <= 1.0
+
+
+def test_a_second_run_that_is_as_wrong_as_the_first_is_not_said_to_differ() -> None:
+    (proof,) = [proof for proof in proofs("reglu") if proof.case.name == "above a power of two"]
+    steady = judge_by([*_workload(), proof], of(WRONG_IF_SMALL), surroundings(), original=of(WRONG_IF_SMALL))
+    assert (steady.evidence, steady.status) == ((), Status.passed)
+    assert "deterministic" in steady.allowances
+    assert steady.deterministic is True
 
 
 def test_what_is_wrong_by_far_is_refused_with_how_far() -> None:
