@@ -13,17 +13,21 @@ from workers.errors import WorkersError
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.models.ledger import Models
-from workers.models.recording import Recording, RecordingError, ReplayProvider
+from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside
+from workers.models.redaction import redacted_question
 from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all
+from workers.recorded_job import NAME, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
 from workers.store.answers import artifacts_of
 
 __all__ = [
+    "Decided",
     "Part",
+    "RecordedJob",
     "RecordingError",
     "WorkersError",
     "WrongSettingsError",
@@ -35,6 +39,7 @@ __all__ = [
     "next_due_in_s",
     "reconcile",
     "record",
+    "recorded",
     "serve_workers",
     "settings",
     "step",
@@ -107,23 +112,44 @@ def reconcile() -> Reconciled:
 
 
 def record(job_id: str, path: Path) -> int:
-    """Write what a job asked models and what they answered, as a folder or a tar archive, and give how many questions it holds."""
+    """Write what a job asked models and what they answered, as a folder or a tar archive, and give how many questions it holds.
+
+    Beside that stands what it takes to carry the job out again.
+
+    Raises:
+        LookupError: there is no such job.
+    """
     runtime = current()
     with runtime.database.read() as session:
         kept = artifacts_of(session, job_id)
+        job = recorded_job(session, job_id)
     recording = Recording.of((name, runtime.blobs.get(digest)) for name, digest in kept)
-    recording.write(path)
+    recording.write(path, {NAME: write_job(job)})
     return len(recording.records)
+
+
+def recorded(path: Path) -> RecordedJob:
+    """Give the job of a recording.
+
+    Raises:
+        RecordingError: there is none, or it is damaged.
+    """
+    return read_job(read_beside(path, NAME))
 
 
 def answer_from(path: Path) -> None:
     """Have this process answer every question to a model from a recording, and ask nobody.
 
+    What the runner held against a candidate then, it holds against the same one again.
+
     Raises:
         RecordingError: there is none, or it is damaged.
     """
-    models = Models((ReplayProvider(Recording.read(path)),), paid=False)
-    current().models = lambda: models
+    runtime = current()
+    replay = ReplayProvider(Recording.read(path))
+    models = Models((replay,), redact=lambda question: redacted_question(question).question, paid=False)
+    runtime.models = lambda: models
+    runtime.held_before = recorded(path).results()
 
 
 def _gpu_step(runtime: Runtime, only: str | None) -> bool:

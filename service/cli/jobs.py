@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpu_runner.contracts import to_json
-from service.cli.console import EXIT_FAILED, Json, ProblemFile, app, exit_code, kernel_name, reporting, say
+from service.cli.console import (
+    EXIT_FAILED,
+    Json,
+    ProblemFile,
+    app,
+    exit_code,
+    kernel_name,
+    reporting,
+    say,
+)
+from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
 from workers.contracts import (
     AuthorName,
+    Choose,
     Failure,
     FailureCode,
     Goal,
     JobOptions,
     JobState,
     JobView,
+    ProblemKind,
+    ProblemText,
     Scope,
     UserFacingError,
     Verb,
@@ -26,6 +39,7 @@ from workers.contracts import (
 
 if TYPE_CHECKING:
     from service.local.asking import LocalJob
+    from service.local.terminal import Terminal
 
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
 Auto = Annotated[bool, typer.Option("--auto", help="Skip the checkpoints.")]
@@ -33,6 +47,11 @@ Layout = Annotated[str | None, typer.Option(help="liger or plain; by default fou
 Out = Annotated[Path | None, typer.Option(help="Folder for the report; by default .git/kernelsmith/NAME.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")]
 Author = Annotated[AuthorName, typer.Option(help="Who writes the kernel.")]
+Recorded = Annotated[
+    Path | None,
+    typer.Option("--record", help="Keep what models were asked and answered: a folder, or a .tar or .tar.gz."),
+]
+WORDS = (".md", ".txt")
 
 
 @app.command()
@@ -43,20 +62,27 @@ def create(
     auto: Auto = False,
     layout: Layout = None,
     author: Author = AuthorName.auto,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many kernels to ask a model for at once.")
+    ] = 3,
+    repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
+    choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
+    record: Recorded = None,
     out: Out = None,
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
-    """Write, prove and measure a new kernel in a checkout.
+    """Write, prove and measure a new kernel in a checkout; a problem file in words (.md, .txt) needs a language model.
 
     Exit 0 done, 1 the job stopped, 2 it was refused, 3 the environment is at fault.
     """
     from service.local.asking import LocalJob
 
-    options = JobOptions(author=author, layout=layout, auto=auto)
-    kernel = kernel_name(problem, name)
-    asked = LocalJob(kernel, problem.read_text(encoding="utf-8"), options, fresh)
-    _ended(_run(asked, repo, out, as_json=as_json))
+    options = JobOptions(author=author, layout=layout, auto=auto, candidates=candidates, repairs=repairs, choose=choose)
+    text = problem.read_text(encoding="utf-8")
+    words = ProblemText(ProblemKind.words, text.strip()) if problem.suffix.lower() in WORDS else None
+    asked = LocalJob(kernel_name(problem, name), "" if words else text, options, fresh, given=words)
+    ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 
 @app.command()
@@ -83,11 +109,13 @@ def optimize(
     """
     from service.local.asking import LocalJob
 
+    if author is AuthorName.llm:
+        raise typer.BadParameter("an optimize changes what stands by its strategies: compiler or auto")
     options = JobOptions(
         author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
     )
     source = problem.read_text(encoding="utf-8") if problem is not None else ""
-    _ended(_run(LocalJob(name, source, options, fresh, Verb.optimize), repo, out, as_json=as_json))
+    ended(run_job(LocalJob(name, source, options, fresh, Verb.optimize), repo, out, as_json=as_json))
 
 
 @app.command()
@@ -107,8 +135,10 @@ def modify(
             dir_okay=False,
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=1, max=8, help="How many changes to ask a model for at once.")] = 3,
-    repairs: Annotated[int, typer.Option(min=1, max=5, help="How often a model sees what failed.")] = 3,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many changes to ask a model for at once.")
+    ] = 3,
+    repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     layout: Layout = None,
     out: Out = None,
     fresh: Fresh = False,
@@ -125,7 +155,7 @@ def modify(
     told = words if words is not None else request.read_text(encoding="utf-8") if request is not None else ""
     source = problem.read_text(encoding="utf-8") if problem is not None else ""
     options = JobOptions(author=AuthorName.llm, layout=layout, auto=auto, candidates=candidates, repairs=repairs)
-    _ended(_run(LocalJob(name, source, options, fresh, Verb.modify, words=told), repo, out, as_json=as_json))
+    ended(run_job(LocalJob(name, source, options, fresh, Verb.modify, words=told), repo, out, as_json=as_json))
 
 
 @app.command()
@@ -160,13 +190,29 @@ def compare(
         kernels=tuple(names or ()),
         dirty=dirty,
     )
-    job = _run(asked, repo, out, as_json=as_json)
-    _ended(job)
+    job = run_job(asked, repo, out, as_json=as_json)
+    ended(job)
     if worse(job):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _run(asked: LocalJob, repo: Path, out: Path | None, *, as_json: bool) -> JobView:
+def run_job(
+    asked: LocalJob,
+    repo: Path,
+    out: Path | None,
+    *,
+    as_json: bool,
+    record: Path | None = None,
+    replay: Path | None = None,
+    terminal: Terminal | None = None,
+) -> JobView:
+    """Carry a job out on a checkout, tell how it went and give it as it ended.
+
+    With ``replay``, a recording, no model is asked; with ``record`` one is written.
+
+    Raises:
+        typer.Exit: it cannot be carried out; why was told.
+    """
     from service.local.checkout import Checkout
     from service.local.session import LocalSession
     from service.local.terminal import Terminal
@@ -181,7 +227,9 @@ def _run(asked: LocalJob, repo: Path, out: Path | None, *, as_json: bool) -> Job
         state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
         folder = (out or state / asked.name).resolve()
         embedded.configure(state)
-        job = LocalSession(checkout, folder, Terminal()).run(asked)
+        if replay is not None:
+            embedded.answer_from(replay)
+        job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
     if patch is not None:
         (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
@@ -189,10 +237,16 @@ def _run(asked: LocalJob, repo: Path, out: Path | None, *, as_json: bool) -> Job
         typer.echo(json.dumps(to_json(job)))
     where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
     say(f"Job {job.job_id}: {job.state.value}. {where}")
+    if record is not None:
+        count = embedded.record(job.job_id, record)
+        say(
+            f"{count} questions are recorded in {record}; `kernelsmith replay {record}` repeats the job without a model."
+        )
     return job
 
 
-def _ended(job: JobView) -> None:
+def ended(job: JobView) -> None:
+    """End the command with the job's exit code."""
     if job.state is JobState.failed:
         raise typer.Exit(exit_code(job.failure))
 

@@ -33,6 +33,8 @@ class LocalJob:
     kernels: tuple[str, ...] = ()  # to compare; empty: those that the change touches
     dirty: bool = False  # compare the working tree, not HEAD
     words: str = ""  # modify: what to change
+    given: ProblemText | None = None  # a problem that is no block of code, in the place of ``problem``
+    base: str | None = None  # the commit to start from; None: HEAD
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
@@ -41,9 +43,10 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     Raises:
         UserFacingError: it cannot be carried out as it stands.
     """
-    head, options = checkout.head(), asked.options
+    head, options = asked.base or checkout.head(), asked.options
     digest = artifacts.put(checkout.snapshot(head), "application/gzip")
-    problem = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
+    block = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
+    problem = asked.given or block
     if asked.verb is Verb.modify:
         failure = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
     else:
@@ -52,6 +55,10 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     if failure is not None:
         raise UserFacingError(failure)
     parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
+    if asked.given is not None:
+        parts += [asked.given.kind.value, asked.given.text, asked.given.path or "", asked.given.symbol or ""]
+    if asked.verb is Verb.create and searching(options) != searching(JobOptions()):
+        parts += searching(options)
     if asked.verb is Verb.optimize:
         parts += [options.goal.value, options.scope.value, str(options.variants), options.target or ""]
     if asked.verb is Verb.modify:
@@ -68,6 +75,11 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         options=options,
         words=asked.words,
     )
+
+
+def searching(options: JobOptions) -> list[str]:
+    """Give what the options say about the search of a model."""
+    return [str(options.candidates), str(options.repairs), options.choose.value]
 
 
 def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:

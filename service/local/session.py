@@ -90,7 +90,9 @@ class LocalSession:
         choice = Choice(Decision.approve) if auto else self.terminal.ask(job)
         sha = (job.checkpoint.sha if job.checkpoint else None) or job.head_sha or job.request.base_sha
         key = f"local:{job.job_id}:{len(job.stages)}:{choice.decision.value}"
-        outcome = inbox.decide(job.job_id, None, sha, choice.decision, choice.feedback, (), "local", key).outcome
+        outcome = inbox.decide(
+            job.job_id, None, sha, choice.decision, choice.feedback, choice.lines, "local", key
+        ).outcome
         if outcome is DecisionOutcome.attempts_used and choice.decision is Decision.revise:
             self.terminal.say("This stage has had all its attempts; approve it or quit.")
 

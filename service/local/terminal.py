@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from workers import inbox
-from workers.contracts import Decision, JobView, StageState
+from workers.contracts import Decision, JobView, LineComment, StageState
 
 POLL_S = 0.5
 
@@ -23,6 +23,7 @@ class Choice:
 
     decision: Decision
     feedback: str = ""
+    lines: tuple[LineComment, ...] = ()
 
 
 class StoppedError(Exception):

@@ -8,9 +8,10 @@ import json
 import tarfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gpu_runner.contracts import from_json, to_json
@@ -127,17 +128,19 @@ class Recording:
         found = (read_record(content) for name, content in artifacts if is_record(name))
         return Recording(tuple(record for record in found if record.final))
 
-    def write(self, path: Path) -> None:
-        """Write it into a folder, or into a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
-        content = b"".join(write_record(record) for record in self.records)
+    def write(self, path: Path, beside: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """Write it, and files ``beside`` it, into a folder, or a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
+        files = {LINES: b"".join(write_record(record) for record in self.records), **beside}
         if not path.name.endswith((".tar", ".tar.gz")):
             path.mkdir(parents=True, exist_ok=True)
-            (path / LINES).write_bytes(content)
+            for name, content in files.items():
+                (path / name).write_bytes(content)
             return
         with tarfile.open(path, "w:gz" if path.name.endswith(".gz") else "w") as archive:
-            entry = tarfile.TarInfo(LINES)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+            for name, content in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
 
     @staticmethod
     def read(path: Path) -> Recording:
@@ -147,12 +150,31 @@ class Recording:
             RecordingError: there is none, or a line of it is damaged.
         """
         records = []
-        for number, line in enumerate(_lines(path).splitlines(), 1):
+        for number, line in enumerate(read_beside(path, LINES).splitlines(), 1):
             try:
                 records.append(read_record(line))
             except RecordingError as error:
                 raise RecordingError(f"line {number} of the recording {path}: {error}") from error
         return Recording(tuple(records))
+
+
+def read_beside(path: Path, name: str) -> bytes:
+    """Give a file of a recording.
+
+    Raises:
+        RecordingError: there is none of this name.
+    """
+    try:
+        if path.is_dir():
+            return (path / name).read_bytes()
+        with tarfile.open(path) as archive:
+            held = archive.extractfile(name)
+            content = b"" if held is None else held.read(MOST_BYTES + 1)
+    except (OSError, KeyError, tarfile.TarError) as error:
+        raise RecordingError(f"there is no recording at {path}: {error}") from error
+    if len(content) > MOST_BYTES:
+        raise RecordingError(f"the recording {path} is larger than {MOST_BYTES >> 20} MiB")
+    return content
 
 
 def record_name(stage: str, attempt: int, key: str) -> str:
@@ -262,17 +284,3 @@ def _exact(question: Question) -> Question:
 
 def _canonical(form: Any) -> str:
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def _lines(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            return (path / LINES).read_bytes()
-        with tarfile.open(path) as archive:
-            held = archive.extractfile(LINES)
-            content = b"" if held is None else held.read(MOST_BYTES + 1)
-    except (OSError, KeyError, tarfile.TarError) as error:
-        raise RecordingError(f"there is no recording at {path}: {error}") from error
-    if len(content) > MOST_BYTES:
-        raise RecordingError(f"the recording {path} is larger than {MOST_BYTES >> 20} MiB")
-    return content

@@ -1,0 +1,144 @@
+"""A job as its recording holds it beside its questions: what was asked for, what was decided, and which results spoke against it.
+
+The runner draws its inputs anew each time, so that the figures of a failing verdict are other ones in every run; they stand in the
+questions that follow. So failing results are kept, and given again for the very same request. What passed is never taken from here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from gpu_runner.contracts import Action, GpuRequest, GpuResult, Status, from_json, to_json
+from workers.authors.protocol import Feedback
+from workers.contracts import Decision, JobOptions, JobRequest, ProblemText, Verb
+from workers.models.recording import RecordingError
+from workers.store.codec import read_feedback, read_request
+from workers.store.models import GpuWork, Job, ReviewDecision, StageAttempt
+
+NAME = "job.json"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a person decided at a checkpoint, in the order of the job."""
+
+    decision: Decision
+    feedback: tuple[Feedback, ...] = ()
+
+
+@dataclass(frozen=True)
+class Held:
+    """A result that spoke against what was asked about; ``request`` is the digest of that."""
+
+    request: str
+    action: Action
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RecordedJob:
+    """What it takes to carry a job out again."""
+
+    verb: Verb
+    kernel: str
+    problem: ProblemText
+    options: JobOptions
+    base_sha: str
+    words: str = ""
+    decisions: tuple[Decided, ...] = ()
+    held: tuple[Held, ...] = ()
+    version: int = VERSION
+
+    def results(self) -> dict[str, Held]:
+        """Give the failing results by what was asked."""
+        return {held.request: held for held in self.held}
+
+
+def recorded_job(session: Session, job_id: str) -> RecordedJob:
+    """Give a job as it is recorded.
+
+    Raises:
+        LookupError: there is none.
+    """
+    job = session.scalar(select(Job).where(Job.job_id == job_id))
+    if job is None:
+        raise LookupError(f"there is no job {job_id}")
+    request: JobRequest = read_request(job.request)
+    return RecordedJob(
+        request.verb,
+        request.kernel,
+        request.problem,
+        request.options,
+        request.base_sha,
+        request.words,
+        _decisions(session, job_id),
+        _held(session, job_id),
+    )
+
+
+def write_job(job: RecordedJob) -> bytes:
+    """Give a recorded job as JSON."""
+    return json.dumps(to_json(job), indent=1, sort_keys=True).encode() + b"\n"
+
+
+def read_job(content: bytes) -> RecordedJob:
+    """Read a recorded job.
+
+    Raises:
+        RecordingError: it is none, or of another version.
+    """
+    try:
+        job = from_json(RecordedJob, json.loads(content))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordingError(f"{NAME} is no recorded job: {error}") from error
+    if job.version != VERSION:
+        raise RecordingError(f"{NAME} is of version {job.version}, and this program reads {VERSION}")
+    return job
+
+
+def digest_of(request: GpuRequest) -> str:
+    """Give the SHA-256 of what is asked of a runner: the action and its request, whoever asks and whenever."""
+    form = json.dumps([request.action.value, to_json(request.payload)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(form.encode()).hexdigest()
+
+
+def given_again(held: Held, request: GpuRequest) -> GpuResult:
+    """Give a kept result as the answer to a request."""
+    return GpuResult(request.request_id, request.action, held.payload)
+
+
+def _decisions(session: Session, job_id: str) -> tuple[Decided, ...]:
+    query = select(ReviewDecision).where(ReviewDecision.job_id == job_id).order_by(ReviewDecision.id)
+    attempts = {
+        (row.stage, row.attempt): row
+        for row in session.scalars(select(StageAttempt).where(StageAttempt.job_id == job_id).order_by(StageAttempt.id))
+    }
+    found = []
+    for row in session.scalars(query):
+        before, after = attempts.get((row.stage, row.attempt)), attempts.get((row.stage, row.attempt + 1))
+        new = list(after.feedback)[len(before.feedback) :] if before is not None and after is not None else []
+        found.append(Decided(Decision(row.decision), read_feedback(new)))
+    return tuple(found)
+
+
+def _held(session: Session, job_id: str) -> tuple[Held, ...]:
+    query = select(GpuWork).where(GpuWork.job_id == job_id, GpuWork.state == "done").order_by(GpuWork.id)
+    found = []
+    for work in session.scalars(query):
+        request, result = from_json(GpuRequest, work.request), from_json(GpuResult, work.result or {})
+        if result.payload is not None and _speaks_against(request.action, result.payload):
+            found.append(Held(digest_of(request), request.action, result.payload))
+    return tuple(found)
+
+
+def _speaks_against(action: Action, payload: dict[str, Any]) -> bool:
+    if action is Action.verify:
+        return payload.get("status") != Status.passed.value
+    return action is Action.tests and payload.get("passed") is False
