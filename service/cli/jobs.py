@@ -109,8 +109,6 @@ def optimize(
     """
     from service.local.asking import LocalJob
 
-    if author is AuthorName.llm:
-        raise typer.BadParameter("an optimize changes what stands by its strategies: compiler or auto")
     options = JobOptions(
         author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
     )
