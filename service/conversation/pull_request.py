@@ -28,7 +28,8 @@ def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
     """Give the title."""
     kernel = plain(job.request.kernel, 64)
     if update.modification is not None:
-        return clip(f"Change {kernel}: {plain(job.request.words, 100)}", TITLE_LIMIT)
+        first = job.request.words.strip().partition("\n")[0]
+        return clip(f"Change {kernel}: {plain(first, 100)}", TITLE_LIMIT)
     if update.profile is None:
         return clip(f"Optimize {kernel}{_gain(update.optimization)}", TITLE_LIMIT)
     return clip(f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", TITLE_LIMIT)

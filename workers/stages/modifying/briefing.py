@@ -14,21 +14,27 @@ WANTED = (
     "This problem was given with the request. Afterwards the kernel computes what it says, and is called as its CALL says; "
     "the change is proved against it:"
 )
+CARRIED = "The last proposal came with this problem. It holds for the next one too, unless that gives another:"
 DONE = "Earlier reviews asked for this; it is done in the files as they are, and must stay:"
 
 
 def change_brief(
-    subject: Subject, remarks: tuple[Remark, ...], done: tuple[Feedback, ...], before: tuple[FileChange, ...]
+    subject: Subject,
+    remarks: tuple[Remark, ...] = (),
+    done: tuple[Feedback, ...] = (),
+    before: tuple[FileChange, ...] = (),
+    problem: str | None = None,
 ) -> ChangeBrief:
     """Give the brief of a first proposal.
 
-    ``before`` is what the last attempt changed, nothing before there was one; ``done`` is what reviews asked for that it knew.
+    ``before`` is what the last proposal changed and ``problem`` the one that came with it, nothing before there was one;
+    ``done`` is what reviews asked for that it knew.
     """
     changeable = subject.changeable
     code_paths = [path for path in changeable.paths if path not in changeable.tests]
     return ChangeBrief(
         name=subject.standing.name,
-        request=_request(subject, done),
+        request=request_text(subject, done, problem),
         files=tuple((path, subject.text(path)) for path in code_paths),
         tests=tuple((path, subject.text(path)) for path in changeable.tests),
         problem=subject.problem.source,
@@ -48,10 +54,13 @@ def examples(subject: Subject) -> tuple[Example, ...]:
     return tuple(Example(existing[name], sources[name], why) for name in names[:MOST_EXAMPLES])
 
 
-def _request(subject: Subject, done: tuple[Feedback, ...]) -> str:
+def request_text(subject: Subject, done: tuple[Feedback, ...], problem: str | None) -> str:
+    """Give what is asked for: a person's words, with the problems that belong to them and what earlier reviews asked for."""
     parts = [subject.words]
     if subject.wanted is not None:
         parts.append(f"{WANTED}\n\n{subject.wanted.source}")
+    elif problem is not None:
+        parts.append(f"{CARRIED}\n\n{problem}")
     if done:
         parts.append("\n".join([DONE, *(f"- {item.text}" for item in done)]))
     return "\n\n".join(parts)

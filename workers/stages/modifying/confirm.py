@@ -59,6 +59,8 @@ ALONE = (
 )
 PUSHED = "What was pushed stays on the draft pull request; a new `/kernel modify` starts from the base branch again."
 
+AS_TODAY = "Times are those of the call as it stood, before the change and with it."
+
 
 class Confirm:
     """The last stage of ``modify``."""
@@ -96,7 +98,7 @@ class Confirm:
             images=images,
             provenance=provenance(context.request, measured),
             reproduce=reproduce_modify(context.request),
-            notes=(*style.notes, *suites.notes, *(() if compared else (ALONE,))),
+            notes=(*style.notes, *suites.notes, *_about_speed(judge, compared)),
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("request.txt", context.request.words.encode(), "text/plain")
@@ -104,6 +106,12 @@ class Confirm:
             context.artifact("problem.py", context.request.problem.text.encode(), "text/x-python")
         output: dict[str, Any] = {"changes": changes_to_json(merged(changes, data)), "summary": to_json(summary)}
         return StageResult(output, _updates(context, subject, data, summary))
+
+
+def _about_speed(judge: Judge, compared: bool) -> tuple[str, ...]:
+    if not compared:
+        return (ALONE,)
+    return (AS_TODAY,) if judge.changes_function else ()
 
 
 def _style(context: StageContext, subject: Subject, changes: tuple[FileChange, ...]) -> Styled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from gpu_runner.contracts import Status, Verdict
@@ -42,6 +42,7 @@ class Fell:
     failed: Failed
     step: Step
     changes: tuple[FileChange, ...] = ()
+    problem: str | None = None  # that came with it
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,13 @@ def judged(
     Raises:
         UserFacingError: the GPU host, or the style check's tool, failed.
     """
+    result = _judged(context, key, subject, answer, changes)
+    return replace(result, problem=answer.problem) if isinstance(result, Fell) else result
+
+
+def _judged(
+    context: StageContext, key: str, subject: Subject, answer: ChangeAnswer, changes: tuple[FileChange, ...]
+) -> Proved | Fell:
     patch = diff(changes, subject.tree)
     refused = objection(changes, subject.changeable, subject.tree)
     if refused is not None:

@@ -22,12 +22,11 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.known_problem import own_path
 from workers.stages.authoring.attempts import Book
 from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
-from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.diffs import changed_files, diff
 from workers.stages.modifying.judging import Proved
 from workers.stages.modifying.preflight import NO_MODEL, Subject, open_subject
 from workers.stages.modifying.proof import hold_what_stands
-from workers.stages.modifying.searching import Search
+from workers.stages.modifying.searching import Given, Search
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import changes_from_json, changes_to_json, only_new, own_result
 
@@ -59,7 +58,8 @@ class Modify:
         remarks = remarks_of(new, subject.tree.overlaid(before))
         done = context.feedback[: len(context.feedback) - len(new)]
         book = Book(context, self.name)
-        proved = Search(context, subject, change_brief(subject, remarks, done, before), book).run()
+        last = str(earlier["problem_source"]) if earlier and earlier["changes_function"] else None
+        proved = Search(context, subject, Given(remarks, done, before, last), book).run()
         summary = _summary(subject, proved, book.attempts, answered(remarks, proved.answer.replies))
         context.artifact("change.patch", summary.diff.encode(), "text/x-diff")
         context.artifact("modify.json", json_bytes(summary), "application/json")

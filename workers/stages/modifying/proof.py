@@ -123,7 +123,7 @@ def broken_call(
     verdict = _verify(context, f"old-{key}", subject, subject.problem, changes)
     if verdict.status is Status.passed:
         return None
-    first = f": {verdict.evidence[0].message}" if verdict.evidence else ""
+    first = f": {verdict.evidence[0].message.rstrip('.')}" if verdict.evidence else ""
     return f"`{subject.problem.call}` no longer gives what it gave, status `{verdict.status.value}`{first}"
 
 

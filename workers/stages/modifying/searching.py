@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass, replace
 
 from workers.authors.llm import change_question, read_change
-from workers.authors.llm.protocol import ChangeAnswer, ChangeBrief, Failed, Task, UnusableAnswer
+from workers.authors.llm.protocol import ChangeAnswer, ChangeBrief, Failed, Remark, Task, UnusableAnswer
+from workers.authors.protocol import Feedback
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
+from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
 from workers.stages.modifying.preflight import Subject
 from workers.strategies.identity import fingerprint
@@ -30,11 +32,26 @@ class _Proposal:
     changes: tuple[FileChange, ...]
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a search starts from: a review's points, and the last attempt's files with the problem that came with them."""
+
+    remarks: tuple[Remark, ...] = ()
+    done: tuple[Feedback, ...] = ()
+    before: tuple[FileChange, ...] = ()
+    problem: str | None = None
+
+    def brief(self, subject: Subject, before: tuple[FileChange, ...], problem: str | None) -> ChangeBrief:
+        """Give the brief of the next proposal."""
+        return change_brief(subject, self.remarks, self.done, before, problem)
+
+
 class Search:
     """One search; it is run again from its start after each pause, so that it decides by what is kept alone."""
 
-    def __init__(self, context: StageContext, subject: Subject, brief: ChangeBrief, book: Book) -> None:
-        self._context, self._subject, self._brief, self._book = context, subject, brief, book
+    def __init__(self, context: StageContext, subject: Subject, given: Given, book: Book) -> None:
+        self._context, self._subject, self._given, self._book = context, subject, given, book
+        self._brief = given.brief(subject, given.before, given.problem)
         self._seen: dict[str, int] = {}
         self._fallen: list[Fell] = []
 
@@ -62,7 +79,8 @@ class Search:
         answers = self._context.ask_all(questions)
         task = Task.revise if self._brief.remarks else Task.modify
         read = [
-            self._read(key, answer, task, 0, place, self._brief) for place, (key, answer) in enumerate(answers.items())
+            self._read(key, answer, (task, 0, place), self._brief, self._given.problem)
+            for place, (key, answer) in enumerate(answers.items())
         ]
         self._book.keep()
         silent = [answer for answer in answers.values() if isinstance(answer, ModelError)]
@@ -84,10 +102,10 @@ class Search:
             return None
         repairs = self._context.request.options.repairs
         self._context.note(f"asking a model to repair its change, round {number} of {repairs}")
-        before = tuple((c.path, c.text or "") for c in last.changes) or self._brief.before
-        brief, key = replace(self._brief, failed=last.failed, before=before), f"repair-{number}"
+        brief = replace(self._given.brief(self._subject, last.changes, last.problem), failed=last.failed)
+        key = f"repair-{number}"
         (answer,) = self._context.ask_all({key: change_question(brief, number)}).values()
-        proposal = self._read(key, answer, Task.repair, number, number, brief)
+        proposal = self._read(key, answer, (Task.repair, number, number), brief, last.problem)
         self._book.keep()
         if isinstance(answer, ModelError):
             raise UserFacingError(self._nobody([answer]))
@@ -95,9 +113,14 @@ class Search:
         return None if proposal is None or proved is None else (proposal.number, proved)
 
     def _read(
-        self, key: str, answer: Answer | ModelError, task: Task, round_: int, variation: int, brief: ChangeBrief
+        self,
+        key: str,
+        answer: Answer | ModelError,
+        asked: tuple[Task, int, int],  # with the round and the variation
+        brief: ChangeBrief,
+        carried: str | None,  # the problem of the proposal that this one starts from
     ) -> _Proposal | None:
-        number = self._book.add(task, round_, variation, key, answer.usage)
+        number = self._book.add(*asked, key, answer.usage)
         if isinstance(answer, ModelError):
             self._book.ended(number, answer.trouble.value, str(answer))
             return None
@@ -108,8 +131,9 @@ class Search:
             said = answer.text if answer.data is None else json.dumps(answer.data)
             failed = Failed(said[:MOST_SOURCE], unusable.fault.value, str(unusable))
             kept = tuple(FileChange(path, text) for path, text in brief.before)
-            self._fallen.append(Fell(failed, Step.answer, kept))
+            self._fallen.append(Fell(failed, Step.answer, kept, carried))
             return None
+        change = replace(change, problem=change.problem or carried)
         changes = proposed_changes(change, self._subject)
         parts = [f"{item.path} {fingerprint(item.text or '')}" for item in changes]
         known = self._seen.setdefault("\n".join([*parts, fingerprint(change.problem or "")]), number)
