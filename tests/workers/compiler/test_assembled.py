@@ -13,7 +13,7 @@ import pytest
 
 from tests.workers.compiler.assembled import PROPERTIES
 
-NAMES = ("layer_norm", "rms_norm", "dyt", "softmax", "cross_entropy")
+NAMES = ("layer_norm", "rms_norm", "dyt", "softmax", "cross_entropy", "sparsemax")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workers.authors.compiler.domain import SCALAR
 from workers.authors.compiler.kernels import KernelSource, KernelWriter
+from workers.authors.compiler.loops import write_loop
 
 
 class FlatKernel(KernelWriter):
@@ -21,6 +22,8 @@ class FlatKernel(KernelWriter):
                 text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0{self.hint(load)})"
             scope.line(f"{name} = {self.converted(text, load)}")
         scope.line("")
+        for loop in self.loops:
+            write_loop(scope, self.scope(scope.depth + 1), loop, f"for _ in range({loop.count}):", lambda *_: None)
         stored: list[tuple[str, str]] = []
         for store in self.task.stores:
             text = scope.env.get(store.value) or scope.assign(store.value, store.name)

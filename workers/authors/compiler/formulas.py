@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
 from workers.authors.compiler.kernels import Store
+from workers.authors.compiler.loops import write_loop
 from workers.authors.compiler.naming import Names
+from workers.authors.compiler.repetition import repetitions_of
 from workers.authors.compiler.statements import Statements, worth_naming
 from workers.authors.compiler.values import OFFSET, Value, ordered, use_counts
 
@@ -34,6 +36,9 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
             writer.env[value] = "column"
         elif value.op == "pick":
             writer.env[value] = f"{names.tensors[str(value.datum)]}[{writer.written(value.args[0])}]"
+    for loop in repetitions_of(roots):
+        inner = Statements(fork, scalar, heavy, 1, FORMULA)
+        write_loop(writer, inner, loop, f"{loop.count} times:", lambda *_: None)
     for store in stores:
         writer.prepare(store.value)
         if writer.env.get(store.value) == store.name:
@@ -49,7 +54,7 @@ def formula(names: Names, store: Store) -> str:
     """Give one tensor's formula in one line."""
     lines = formula_lines(names, (store,))
     result = lines[-1].removeprefix(f"{store.name} = ")
-    return result if len(lines) == 1 else f"{result} where {', '.join(lines[:-1])}"
+    return result if len(lines) == 1 else f"{result} where {', '.join(line.strip() for line in lines[:-1])}"
 
 
 def _weights(values: list[Value]) -> dict[Value, int]:

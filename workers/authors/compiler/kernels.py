@@ -12,6 +12,7 @@ from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
 from workers.authors.compiler.parts import Part
 from workers.authors.compiler.program import Program
+from workers.authors.compiler.repetition import repetitions_of
 from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.scalars import HostNumber, Scalars
 from workers.authors.compiler.statements import INDENT, Statements, worth_naming
@@ -135,6 +136,7 @@ class KernelWriter:
         order = list(names.tensors.values())
         self.loads.sort(key=lambda value: order.index(self.tensor(value)))
         roots = [piece.value for piece in task.pieces]
+        self.loops = repetitions_of(roots)
         reductions = [value for value in task.values if value.op == "over_cols"]
         self.shared = worth_naming(use_counts(roots), reductions)
         self.others = self._fills(reductions)

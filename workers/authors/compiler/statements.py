@@ -68,6 +68,8 @@ class Statements:
 
     def prepare(self, value: Value) -> None:
         """Name every shared value below this one, so that writing it needs no line of its own."""
+        if value in self.env:
+            return
         for arg in value.args:
             if arg in self.env or arg.op in TRIVIAL:
                 continue

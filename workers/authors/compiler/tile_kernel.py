@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
+from workers.authors.compiler.loops import write_loop
 from workers.authors.compiler.odd_rows import loses_nan, with_nan
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.parts import Part
+from workers.authors.compiler.repetition import Repetition
 from workers.authors.compiler.statements import INDENT, Statements
 from workers.authors.compiler.values import Value
 
@@ -160,8 +162,11 @@ class TileKernel(KernelWriter):
                     head.assign(value)
 
     def _results(self, body: Statements) -> None:
+        loops = {value: loop for loop in self.loops if self._is_even(loop) for value in loop.values}
         for value in self.task.values:
-            if value.op == "over_cols":
+            if value in loops:
+                self._repeat(body, loops[value])
+            elif value.op == "over_cols" and value not in body.env:
                 self._reduce(body, value)
         stored: list[tuple[Store, str]] = []
         for store in self.task.pieces:
@@ -173,6 +178,28 @@ class TileKernel(KernelWriter):
         for store, text in stored:
             place, mask = self._place(store.space, store.part), _PLACES[store.space][1]
             body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
+
+    def _repeat(self, body: Statements, loop: Repetition) -> None:
+        if not any(value in body.env for value in loop.ends if value is not None):
+            write_loop(body, self.scope(body.depth + 1), loop, self._turns(loop), self._reduce)
+
+    def _turns(self, loop: Repetition) -> str:
+        """A loop of tiles that are on their way must hold no other loop: Triton pipelines the innermost one alone."""
+        if not self._loops:
+            return f"for _ in range({loop.count}):"
+        return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
+
+    def _is_even(self, loop: Repetition) -> bool:
+        """Tell whether every turn reduces alike."""
+        for reductions in zip(*loop.turns, strict=True):
+            ways = {
+                (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
+                for value in reductions
+                if value is not None and value.op == "over_cols"
+            }
+            if len(ways) > 1:
+                return False
+        return True
 
     def _reduce(self, body: Statements, value: Value) -> None:
         kind = str(value.datum)

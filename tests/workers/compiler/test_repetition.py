@@ -1,0 +1,164 @@
+"""Loops that a trace has unrolled are found again, and give the same bits as what was unrolled."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workers.compiler.captured import names, proposal
+from tests.workers.compiler.formed import formed, section_style
+from workers.authors.compiler.domain import COL, FULL
+from workers.authors.compiler.repetition import Repetition, repetitions_of
+from workers.authors.compiler.values import Pool, Value
+
+ROOT = Path(__file__).parents[3]
+LOOPED = ("sparsemax", "newton_root", "sinkhorn_rows")
+SIZES = ((1, 1), (5, 129), (7, 64))
+CASES = {
+    f"{name} {rows}x{cols} {dtype} {form}": (name, {"T": rows, "H": cols}, dtype, form)
+    for name in LOOPED
+    for form, dtype in (("plain", "float32"), ("plain", "bfloat16"), ("tuned", "float32"))
+    for rows, cols in SIZES
+}
+
+
+def newton(pool: Pool, turns: int) -> list[Value]:
+    """Give the states of Newton's iteration for a square root, each with four operations."""
+    x = pool.load("x", FULL)
+    states = [pool.pointwise("add", x, pool.const(1.0))]
+    for _ in range(turns):
+        ratio = pool.pointwise("div", x, states[-1])
+        mean = pool.pointwise("mul", pool.const(0.5), pool.pointwise("add", states[-1], ratio))
+        states.append(pool.pointwise("maximum", mean, pool.const(0.0)))
+    return states
+
+
+def only(*roots: Value) -> Repetition:
+    """Give the one loop that there is."""
+    (found,) = repetitions_of(roots)
+    return found
+
+
+def test_every_turn_of_a_python_loop_is_a_turn() -> None:
+    states = newton(Pool(), 9)
+    loop = only(states[-1])
+    assert (loop.count, len(loop.body)) == (9, 4)
+    assert (loop.starts, loop.ends) == ((states[0],), (states[-1],))
+
+
+def test_what_comes_before_and_after_stays_outside() -> None:
+    pool = Pool()
+    states = newton(pool, 6)
+    loop = only(pool.pointwise("exp", pool.pointwise("mul", states[-1], states[0])))
+    assert loop.count == 6
+    assert loop.own == frozenset()  # the first state is read again behind the loop
+
+
+def test_two_states_that_lean_on_each_other_go_over_together() -> None:
+    pool = Pool()
+    a, b = pool.load("a", FULL), pool.load("b", FULL)
+    low, high = pool.pointwise("minimum", a, b), pool.pointwise("maximum", a, b)
+    first = (low, high)
+    for _ in range(5):
+        middle = pool.pointwise("mul", pool.const(0.5), pool.pointwise("add", low, high))
+        above = pool.pointwise("gt", middle, a)
+        low, high = pool.pointwise("where", above, middle, low), pool.pointwise("where", above, high, middle)
+    both = only(pool.pointwise("sub", high, low))
+    assert (both.count, set(both.starts), set(both.ends)) == (5, set(first), {low, high})
+    one = only(low)
+    assert (one.count, set(one.ends)) == (5, {low, None})  # the other state's last value does not exist
+
+
+def test_a_state_that_is_read_between_turns_keeps_them_unrolled() -> None:
+    pool = Pool()
+    states = newton(pool, 9)
+    assert repetitions_of(states) == ()
+    found = repetitions_of([pool.pointwise("add", states[4], states[9])])
+    assert [(loop.count, *loop.starts, *loop.ends) for loop in found] == [
+        (4, states[0], states[4]),
+        (5, states[4], states[9]),
+    ]
+
+
+def test_turns_with_numbers_of_their_own_are_not_the_same() -> None:
+    pool = Pool()
+    value = pool.load("x", FULL)
+    for turn in range(12):
+        value = pool.pointwise("mul", value, pool.const(float(turn) + 0.5))
+        value = pool.pointwise("exp", pool.pointwise("neg", value))
+    assert repetitions_of([value]) == ()
+
+
+def test_a_few_operations_are_shorter_as_they_are() -> None:
+    assert repetitions_of([newton(Pool(), 3)[-1]]) == ()
+    pool = Pool()
+    power = x = pool.load("x", FULL)
+    for _ in range(4):
+        power = pool.pointwise("mul", power, x)
+    assert repetitions_of([power]) == ()
+
+
+def test_what_no_row_changes_is_computed_before_the_rows_and_not_in_a_loop() -> None:
+    pool = Pool()
+    value = pool.load("w", COL)
+    for _ in range(9):
+        value = pool.pointwise("exp", pool.pointwise("neg", pool.pointwise("abs", value)))
+    assert repetitions_of([pool.pointwise("mul", pool.load("x", FULL), value)]) == ()
+
+
+def test_two_loops_one_behind_the_other_are_two() -> None:
+    pool = Pool()
+    states = newton(pool, 6)
+    value = states[-1]
+    for _ in range(8):
+        value = pool.pointwise("tanh", pool.pointwise("sub", pool.pointwise("exp", value), states[-1]))
+    found = repetitions_of([value])
+    assert [(loop.count, len(loop.body)) for loop in found] == [(6, 4), (8, 3)]
+
+
+def test_the_kernel_of_a_bisection_writes_it_once() -> None:
+    source = formed("sparsemax", section_style("sparsemax")).source
+    kernel = source[source.index("_forward_kernel(") : source.index("_forward_kernel_wide(")]
+    assert "for _ in tl.range(20, loop_unroll_factor=20 if NUM_STAGES > 1 else 1):" in kernel
+    assert "    20 times:" in kernel
+    assert len(re.findall(r"tl\.where\(row_sum_\d_is_gt", kernel)) == 2
+    assert "for _ in range(20):" in proposal("sparsemax").source
+
+
+def test_row_numbers_that_backward_is_handed_keep_turns_apart() -> None:
+    source = proposal("row_power").source
+    assert "rstd_6_ptr" in source
+    assert "for _ in" not in source
+
+
+def test_nothing_else_is_taken_for_a_loop() -> None:
+    from tests.workers.compiler.test_sources import COMPILED
+
+    assert set(LOOPED) <= set(names())
+    assert {name for name in COMPILED if "for _ in" in proposal(name).source} == set(LOOPED)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What all cases found, from one process."""
+    folder = tmp_path_factory.mktemp("repeated")
+    (folder / "cases.json").write_text(json.dumps(CASES))
+    files = [str(folder / "cases.json"), str(folder / "results.json")]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.workers.compiler.repeated", *files]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    given: dict[str, list[str]] = json.loads((folder / "results.json").read_text())
+    return given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_loop_gives_the_bits_of_what_was_unrolled(case: str, results: dict[str, list[str]]) -> None:
+    assert results[case] == []
