@@ -1,0 +1,71 @@
+"""What children warm up by on a GPU is of the judged cases' form, and nothing of what is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import pytest
+
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import parse_problem
+from gpu_runner.session import Session
+from gpu_runner.verify import judge
+from gpu_runner.verify.early import Early
+from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.sizes import QUICK_ELEMENTS, Case, Content
+from tests.cheats.trial import surroundings
+from tests.problems import problem_source
+
+CASES = (
+    Case("prime", (("T", 7), ("I", 97)), "float32", 11, layout="apart", again=True),
+    Case("large values", (("T", 6), ("I", 97)), "float32", 12, content=Content.large),
+    Case("not finite", (("T", 8), ("I", 33)), "float32", 13, content=Content.odd),
+    Case("workload", (("T", 2**13), ("I", 2**9)), "bfloat16", 14, measured=True),
+)
+
+
+class Listener:
+    """Stands in the place of a child that starts early."""
+
+    def __init__(self) -> None:
+        self.told: list[Callable[[], Proof]] = []
+
+    def also(self, make: Callable[[], Proof]) -> None:
+        self.told.append(make)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, gpu: bool) -> tuple[list[Proof], list[Proof]]:
+    opened = judge.opened
+
+    @contextmanager
+    def on_a_gpu(session: Session, context: RunContext) -> Iterator[Session]:
+        with opened(session, context) as ready:
+            ready.gpu = gpu
+            yield ready
+
+    monkeypatch.setattr(judge, "opened", on_a_gpu)
+    listener = Listener()
+    problem = parse_problem(problem_source("reglu"))
+    proofs, left_out = judge.prove(problem, CASES, surroundings(), [cast(Early, listener)])
+    assert left_out == []
+    return proofs, [make() for make in listener.told]
+
+
+def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    proofs, warming = told(monkeypatch, gpu=True)
+    assert len(warming) == len(proofs) == len(CASES)
+    for proof, likewise in zip(proofs, warming, strict=True):
+        assert likewise.case.seed != proof.case.seed
+        assert likewise.case.content is Content.ordinary
+        assert (likewise.case.dtype, likewise.case.layout) == (proof.case.dtype, proof.case.layout)
+        assert likewise.case.size_of["I"] == proof.case.size_of["I"]
+        assert max(tensor.numel() for tensor in likewise.inputs.values()) <= QUICK_ELEMENTS
+        assert likewise.expected() == {}
+        assert likewise.other is None
+    assert warming[-1].case.size_of["T"] == 2**12
+
+
+def test_in_the_interpreter_nothing_is_compiled_and_nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, gpu=False)[1] == []
