@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.subject import again, subject
-from service.escape import code, code_block, inline, sentence
+from service.escape import code, code_block, sentence
 from workers.contracts import Failure, FailureCode, JobView, StageState
 
 RETRY: dict[FailureCode, str] = {
@@ -63,7 +63,7 @@ def next_line(failure: Failure, job: JobView) -> str:
 
 def details(failure: Failure) -> str:
     """Give what was tried, and the end of the log, folded."""
-    tried = bullets([inline(attempt) for attempt in failure.attempts])
+    tried = bullets([sentence(attempt) for attempt in failure.attempts])
     log = code_block(failure.log, "text") if failure.log and failure.log.strip() else ""
     return paragraphs(f"What was tried:\n\n{tried}" if tried else "", folded("Log", log))
 
