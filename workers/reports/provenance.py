@@ -20,9 +20,12 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
     return tuple(rows)
 
 
-def reproduce(name: str) -> str:
-    """Give the one command that repeats the job, and its measurement, on a checkout of the base commit."""
-    return f"kernelsmith create problem.py --name {name} --repo . --auto"
+def reproduce(name: str, *, asks: bool = False) -> str:
+    """Give the one command that repeats the job, and its measurement, on a checkout of the base commit.
+
+    With ``asks`` a model is asked again, which may write another kernel.
+    """
+    return f"kernelsmith create problem.py --name {name} --repo . --auto{' --author llm' if asks else ''}"
 
 
 def reproduce_optimize(request: JobRequest) -> str:

@@ -93,8 +93,8 @@ class Validate:
             measured,
             dataclasses.replace(script, collected=()) if script else None,
             images,
-            provenance(context.request, measured),
-            reproduce(bench.name),
+            (*provenance(context.request, measured), *((("model", kernel.model),) if kernel.model else ())),
+            reproduce(bench.name, asks=kernel.author == MODEL),
             gate.notes,
             kernel.answered,
             book.attempts,
@@ -185,7 +185,8 @@ def standing_kernel(
     changes = tuple(change for change in standing if change.path in _rendered(bench, design))
     style = _check_standing(context, bench, design, changes)
     verdict = from_json(Verdict, generated["verdict"])
-    return Written(str(generated.get("author", COMPILER)), design, changes, style, verdict)
+    author, model = str(generated.get("author", COMPILER)), generated.get("model")
+    return Written(author, design, changes, style, verdict, model=model)
 
 
 def _again(

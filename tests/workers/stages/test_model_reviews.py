@@ -144,6 +144,7 @@ def test_the_report_needs_no_question_where_the_tests_pass() -> None:
     again = replace(context, speaks=[], asked=[])
     summary = told(again.run(Validate()))
     assert summary.tests.passed and again.questions == {}
+    assert dict(summary.provenance)["model"] == "scripted model-of-the-test"
     assert again.order == ["tests tests-1", "benchmark benchmark"]
 
 

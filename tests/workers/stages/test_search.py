@@ -232,6 +232,13 @@ def test_the_models_own_plan_is_kept_for_the_stages_that_follow() -> None:
     assert (result.output["author"], result.output["plan"]["block_size_source"]) == ("llm", "calculate_settings")
 
 
+def test_a_cancelled_job_asks_for_no_repair(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = analyzed([kernel(WRONG), kernel()], candidates=1)
+    monkeypatch.setattr(FakeContext, "cancelled", lambda _: True)
+    failure(context)
+    assert list(context.questions) == ["candidate-1"]
+
+
 def test_a_model_is_wanted_and_none_is_there() -> None:
     with pytest.raises(UserFacingError) as caught:
         analyzed(None)

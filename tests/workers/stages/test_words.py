@@ -207,3 +207,10 @@ def test_the_problem_is_committed_as_the_models_reference() -> None:
     result = context.run(Analyze())
     (commit,) = [update for update in result.updates if isinstance(update, CommitUpdate)]
     assert "F.relu(a) * b" in (commit.changes[0].text or "")
+
+
+def test_a_file_that_does_not_parse_is_told_and_no_model_is_asked_about_it() -> None:
+    given = ProblemText(ProblemKind.path, path="small/unit.py")
+    context = creating([], given=given, files={"small/unit.py": b"def reference(:\n"})
+    assert failure(context).code is FailureCode.problem
+    assert context.questions == {}

@@ -10,6 +10,7 @@ from workers.authors.llm.protocol import Failed, ProblemAnswer, ProblemBrief, Un
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import ModelError
+from workers.stages.authoring.unanswered import nobody_answered
 from workers.stages.authoring.wishes import Wish
 from workers.stages.workbench import answer_of
 
@@ -44,9 +45,8 @@ def understood(context: StageContext, brief: ProblemBrief) -> Understood:
         try:
             answer = context.ask(f"problem-{number}", problem_question(asked))
         except ModelError as error:
-            cure = "What was answered is kept. A problem in code needs no model."
-            message = f"no model gave a problem: {error}"
-            raise UserFacingError(Failure(FailureCode.model, message, cure, attempts=tuple(tried))) from error
+            failure = nobody_answered([error], "a problem", "A problem in code needs no model.", tuple(tried))
+            raise UserFacingError(failure) from error
         try:
             read = read_problem(answer, asked)
         except UnusableAnswer as unusable:

@@ -13,6 +13,7 @@ from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.judging import Judged, judged
+from workers.stages.authoring.unanswered import ask_once, nobody_answered
 from workers.stages.headroom import geometric_mean, time_of
 from workers.stages.workbench import SNAPSHOT_FILE, Workbench, answer_of
 from workers.strategies.identity import fingerprint
@@ -34,6 +35,7 @@ class Found:
 
     judged: Judged
     replies: tuple[Reply, ...]
+    model: str  # that gave it, as its provider names it
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class _Candidate:
     key: str
     judged: Judged
     replies: tuple[Reply, ...]
+    model: str
 
 
 class Search:
@@ -70,13 +73,13 @@ class Search:
         if found is None:
             raise UserFacingError(self._failure())
         self._book.chosen(found.number)
-        return Found(found.judged, found.replies)
+        return Found(found.judged, found.replies, found.model)
 
     def _candidates(self) -> _Candidate | None:
         count = self._terms.candidates
         self._context.note(f"asking a model for {count} kernels" if count > 1 else "asking a model for a kernel")
         questions = {f"{self._terms.prefix}candidate-{n + 1}": kernel_question(self._brief, n) for n in range(count)}
-        answers = self._context.ask_all(questions)
+        answers = ask_once(self._context, questions, f"{self._terms.prefix}unanswered")
         errors = [answer for answer in answers.values() if isinstance(answer, ModelError)]
         task = Task.repair if self._brief.failed else Task.revise if self._brief.remarks else Task.generate
         usable = self._read_all(answers, task)
@@ -117,7 +120,7 @@ class Search:
             self._book.ended(number, DUPLICATE, f"it is the same code as attempt {known}")
             return None
         unjudged = Judged(self._bench.designed(kernel.plan, kernel.source), "", "")
-        return _Candidate(number, key, unjudged, kernel.replies)
+        return _Candidate(number, key, unjudged, kernel.replies, f"{answer.provider} {answer.model}")
 
     def _judge(self, candidate: _Candidate) -> _Candidate:
         found = replace(candidate, judged=judged(self._context, self._bench, candidate.judged.design, candidate.key))
@@ -167,10 +170,7 @@ class Search:
         return max(self._judged, key=lambda it: (it.judged.progress, it.number)).judged.failed()
 
     def _nobody(self, errors: list[ModelError]) -> Failure:
-        told = "; ".join(dict.fromkeys(str(error).rstrip(".") for error in errors))
-        message = f"no model gave a kernel: {told}"
-        cure = "What was answered is kept. `--author compiler` needs no model."
-        return Failure(FailureCode.model, message, cure, attempts=self._book.sentences())
+        return nobody_answered(errors, "a kernel", "`--author compiler` needs no model.", self._book.sentences())
 
     def _failure(self) -> Failure:
         last = self._most_promising()

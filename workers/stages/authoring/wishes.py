@@ -94,7 +94,7 @@ def _from_tree(given: ProblemText, tree: Tree) -> Wish | None:
     if text is None or (stands_alone(text) and given.symbol in (None, "reference", "Model")):
         return None  # what is wrong with the path is said where it is read
     if given.symbol is None:
-        return Wish(text, code=True, origin=path)
+        return Wish(text, code=True, origin=path) if _parses(text) else None
     return _piece(text, path, given.symbol.partition(".")[0], tree.read)
 
 

@@ -46,6 +46,7 @@ class Written:
     style: StyleOutcome
     verdict: Verdict
     answered: tuple[str, ...] = ()
+    model: str | None = None  # that wrote it, with its provider
 
 
 def has_models(context: StageContext) -> bool:
@@ -116,7 +117,7 @@ def searched(context: StageContext, bench: Workbench, book: Book, brief: KernelB
         raise RuntimeError("a search gave a kernel that is not proved")
     replies: tuple[Reply, ...] = found.replies
     told = answered(brief.remarks, replies)
-    return Written(MODEL, judged.design, judged.changes, judged.style, judged.verdict, told)
+    return Written(MODEL, judged.design, judged.changes, judged.style, judged.verdict, told, found.model)
 
 
 def mended(
@@ -138,6 +139,7 @@ def stored(written: Written) -> dict[str, Any]:
         "source": written.design.source,
         "plan": to_json(written.design.plan),
         "verdict": to_json(written.verdict),
+        "model": written.model,
     }
 
 
