@@ -1,0 +1,51 @@
+"""Questions that nobody answers: asked once in an attempt, and told with what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpu_runner.contracts import from_json, to_json
+from workers.contracts import Failure, FailureCode
+from workers.engine.protocol import StageContext
+from workers.models.protocol import PASSING, Answer, ModelError, Question, Trouble
+from workers.models.recording import Refusal
+
+SETTINGS = "An operator has to look at the key and the account (docs/models.md)."
+CURES = {
+    Trouble.unauthorised: SETTINGS,
+    Trouble.rejected: "An operator has to look at the model's name and its address (docs/models.md).",
+    Trouble.too_long: "Ask for less at once, or have an operator configure a model that takes more.",
+    Trouble.refused: "Say it in other words, or have an operator configure another model.",
+    Trouble.malformed: "The model does not keep to the form; an operator may configure another one.",
+    Trouble.truncated: "Ask for less at once, or have an operator configure a model that says it shorter.",
+}
+PASSES = "It may pass with time."
+
+
+def ask_once(
+    context: StageContext, questions: Mapping[str, Question], key: str = "unanswered"
+) -> dict[str, Answer | ModelError]:
+    """Ask several questions at once; what nobody answered stays unanswered until the stage's next attempt.
+
+    A trouble that passes is not kept with the question, so that a retry asks again. A search that goes on with the other candidates
+    would ask again as well, each time that it comes back from a GPU, and wait for a provider that is down. ``key`` is the memo's.
+    """
+    first: dict[str, Answer | ModelError] = {}
+
+    def missing() -> dict[str, object]:
+        first.update(context.ask_all(questions))
+        return {name: to_json(Refusal.of(it)) for name, it in first.items() if isinstance(it, ModelError)}
+
+    unanswered = {name: from_json(Refusal, it).error() for name, it in context.memo(key, missing).items()}
+    others = {name: question for name, question in questions.items() if name not in unanswered}
+    answered = first or (context.ask_all(others) if others else {})
+    return {name: unanswered[name] if name in unanswered else answered[name] for name in questions}
+
+
+def nobody_answered(errors: Sequence[ModelError], wanted: str, without: str, attempts: tuple[str, ...]) -> Failure:
+    """Give the failure where no question for ``wanted`` was answered; ``without`` says how to do without a model."""
+    told = "; ".join(dict.fromkeys(str(error).rstrip(".") for error in errors))
+    found = dict.fromkeys(error.trouble for error in errors)
+    cures = dict.fromkeys(PASSES if trouble in PASSING else CURES.get(trouble, "") for trouble in found)
+    cure = " ".join(part for part in (*cures, without) if part)
+    return Failure(FailureCode.model, f"no model gave {wanted}: {told}", cure, attempts=attempts)
