@@ -116,12 +116,17 @@ def build_several(
         if not are_alike(built[index][1] for index in places):
             for index in places:
                 built[index] = build(index, None)
-    members = (Member(design, f"_{own}_forward", f"_{own}_backward", _table(design, names)) for own, design in built)
+    members = (
+        Member(design, f"_{own}_forward", f"_{own}_backward", _table(design, names, part.outputs))
+        for part, (own, design) in zip(components, built, strict=True)
+    )
     return Several(problem, graph, names, tuple(members))
 
 
-def _table(design: Design, names: Names) -> dict[str, str]:
+def _table(design: Design, names: Names, places: tuple[int, ...]) -> dict[str, str]:
     table = {text: names.scalars[name] for name, text in design.names.scalars.items()}
+    # A tensor may be two of the outputs, each of which has a name.
+    table |= {text: names.outputs[place] for text, place in zip(design.names.outputs, places, strict=True)}
     for key, text in design.names.tensors.items():
         if key in names.tensors:
             table[text] = names.tensors[key]
