@@ -98,7 +98,7 @@ class Confirm:
             images=images,
             provenance=provenance(context.request, measured),
             reproduce=reproduce_modify(context.request),
-            notes=(*style.notes, *suites.notes, *_about_speed(judge, compared)),
+            notes=(*style.notes, *suites.notes, *_about_speed(judge, measured, compared)),
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("request.txt", context.request.words.encode(), "text/plain")
@@ -108,7 +108,9 @@ class Confirm:
         return StageResult(output, _updates(context, subject, data, summary))
 
 
-def _about_speed(judge: Judge, compared: bool) -> tuple[str, ...]:
+def _about_speed(judge: Judge, measured: BenchmarkResult, compared: bool) -> tuple[str, ...]:
+    if measured.predicted:
+        return ()
     if not compared:
         return (ALONE,)
     return (AS_TODAY,) if judge.changes_function else ()

@@ -102,7 +102,7 @@ def _judged(
         return Fell(suites, Step.tests, changes)
     verdict = full_verdict(context, f"verify-{key}", subject, judge, changes)
     if verdict.status is not Status.passed:
-        return Fell(failed_by(verdict, patch), Step.verdict, changes)
+        return Fell(failed_by(verdict, patch, judge), Step.verdict, changes)
     changes = (*changes, *_own_problem(subject, judge))
     return Proved(changes, answer, judge, tidy.outcome, suites, verdict, broken, (*tidy.notes, *suites.notes))
 

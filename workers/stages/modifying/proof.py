@@ -28,6 +28,10 @@ from workers.strategies.identity import fingerprint
 
 # The rules by which the runner says that the original, not the candidate, does not fit a problem.
 NOT_THE_ORIGINAL = frozenset({"original", "problem"})
+ALONE = (
+    "What stands cannot be called as this problem calls it, so the change is held to what a new kernel must do, inputs in any "
+    "memory layout among it, and nothing is let pass because the original does it too."
+)
 NO_CALL = "its CALL does not call what the kernel's file defines, with as many arguments as that takes"
 
 
@@ -104,7 +108,7 @@ def quick_look(
     if judge.changes_function and judge.beside and _original_is_another(verdict):
         judge = replace(judge, beside=False)
         verdict = _verify(context, f"quick-{key}-alone", subject, judge.problem, changes, beside=False)
-    return judge if verdict.status is Status.passed else failed_by(verdict, patch)
+    return judge if verdict.status is Status.passed else failed_by(verdict, patch, judge)
 
 
 def broken_call(
@@ -139,12 +143,13 @@ def full_verdict(
     return _verify(context, key, subject, judge.problem, changes, beside=judge.beside, quick=False)
 
 
-def failed_by(verdict: Verdict, patch: str) -> Failed:
+def failed_by(verdict: Verdict, patch: str, judge: Judge) -> Failed:
     """Give a verdict as a model reads it."""
     found = verdict.evidence[:MAX_EVIDENCE]
     log = next((item.log for item in found if item.log), "")
     sentence = found[0].message if found else verdict.status.value
-    return Failed(patch, verdict.status.value, sentence, tuple(map(evidence_line, found)), log[-LOG_CHARS:])
+    told = (*map(evidence_line, found), *(() if judge.beside else (ALONE,)))
+    return Failed(patch, verdict.status.value, sentence, told, log[-LOG_CHARS:])
 
 
 def _verify(

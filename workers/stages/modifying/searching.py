@@ -12,6 +12,7 @@ from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
+from workers.stages.authoring.unanswered import ask_once
 from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
 from workers.stages.modifying.preflight import Subject
@@ -76,7 +77,7 @@ class Search:
         count = self._context.request.options.candidates
         self._context.note(f"asking a model for {count} changes" if count > 1 else "asking a model for a change")
         questions = {f"candidate-{n + 1}": change_question(self._brief, n) for n in range(count)}
-        answers = self._context.ask_all(questions)
+        answers = ask_once(self._context, questions)
         task = Task.revise if self._brief.remarks else Task.modify
         read = [
             self._read(key, answer, (task, 0, place), self._brief, self._given.problem)
