@@ -117,10 +117,10 @@ _PROBLEM = Argument(
     "from PATH[:SYMBOL]|URL",
     "the problem: a file of the repository, or a link to one on this host",
 )
-_AUTHOR = Option(
+_VARIANTS_AUTHOR = Option(
     "author",
-    "who writes the kernel: the compiler needs no model",
-    choices=(AuthorName.compiler.value, AuthorName.auto.value),
+    "who writes variants: `compiler` asks no model, `auto` asks one after what needs none, `llm` right after the launch settings",
+    choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )
 _ANY_AUTHOR = Option(
@@ -211,7 +211,8 @@ GRAMMAR: tuple[Rule, ...] = (
                 kind=ValueKind.target,
             ),
             _GPU,
-            _AUTHOR,
+            _VARIANTS_AUTHOR,
+            _SEARCH[1],
             _LAYOUT,
             _AUTO,
         ),

@@ -47,6 +47,8 @@ AGAIN: dict[StageName, str] = {
     StageName.measure: "it is measured again",
 }
 
+IN_WORDS = "other words go to a model, which makes one more variant of them and answers each point"
+
 
 def checkpoint_comment(
     update: CheckpointUpdate,
@@ -104,6 +106,11 @@ def afterwards(update: CheckpointUpdate) -> str:
     return AFTERWARDS[update.stage]
 
 
+def _again(update: CheckpointUpdate) -> str:
+    reads = isinstance(update.summary, OptimizeSummary) and update.summary.reads_words
+    return f"{AGAIN[update.stage]}; {IN_WORDS}" if reads else AGAIN[update.stage]
+
+
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not asks(update):
         auto = "" if _settled(update) else ". With `--auto` nobody is asked"
@@ -119,7 +126,7 @@ def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None)
 def _how(update: CheckpointUpdate, job: JobView, sha: str | None) -> str:
     left = MAX_ATTEMPTS - update.attempt
     bound = f"This was attempt {update.attempt} of {MAX_ATTEMPTS}." if left > 0 else "This was the last attempt."
-    after, again = f"{afterwards(update)}.", f"{AGAIN[update.stage]}. {bound}"
+    after, again = f"{afterwards(update)}.", f"{_again(update)}. {bound}"
     if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
         return bullets([f"{code(f'/kernel approve {sha[:12]}')}: {after}", f"`/kernel revise`: {again}"])
     points = [f"**Approve**: {after}", f"**Request changes**: {again}"]

@@ -22,7 +22,7 @@ from service.conversation.source_reading import reading_section
 from service.conversation.validated import pictures
 from service.conversation.verdicts import excused_errors, verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
-from workers.contracts import JobView, PlannedStrategy, ProfileSummary, Scope
+from workers.contracts import JobView, ModelReading, PlannedStrategy, ProfileSummary, Scope
 
 BOUND_WORDS: dict[Bound, str] = {
     Bound.memory: "memory-bound",
@@ -37,6 +37,8 @@ IMPRECISE = (
     "measured as it is, and a variant may err as much and no more."
 )
 MAX_FINDINGS = 8
+MAX_STEPS = 16
+MODELS_WORDS = "These are a model's words; what stands outside of this fold is measured, or found by rules."
 MAX_STRATEGIES = 32
 MAX_ROOFLINES = 60
 
@@ -59,6 +61,7 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
         _aim(summary),
         _imprecision(summary),
         bullets([_finding(finding) for finding in summary.profile.findings[:MAX_FINDINGS]]),
+        _diagnosis(summary.diagnosis),
         benchmark_table(summary.benchmark, TITLES),
         pictures(summary.images, image_urls),
         _strategies(summary),
@@ -70,6 +73,22 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
         folded("Peak memory", memory_table(summary.benchmark, TITLES)),
         folded("Problem", code_block(summary.problem_source, "python")),
         peaks_line(summary.profile.gpu),
+    )
+
+
+def _diagnosis(reading: ModelReading | None) -> str:
+    """Give what a model says beside the rules; nothing where none was asked, or it gave nothing."""
+    if reading is None:
+        return ""
+    steps = "\n".join(f"{n}. {inline(step, 600)}" for n, step in enumerate(reading.steps[:MAX_STEPS], 1))
+    return folded(
+        "A model's reading",
+        paragraphs(
+            MODELS_WORDS,
+            inline(reading.bottleneck, 1_200),
+            bullets([inline(line, 600) for line in reading.evidence[:MAX_STEPS]]),
+            steps,
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpu_runner.contracts import BenchmarkResult, Pass
+from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
 from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, memory_ratio
 from service.conversation.markdown import bullets, folded, paragraphs, table
@@ -30,6 +31,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.does_not_apply: "does not apply",
     Outcome.duplicate: "the same code again",
     Outcome.failed: "could not be measured",
+    Outcome.unusable: "no usable answer",
 }
 STOP_WORDS: dict[StopReason, str] = {
     StopReason.variants_used: "as many variants as were allowed have been tried",
@@ -37,6 +39,7 @@ STOP_WORDS: dict[StopReason, str] = {
     StopReason.target_met: "the target is met",
     StopReason.floor_reached: "the kernel has reached its floor, so nothing is left to gain",
     StopReason.strategies_used: "every strategy whose trigger holds has been tried",
+    StopReason.no_answer: "no model answered any more, and nothing else was left to try",
     StopReason.cancelled: "it was cancelled",
 }
 GAIN_WORDS: dict[Goal, str] = {
@@ -46,6 +49,9 @@ GAIN_WORDS: dict[Goal, str] = {
 }
 MAX_VARIANTS = 40
 MAX_BREACHES = 4
+MAX_POINTS = 64
+WRITTEN = " (written by a model)"
+BY_A_MODEL = "Written by a model: what is supposed, changed and expected are its own words."
 TITLES = {**CONTENDERS, ORIGINAL: "v0"}
 
 
@@ -74,6 +80,7 @@ def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) 
         f"The search ({inline(summary.search, 40)}) ended because {STOP_WORDS[summary.stop]}.",
         pictures(summary.images, image_urls),
         bullets([sentence(note) for note in summary.notes]),
+        bullets([sentence(point, 1_200) for point in summary.answered[:MAX_POINTS]]),
         *(variant_notes(variant) for variant in summary.variants[:MAX_VARIANTS]),
     )
 
@@ -113,11 +120,13 @@ def variant_notes(variant: Variant) -> str:
     ]
     title = f"{label(variant.name, 20)}: {label(variant.title, 100)}, {OUTCOME_WORDS[variant.outcome]}"
     body = paragraphs(
+        BY_A_MODEL if variant.attempts else "",
         bullets([point for point in points if point]),
         f"Settings: {settings}" if settings else "",
         status,
         bullets([breach_words(breach) for breach in variant.breaches[:MAX_BREACHES]]),
         _rows_table(variant),
+        attempts_section(variant.attempts) if variant.attempts else "",
     )
     return folded(title, body)
 
@@ -139,7 +148,7 @@ def _row(variant: Variant, winner: str | None) -> list[str]:
     return [
         name,
         inline(variant.parent, 20),
-        inline(variant.title, 80),
+        f"{inline(variant.title, 80)}{WRITTEN if variant.attempts else ''}",
         OUTCOME_WORDS[variant.outcome],
         *means,
         change(memory_ratio(variant.rows)),

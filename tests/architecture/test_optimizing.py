@@ -9,8 +9,8 @@ from service.conversation.measured import LARGER
 from service.conversation.variants import OUTCOME_WORDS
 from workers.contracts import JobOptions
 from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
-from workers.stages import finalizing, headroom, measuring, trial
-from workers.strategies import guardrails, search
+from workers.stages import applying, headroom, measuring, trial
+from workers.strategies import guardrails, model_change, search
 from workers.strategies.table import STRATEGIES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -33,10 +33,17 @@ def test_the_bounds_of_a_job_are_told() -> None:
         assert text in FLAT, text
     assert search.Limits().patience == 2
     assert "when two measured ones in a row are less than 1% better" in FLAT
-    assert finalizing.MOST_TRIES - 1 == 2
+    assert applying.MOST_TRIES - 1 == 2
     assert "the next best of the kept ones is tried, twice at most" in FLAT
     assert MAX_STAGE_ATTEMPTS == 5
     assert "A stage has five attempts." in FLAT
+
+
+def test_when_a_model_is_asked_is_told() -> None:
+    room = f"at least {model_change.LEAST_ROOM:.1f} times as fast"
+    document = " ".join((DOCS / "strategies" / model_change.ModelChange.document).read_text().split())
+    assert room in FLAT and room in document
+    assert f"{JobOptions().repairs} by default" in FLAT
 
 
 def test_sizes_that_are_left_out_are_told() -> None:

@@ -10,7 +10,7 @@ class Attempt:
     """One proposal of a model for a kernel. ``evidence`` may quote it and is untrusted."""
 
     number: int  # from 1, in the order in which they were asked for
-    task: str  # generate, revise or repair
+    task: str  # generate, revise, repair, modify or optimize
     round: int  # 0: asked for at once; from 1: after what failed before
     variation: int
     question: str  # the key of its question; the record is the artifact ``models/STAGE-ATTEMPT/KEY.json``

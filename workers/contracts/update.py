@@ -10,7 +10,7 @@ from workers.contracts.attempt import Attempt
 from workers.contracts.job import Failure, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
-from workers.contracts.variant import PlannedStrategy, SourceReading, StopReason, Variant
+from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
 
 
 class CommitPurpose(StrEnum):
@@ -110,6 +110,7 @@ class ProfileSummary:
     nothing_to_gain: bool = False  # what stands is at the floor already
     notes: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
+    diagnosis: ModelReading | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class OptimizeSummary:
     gpu: str | None
     images: tuple[Image, ...] = ()
     notes: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
+    reads_words: bool = False  # whether a model acts on what a review says
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import Bound, Pass, Status, WorkloadTiming
+from workers.contracts.attempt import Attempt
 
 
 class Outcome(StrEnum):
@@ -18,6 +19,7 @@ class Outcome(StrEnum):
     does_not_apply = "does_not_apply"  # the strategy finds nothing to change here
     duplicate = "duplicate"  # the same code as an earlier variant
     failed = "failed"  # it could not be measured
+    unusable = "unusable"  # no answer of a model could be used
 
 
 class StopReason(StrEnum):
@@ -28,6 +30,7 @@ class StopReason(StrEnum):
     target_met = "target_met"
     floor_reached = "floor_reached"
     strategies_used = "strategies_used"  # every strategy whose trigger holds was tried
+    no_answer = "no_answer"  # no model answered any more, and nothing else was left
     cancelled = "cancelled"
 
 
@@ -77,6 +80,7 @@ class Variant:
     score: float | None = None  # how many times as fast (or as small) as v0, by the goal; the geometric mean over sizes
     breaches: tuple[Breach, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    attempts: tuple[Attempt, ...] = ()  # of a model, where one wrote it; its notes are untrusted text then
 
 
 @dataclass(frozen=True)
@@ -118,3 +122,13 @@ class PlannedStrategy:
     gain_low: float  # factor on the time of the pass, 1.0 for nothing
     gain_high: float
     bound: Bound = Bound.unknown
+    repeats: bool = False  # whether each time is another change, as a model's is
+
+
+@dataclass(frozen=True)
+class ModelReading:
+    """What a model says bounds a kernel; untrusted text, beside what the runner's rules say."""
+
+    bottleneck: str
+    evidence: tuple[str, ...]
+    steps: tuple[str, ...]  # what to try, in order

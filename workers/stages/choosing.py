@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from workers.authors.protocol import Feedback
 from workers.contracts import Outcome, Variant
@@ -14,25 +14,47 @@ DENIED = re.compile(
     r"(?:\bnot|n['\u2019]t|\bnever|\bwithout|\binstead of|\brather than)\s+(?:\w+\s+)?[`*\"']*v\d{1,2}\b", re.IGNORECASE
 )
 APPLICABLE = (Outcome.kept, Outcome.no_gain)
+WORDS_OF_A_CHOICE = 4  # such as "V02 it is"
 WORDS_ALONE = (
     "The review named no variant; without a model author a choice among the variants (such as `use v2`) is all that can be "
     "acted on, so the comparison is unchanged."
 )
 
 
-def chosen(variants: Sequence[Variant], feedback: Sequence[Feedback]) -> tuple[str | None, tuple[str, ...]]:
-    """Give the winner, which is the last choice of the reviews that can be met, and what to say of the last review."""
+def chosen(
+    variants: Sequence[Variant], feedback: Sequence[Feedback], made: Mapping[str, str] | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """Give the winner, which is the last wish of the reviews that can be met, and what to say of the last review.
+
+    ``made`` are the variants that a model made for a review, by the place of the review's last point; None where no model reads
+    words.
+    """
     winner, notes = best_of(variants), tuple[str, ...]()
     known = {variant.name: variant for variant in variants}
-    for review in feedback:
-        name = choice_in(review.text)
-        if name is None:
-            notes = (WORDS_ALONE,)
-        elif name in known and known[name].outcome in APPLICABLE:
+    asked_for = set() if made is None else set(made.values())
+    if asked_for:  # they are better than what they were made from, which need not be the best of all
+        winner = best_of([variant for variant in variants if variant.name not in asked_for])
+    for place, review in enumerate(feedback):
+        name = choice_in(review.text) if made is None or is_choice(review) else None
+        new = None if made is None else made.get(str(place))
+        if name is not None and name in known and known[name].outcome in APPLICABLE:
             winner, notes = name, (f"{name} was chosen by the review.",)
-        else:
+        elif name is not None:
             notes = (_refused(name, known.get(name), variants),)
+        elif made is None:
+            notes = (WORDS_ALONE,)
+        if new is not None and new in known:
+            kept = known[new].outcome is Outcome.kept
+            notes = (f"{new} was made for the review.",) if kept else (_unkept(known[new], winner),)
+            winner = new if kept else winner
     return winner, notes
+
+
+def is_choice(point: Feedback) -> bool:
+    """Tell whether a point of a review only chooses a variant, so that a model has nothing to do about it."""
+    if point.path is not None or choice_in(point.text) is None:
+        return False
+    return CHOSEN.search(point.text) is not None or len(point.text.split()) <= WORDS_OF_A_CHOICE
 
 
 def best_of(variants: Sequence[Variant]) -> str | None:
@@ -51,6 +73,11 @@ def choice_in(text: str) -> str | None:
         if found:
             return f"v{found.pop()}" if len(found) == 1 else None
     return None
+
+
+def _unkept(variant: Variant, winner: str | None) -> str:
+    stays = f"{winner} stays the one to apply" if winner else "what stands stays"
+    return f"{variant.name} was made for the review and is not kept, its outcome is {variant.outcome.value}: {stays}."
 
 
 def _refused(name: str, variant: Variant | None, variants: Sequence[Variant]) -> str:

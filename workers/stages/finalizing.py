@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
     BenchmarkResult,
-    Status,
     TestsResult,
-    Verdict,
-    VerifyRequest,
     from_json,
     to_json,
 )
@@ -25,40 +21,25 @@ from workers.contracts import (
     FileChange,
     FinalizeSummary,
     OptimizeSummary,
-    Outcome,
     PullRequestUpdate,
     ReadyUpdate,
     ReportUpdate,
     StageName,
-    StyleOutcome,
     Update,
-    Variant,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance, reproduce_optimize
+from workers.stages.applying import Gate, Passed
 from workers.stages.situation import Profiled, left_by_profile
 from workers.stages.standing import Bench, reopen_bench
-from workers.stages.suites import failed_nodes, json_bytes, run_suite
-from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json, changes_to_json, merged
-from workers.stylecheck import check_style
+from workers.stages.suites import json_bytes, run_suite
+from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json, changes_to_json, merged, own_result
 
-MOST_TRIES = 3  # the winner and two repairs
 START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 NOTHING = "No variant was better than what stands, within the guardrails: nothing is changed."
 AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
 BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."
-
-
-@dataclass(frozen=True)
-class Passed:
-    """A variant that passed the gate, in the form in which it will be committed."""
-
-    variant: Variant
-    changes: tuple[FileChange, ...]
-    style: StyleOutcome
-    tests: TestsResult
-    verdict: Verdict
 
 
 class Finalize:
@@ -70,7 +51,8 @@ class Finalize:
         """Give a report, and a pull request with the kernel and its benchmark data where a variant passed the gate."""
         bench, known = reopen_bench(context), left_by_profile(context)
         compared = from_json(OptimizeSummary, context.result_of(StageName.optimize)["summary"])
-        passed, tried = _gate(context, bench, compared)
+        passed, variants, tried = Gate(context, bench, known, _taken_up(context, compared)).run()
+        compared = replace(compared, variants=variants)
         if passed is None:
             return _unchanged(context, known, compared, tried)
         context.note("measuring the winner beside the original, eager and torch.compile")
@@ -98,6 +80,15 @@ class Finalize:
         before = _before(context)
         output = {"changes": changes_to_json(merged(before, (*passed.changes, *data))), "summary": to_json(summary)}
         return StageResult(output, _updates(context, bench, before, passed, data, summary))
+
+
+def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSummary:
+    """Give the comparison with what an earlier attempt of this stage had a model mend, so that it is not asked for again."""
+    earlier = own_result(context, StageName.finalize)
+    left = None if earlier is None else from_json(FinalizeSummary, earlier["summary"])
+    if left is None or left.winner is None or left.winner.name in {variant.name for variant in compared.variants}:
+        return compared
+    return replace(compared, variants=left.variants, winner=left.winner.name)
 
 
 def _before(context: StageContext) -> tuple[FileChange, ...]:
@@ -152,77 +143,6 @@ def _unchanged(
     )
     context.artifact("report.json", json_bytes(summary), "application/json")
     return StageResult({"changes": [], "summary": to_json(summary)}, (ReportUpdate(summary),), checkpoint=False)
-
-
-def _gate(context: StageContext, bench: Bench, compared: OptimizeSummary) -> tuple[Passed | None, tuple[str, ...]]:
-    """Try the winner, then the next best twice: none is committed before it has passed everything."""
-    tried: list[str] = []
-    for variant in _candidates(compared)[:MOST_TRIES]:
-        passed = _try(context, bench, variant, tried)
-        if passed is not None:
-            return passed, tuple(tried)
-    return None, tuple(tried)
-
-
-def _candidates(compared: OptimizeSummary) -> list[Variant]:
-    if compared.winner is None:
-        return []
-    first = next(variant for variant in compared.variants if variant.name == compared.winner)
-    others = [v for v in compared.variants if v.outcome is Outcome.kept and v.name != first.name]
-    return [first, *sorted(others, key=lambda v: v.score or 0.0, reverse=True)]
-
-
-def _try(context: StageContext, bench: Bench, variant: Variant, tried: list[str]) -> Passed | None:
-    assert variant.source is not None, "a variant that was kept has a file"
-    changes, style = _styled(context, bench, variant)
-    if not style.passed:
-        tried.append(f"{variant.name}: the library's style check fails on it")
-        return None
-    context.note(f"running the library's whole test file with {variant.name}")
-    suite = bench.layout.suite_of(bench.standing, bench.tree)
-    tests = run_suite(context, f"tests-{variant.name}", suite, changes, lasting=True)
-    worse = _newly_failing(context, bench, tests)
-    if worse:
-        tried.append(f"{variant.name}: {worse}")
-        return None
-    context.note(f"proving {variant.name} on all sizes")
-    request = VerifyRequest(bench.problem.source, bench.form(changes[0].text), original=bench.form())
-    beside = {SNAPSHOT_FILE: context.request.snapshot}
-    answer = context.gpu(f"verify-{variant.name}", request, Action.verify, beside, lasting=True)
-    verdict = from_json(Verdict, answer_of(answer))
-    if verdict.status is not Status.passed:
-        first = verdict.evidence[0].message if verdict.evidence else ""
-        tried.append(f"{variant.name}: the full verdict is {verdict.status.value}. {first}".rstrip())
-        return None
-    return Passed(variant, changes, style, tests, verdict)
-
-
-def _newly_failing(context: StageContext, bench: Bench, tests: TestsResult) -> str | None:
-    """Say which tests fail that pass without the change; None where there are none and something passed."""
-    if tests.passed:
-        return None
-    failed = failed_nodes(tests)
-    if not failed:
-        return f"the library's tests did not run: {tests.summary}"
-    context.note("running the library's test file without the change, to tell its own failures apart")
-    suite = bench.layout.suite_of(bench.standing, bench.tree)
-    today = run_suite(context, "tests-today", suite, (), lasting=True)
-    new = sorted(failed - failed_nodes(today))
-    if not new and any(case.outcome.value == "passed" for case in tests.cases):
-        return None
-    named = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
-    return f"the library's tests fail that pass without the change: {named}" if new else "no test of the library passes"
-
-
-def _styled(context: StageContext, bench: Bench, variant: Variant) -> tuple[tuple[FileChange, ...], StyleOutcome]:
-    changes = bench.change(context.load(variant.source or "").decode())
-
-    def check() -> Any:
-        outcome, fixes = check_style(bench.layout.style_check(changes, bench.tree), bench.tree, changes)
-        return {"outcome": to_json(outcome), "fixes": changes_to_json(fixes)}
-
-    stored = context.memo(f"style-{variant.name}", check)
-    return merged(changes, changes_from_json(stored["fixes"])), from_json(StyleOutcome, stored["outcome"])
 
 
 def _measured(context: StageContext, bench: Bench, changes: tuple[FileChange, ...]) -> BenchmarkResult:

@@ -7,25 +7,37 @@ from dataclasses import replace
 from gpu_runner.contracts import to_json
 from workers.contracts import (
     AssetsUpdate,
+    AuthorName,
     CheckpointUpdate,
+    Failure,
     OptimizeSummary,
     Outcome,
+    PlannedStrategy,
     StageName,
     StopReason,
+    UserFacingError,
     Variant,
     parse_target,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.reports.variants import draw_variants
+from workers.stages.authoring.attempts import Book
+from workers.stages.authoring.remarks import HEARD
+from workers.stages.authoring.writing import reads_words
 from workers.stages.choosing import chosen
 from workers.stages.headroom import nothing_to_gain, target_met
+from workers.stages.modelled import ModelAuthor, Start
+from workers.stages.reviewing import MADE, Found, reviewed
 from workers.stages.situation import Profiled, left_by_profile
 from workers.stages.standing import reopen_bench
 from workers.stages.suites import json_bytes
 from workers.stages.trial import Trials
+from workers.stages.workbench import own_result
 from workers.strategies.search import SEARCHES, Limits
 
 SEARCH = "greedy"
+# A search that ends so would have gone on with a model's changes.
+WITHOUT_A_MODEL = (StopReason.strategies_used, StopReason.no_progress)
 
 
 class Optimize:
@@ -36,40 +48,71 @@ class Optimize:
     def run(self, context: StageContext) -> StageResult:
         """Give all variants that were tried, and the one that would be applied."""
         bench, known = reopen_bench(context), left_by_profile(context)
-        trials = Trials(context, bench, known)
-        variants, stop = ((), StopReason.floor_reached) if known.nothing_to_gain else _search(context, trials, known)
-        winner, notes = chosen(variants, context.feedback)
+        book = Book(context, self.name)
+        author = ModelAuthor(Trials(context, bench, known), book)
+        earlier = own_result(context, self.name)
+        if earlier is not None:
+            found = reviewed(context, author, earlier)
+        elif known.nothing_to_gain:
+            found = Found((), StopReason.floor_reached)
+        else:
+            found = _searched(context, author, book)
+        reads = bool(found.variants) and reads_words(context)
+        winner, said = chosen(found.variants, context.feedback, found.made if reads else None)
         options, measured = context.request.options, known.benchmark
-        images = draw_variants(context, bench.standing.name, variants)
+        images = draw_variants(context, bench.standing.name, found.variants)
         summary = OptimizeSummary(
-            variants,
+            found.variants,
             winner,
-            stop,
+            found.stop,
             SEARCH,
             options.goal,
             options.scope,
             measured.predicted,
             measured.gpu,
             images,
-            notes,
+            (*said, *found.notes),
+            found.answered,
+            reads,
         )
         context.artifact("variants.json", json_bytes(summary), "application/json")
         asked = CheckpointUpdate(self.name, context.attempt, summary, not options.auto)
         updates = () if known.nothing_to_gain else (AssetsUpdate(images), asked)
-        return StageResult({"summary": to_json(summary)}, updates, checkpoint=winner is not None)
+        output = {"summary": to_json(summary), HEARD: len(context.feedback), MADE: dict(found.made)}
+        return StageResult(output, updates, checkpoint=winner is not None)
 
 
-def _search(context: StageContext, trials: Trials, known: Profiled) -> tuple[tuple[Variant, ...], StopReason]:
-    options = context.request.options
+def _searched(context: StageContext, author: ModelAuthor, book: Book) -> Found:
+    """Give the variants of a search.
+
+    Raises:
+        UserFacingError: the GPU host failed; or a model was wanted, none answers, and nothing that was tried is better.
+    """
+    variants, stop = _search(context, author)
+    silence = author.silence
+    if silence is None:
+        return Found(variants, stop)
+    if context.request.options.author is AuthorName.llm and not any(v.outcome is Outcome.kept for v in variants):
+        # What was measured and answered is kept, so that a retry is nearer than a report of nothing.
+        message = f"no model could be asked for what was wanted of it, and nothing else is better: {silence.sentence}"
+        raise UserFacingError(Failure(silence.code, message, silence.cure, attempts=book.sentences()))
+    return Found(variants, StopReason.no_answer if stop in WITHOUT_A_MODEL else stop, (silence.note(),))
+
+
+def _search(context: StageContext, author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
+    options, known = context.request.options, author.trials.known
     target = parse_target(options.target) if options.target else None
     variants: list[Variant] = []
     while True:
-        step = SEARCHES[SEARCH].next(tuple(variants), known.strategies, Limits(options.variants))
+        strategies = _open(known, author, variants)
+        step = SEARCHES[SEARCH].next(tuple(variants), strategies, Limits(options.variants))
         if isinstance(step, StopReason):
             return tuple(variants), step
         by_name = {variant.name: variant for variant in variants}
-        planned = next(item for item in known.strategies if item.strategy == step.strategy)
-        variant = trials.run(len(variants) + 1, planned, by_name.get(step.parent), tuple(variants))
+        planned = next(item for item in strategies if item.strategy == step.strategy)
+        variant = _tried(author, Start(len(variants) + 1, planned, by_name.get(step.parent), tuple(variants)))
+        if variant is None:
+            continue
         variants.append(variant)
         if variant.outcome is not Outcome.kept:
             continue
@@ -77,6 +120,24 @@ def _search(context: StageContext, trials: Trials, known: Profiled) -> tuple[tup
             return tuple(variants), StopReason.target_met
         if nothing_to_gain_with(variant, known, context):
             return tuple(variants), StopReason.floor_reached
+
+
+def _open(known: Profiled, author: ModelAuthor, variants: list[Variant]) -> tuple[PlannedStrategy, ...]:
+    """Leave out a model's changes where none answers, and after one where nothing is timed: no other could be told from it."""
+    tried = {variant.strategy for variant in variants}
+    shut = author.silence is not None
+    return tuple(
+        planned
+        for planned in known.strategies
+        if not planned.repeats or not (shut or (known.benchmark.predicted and planned.strategy in tried))
+    )
+
+
+def _tried(author: ModelAuthor, start: Start) -> Variant | None:
+    if not start.planned.repeats:
+        return author.trials.run(start.number, start.planned, start.parent, start.earlier)
+    made = author.write(start)
+    return None if made is None else made.variant
 
 
 def nothing_to_gain_with(variant: Variant, known: Profiled, context: StageContext) -> bool:

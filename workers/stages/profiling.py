@@ -20,12 +20,15 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from workers.authors.llm import diagnosis_question, read_diagnosis
+from workers.authors.llm.protocol import UnusableAnswer
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
     Failure,
     FailureCode,
     Image,
+    ModelReading,
     ProblemKind,
     ProblemText,
     ProfileSummary,
@@ -33,17 +36,21 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
+from workers.models.protocol import Answer
 from workers.reports.plots import draw_speed
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume
+from workers.stages.listening import heard
+from workers.stages.model_brief import variant_brief
 from workers.stages.problem_text import revised_source
 from workers.stages.proving import verdict_failure
-from workers.stages.situation import Profiled, situation_of
+from workers.stages.situation import Profiled, situation_of, turn_of
 from workers.stages.standing import Bench, open_bench, stored
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
 from workers.strategies.order import ordered
 from workers.strategies.reading import read_source
 
+UNDIAGNOSED = "A model was asked what bounds the kernel, and nothing came of it: {}."
 START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 PROFILE_BUDGET_S = 60.0
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
@@ -61,6 +68,7 @@ class Profile:
     def run(self, context: StageContext) -> StageResult:
         """Give the profile of a kernel as it stands, and the strategies whose triggers hold."""
         context.note("looking for the kernel, its tests, its benchmark script and its problem")
+        turn = turn_of(context)
         bench = open_bench(context, _revised(context))
         bench, notes = _traced(context, bench)
         bench, more = _sized(context, bench)
@@ -71,7 +79,8 @@ class Profile:
         options = context.request.options
         nothing = nothing_to_gain(measured, options.scope)
         known = Profiled(reading, verdict, measured, profile)
-        strategies = () if nothing else ordered(situation_of(context, bench, known))
+        strategies = () if nothing else ordered(situation_of(context, bench, known, model=turn))
+        diagnosis, unread = _diagnosed(context, bench, replace(known, strategies=strategies))
         images = draw_speed(context, f"{bench.standing.name}-today", measured)
         summary = ProfileSummary(
             reading,
@@ -84,8 +93,9 @@ class Profile:
             options.scope,
             options.target,
             nothing,
-            (*notes, *more, *((NO_GPU,) if measured.predicted else ())),
+            (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *unread),
             images,
+            diagnosis,
         )
         context.artifact("profile.json", json_bytes(summary), "application/json")
         return StageResult(_output(bench, summary), _updates(context, summary, images), checkpoint=not nothing)
@@ -112,6 +122,7 @@ def _output(bench: Bench, summary: ProfileSummary) -> dict[str, Any]:
         "reading": to_json(summary.reading),
         "strategies": to_json(summary.strategies),
         "nothing_to_gain": summary.nothing_to_gain,
+        "diagnosis": None if summary.diagnosis is None else to_json(summary.diagnosis),
     }
 
 
@@ -174,3 +185,20 @@ def _profiled(context: StageContext, bench: Bench) -> ProfileResult:
     )
     beside = {SNAPSHOT_FILE: context.request.snapshot}
     return from_json(ProfileResult, answer_of(context.gpu("profile", request, Action.profile, beside, lasting=True)))
+
+
+def _diagnosed(context: StageContext, bench: Bench, known: Profiled) -> tuple[ModelReading | None, tuple[str, ...]]:
+    """Give what a model says bounds the kernel, where one will be asked for changes; without it the notes say why."""
+    if not any(planned.repeats for planned in known.strategies):
+        return None, ()
+    context.note("asking a model what bounds it")
+    options = context.request.options
+    brief = variant_brief(bench, known, (options.goal, options.scope), bench.original)
+    answer = heard(context, "diagnosis", diagnosis_question(brief))
+    if not isinstance(answer, Answer):
+        return None, (UNDIAGNOSED.format(answer.sentence.rstrip(".")),)
+    try:
+        found = read_diagnosis(answer)
+    except UnusableAnswer as unusable:
+        return None, (UNDIAGNOSED.format(unusable),)
+    return ModelReading(found.bottleneck, found.evidence, found.steps), ()

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, Verdict, from_json
 from workers.authors.table import author_named
-from workers.contracts import AuthorName, PlannedStrategy, SourceReading, StageName, Variant
+from workers.contracts import (
+    AuthorName,
+    ModelReading,
+    PlannedStrategy,
+    SourceReading,
+    StageName,
+    UserFacingError,
+    Variant,
+)
 from workers.engine.protocol import StageContext
+from workers.engine.questions import NO_MODEL
+from workers.stages.authoring.writing import has_models
 from workers.stages.standing import Bench
-from workers.strategies.protocol import Situation
+from workers.strategies.protocol import ModelTurn, Situation
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,7 @@ class Profiled:
     profile: ProfileResult
     strategies: tuple[PlannedStrategy, ...] = ()
     nothing_to_gain: bool = False
+    diagnosis: ModelReading | None = None
 
 
 def left_by_profile(context: StageContext) -> Profiled:
@@ -34,7 +45,24 @@ def left_by_profile(context: StageContext) -> Profiled:
         from_json(ProfileResult, left["profile"]),
         tuple(from_json(PlannedStrategy, item) for item in left["strategies"]),
         bool(left["nothing_to_gain"]),
+        None if left.get("diagnosis") is None else from_json(ModelReading, left["diagnosis"]),
     )
+
+
+def turn_of(context: StageContext) -> ModelTurn:
+    """Give when a model's changes come, the same in every run of the attempt.
+
+    Raises:
+        UserFacingError: a model is wanted and none is configured.
+    """
+    wanted = context.request.options.author
+    if wanted is AuthorName.compiler:
+        return ModelTurn.never
+    if has_models(context):
+        return ModelTurn.first if wanted is AuthorName.llm else ModelTurn.last
+    if wanted is AuthorName.llm:
+        raise UserFacingError(NO_MODEL)
+    return ModelTurn.never
 
 
 def situation_of(
@@ -43,6 +71,7 @@ def situation_of(
     known: Profiled,
     source: str | None = None,
     earlier: tuple[Variant, ...] = (),
+    model: ModelTurn = ModelTurn.never,
 ) -> Situation:
     """Give the situation before a variant; ``source`` is the text of its parent's file, None for v0's."""
     options = context.request.options
@@ -62,4 +91,5 @@ def situation_of(
         style=bench.layout.section_style(bench.standing, bench.tree),
         author=author_named(AuthorName.compiler),
         earlier=earlier,
+        model=model,
     )

@@ -38,6 +38,14 @@ ORIGINAL_ALONE = ("original",)
 NO_TABLE: Table = ()
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A variant that has been through the gate, with its verdict where it came so far."""
+
+    variant: Variant
+    verdict: Verdict | None = None
+
+
 @dataclass
 class Trials:
     """The variants of one optimize job, one after the other."""
@@ -59,46 +67,47 @@ class Trials:
         self.context.note(f"{name}: {strategy.title}")
         source = None if parent is None else self.text_of(parent)
         answer = strategy.propose(situation_of(self.context, self.bench, self.known, source, earlier))
-        base = Variant(
-            name,
-            "v0" if parent is None else parent.name,
-            strategy.id,
-            strategy.title,
-            _unwritten(planned),
-            Outcome.failed,
-        )
+        base = self.unwritten(number, planned, parent)
         if isinstance(answer, DoesNotApply):
-            return self._keep(replace(base, outcome=Outcome.does_not_apply, reason=answer.sentence))
-        base = replace(base, notes=answer.notes, settings=answer.settings)
-        return self._keep(self._proposed(base, answer, planned, earlier, parent))
+            return self.keep(replace(base, outcome=Outcome.does_not_apply, reason=answer.sentence))
+        return self.keep(self.tried(base, answer, planned, earlier, parent, name).variant)
+
+    def unwritten(self, number: int, planned: PlannedStrategy, parent: Variant | None) -> Variant:
+        """Give a variant before anything of it is written."""
+        origin = "v0" if parent is None else parent.name
+        return Variant(f"v{number}", origin, planned.strategy, planned.title, _unwritten(planned), Outcome.failed)
 
     def text_of(self, variant: Variant) -> str:
         """Give the text of a variant's file."""
         assert variant.source is not None, "only a variant with a file is a parent or a winner"
         return self.context.load(variant.source).decode()
 
-    def _proposed(
+    def tried(
         self,
         variant: Variant,
         answer: Proposed,
         planned: PlannedStrategy,
         earlier: tuple[Variant, ...],
         parent: Variant | None,
-    ) -> Variant:
+        key: str,
+    ) -> Tried:
+        """Carry a proposal through the gate that all variants pass; ``key`` begins the keys of what is asked of the runner."""
+        variant = replace(variant, notes=answer.notes, settings=answer.settings)
         tuned, table = self._tuned(variant, answer)
         text = answer.source if answer.settle is None else answer.settle(answer.source, table)
         digest = self.context.artifact(f"{variant.name}.py", text.encode(), "text/x-python")
         variant = replace(variant, source=digest, settings=(*variant.settings, *tuned))
         same = self._same(text, earlier)
         if same is not None:
-            return replace(variant, outcome=Outcome.duplicate, reason=f"It is the same code as {same}.")
-        verdict = self._verified(variant, text)
+            return Tried(replace(variant, outcome=Outcome.duplicate, reason=f"It is the same code as {same}."))
+        verdict = self._verified(variant, text, key)
         variant = replace(variant, status=verdict.status)
         if verdict.status is not Status.passed:
             first = verdict.evidence[0].message if verdict.evidence else "no evidence came with it"
             reason = f"The verdict is {verdict.status.value}: {first}"
-            return replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
-        return self._weighed(variant, self._measured(variant, text), planned, parent)
+            wrong = replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
+            return Tried(wrong, verdict)
+        return Tried(self._weighed(variant, self._measured(variant, text, key), planned, parent), verdict)
 
     def _same(self, text: str, earlier: tuple[Variant, ...]) -> str | None:
         found = fingerprint(text)
@@ -132,14 +141,14 @@ class Trials:
         )
         return told, ((found.architecture, tuple((p.value, rows) for p, rows in found.table)),)
 
-    def _verified(self, variant: Variant, text: str) -> Verdict:
+    def _verified(self, variant: Variant, text: str, key: str) -> Verdict:
         self.context.note(f"{variant.name}: a smoke test of its values")
         request = VerifyRequest(
             self.bench.problem.source, self.bench.form(text), quick=True, original=self.bench.form()
         )
-        return from_json(Verdict, answer_of(self._ask(f"{variant.name}-verify", request, Action.verify)))
+        return from_json(Verdict, answer_of(self._ask(f"{key}-verify", request, Action.verify)))
 
-    def _measured(self, variant: Variant, text: str) -> BenchmarkResult:
+    def _measured(self, variant: Variant, text: str, key: str) -> BenchmarkResult:
         self.context.note(f"{variant.name}: measuring it against v0")
         request = BenchmarkRequest(
             self.bench.problem.source,
@@ -149,7 +158,7 @@ class Trials:
             original=self.bench.form(),
             contenders=ORIGINAL_ALONE,
         )
-        return from_json(BenchmarkResult, answer_of(self._ask(f"{variant.name}-benchmark", request, Action.benchmark)))
+        return from_json(BenchmarkResult, answer_of(self._ask(f"{key}-benchmark", request, Action.benchmark)))
 
     def _weighed(
         self, variant: Variant, measured: BenchmarkResult, planned: PlannedStrategy, parent: Variant | None
@@ -176,7 +185,8 @@ class Trials:
         beside = {SNAPSHOT_FILE: self.context.request.snapshot}
         return self.context.gpu(key, request, action, beside, lasting=True)
 
-    def _keep(self, variant: Variant) -> Variant:
+    def keep(self, variant: Variant) -> Variant:
+        """Keep a variant's record as an artifact."""
         self.context.artifact(f"{variant.name}.json", json_bytes(variant), "application/json")
         return variant
 

@@ -7,22 +7,31 @@ from dataclasses import replace
 
 from workers.contracts import Outcome, PlannedStrategy
 from workers.strategies.evidence import headroom
-from workers.strategies.protocol import Situation
+from workers.strategies.protocol import ModelTurn, Situation
 from workers.strategies.table import FIRST, STRATEGIES
 
-FRUITLESS = (Outcome.no_gain, Outcome.incorrect, Outcome.does_not_apply, Outcome.guardrail, Outcome.duplicate)
+FRUITLESS = (
+    Outcome.no_gain,
+    Outcome.incorrect,
+    Outcome.does_not_apply,
+    Outcome.guardrail,
+    Outcome.duplicate,
+    Outcome.unusable,
+)
 
 
 def ordered(situation: Situation) -> tuple[PlannedStrategy, ...]:
     """Give the strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
 
-    No gain is promised beyond the floor.
+    A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.
     """
     most = headroom(situation)
     planned = [found for strategy in STRATEGIES if (found := strategy.plan(situation)) is not None]
     capped = [replace(p, gain_high=_capped(p.gain_high, most), gain_low=_capped(p.gain_low, most)) for p in planned]
     fruitless = {variant.strategy for variant in situation.earlier if variant.outcome in FRUITLESS}
-    return tuple(sorted(capped, key=lambda p: (p.strategy != FIRST, p.strategy in fruitless, -_expected(p))))
+    in_order = sorted(capped, key=lambda p: (p.strategy != FIRST, p.strategy in fruitless, -_expected(p)))
+    last = situation.model is ModelTurn.last
+    return tuple(sorted(in_order, key=lambda p: (p.strategy != FIRST, p.repeats if last else not p.repeats)))
 
 
 def _capped(gain: float, most: float) -> float:

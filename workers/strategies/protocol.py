@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from gpu_runner.contracts import BenchmarkResult, Graph, Knob, Problem, ProfileResult
@@ -11,6 +12,14 @@ from workers.authors.protocol import Author, SourceStyle
 from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
 from workers.layouts.protocol import Standing
 from workers.tree import Tree
+
+
+class ModelTurn(StrEnum):
+    """When a model's changes come."""
+
+    never = "never"  # none is configured, or the command rules it out
+    last = "last"  # after what needs none, where that has left something to gain
+    first = "first"  # right after the sweep
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,7 @@ class Situation:
     style: SourceStyle
     author: Author
     earlier: tuple[Variant, ...] = ()
+    model: ModelTurn = ModelTurn.never
 
 
 @dataclass(frozen=True)

@@ -42,17 +42,22 @@ class Search(Protocol):
 
 
 class Greedy:
-    """Each strategy once, in its order, on the best variant so far."""
+    """Each strategy once, in its order, on the best variant so far; one that repeats as long as it gains something."""
 
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
         """Give the first strategy that was not tried, on the best variant that was kept."""
-        stop = _stopped(variants, limits)
+        repeating = frozenset(planned.strategy for planned in strategies if planned.repeats)
+        stop = _stopped(variants, limits, repeating)
         tried = {variant.strategy for variant in variants}
-        left = [planned.strategy for planned in strategies if planned.strategy not in tried]
+        left = [p.strategy for p in strategies if p.repeats or p.strategy not in tried]
         if not left:
             return StopReason.strategies_used
+        begun = bool(repeating & tried)
+        if repeating and (begun or stop is StopReason.no_progress):
+            # That what was planned finds nothing more says nothing about what nobody knows before it is asked for.
+            left, stop = [strategy for strategy in left if strategy in repeating], stop if begun else None
         return stop or Step(ranked(variants)[0], left[0])
 
 
@@ -92,12 +97,17 @@ def _kept(variant: Variant) -> bool:
     return variant.outcome is Outcome.kept
 
 
-def _stopped(variants: Sequence[Variant], limits: Limits) -> StopReason | None:
-    measured = [variant for variant in variants if variant.outcome not in UNMEASURED]
+def _stopped(variants: Sequence[Variant], limits: Limits, repeating: frozenset[str] = frozenset()) -> StopReason | None:
+    # What repeats would never end if the same code again were nothing.
+    measured = [v for v in variants if v.outcome not in UNMEASURED or v.strategy in repeating]
     if len(measured) >= limits.variants:
         return StopReason.variants_used
-    best, idle = 1.0, 0
+    best, idle, before = 1.0, 0, False
     for variant in measured:
+        repeats = variant.strategy in repeating
+        if repeats and not before:
+            idle = 0
+        before = repeats
         # One that was rejected for what it does elsewhere is better all the same: its idea is not used up.
         better = _kept(variant) if variant.score is None else variant.score >= best * limits.least_gain
         idle = 0 if better else idle + 1

@@ -6,6 +6,7 @@ from workers.strategies.compiled_fast_path import CompiledFastPath
 from workers.strategies.constant_sizes import CONSTANT_SIZES
 from workers.strategies.eviction_hints import EVICTION_HINTS
 from workers.strategies.fast_path_by_size import FastPathBySize
+from workers.strategies.model_change import ModelChange
 from workers.strategies.parameter_sweep import ParameterSweep
 from workers.strategies.persistent_loop import PERSISTENT_LOOP
 from workers.strategies.pipelined_loops import PIPELINED_LOOPS
@@ -23,6 +24,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     PIPELINED_LOOPS,
     CONSTANT_SIZES,
     EVICTION_HINTS,
+    ModelChange(),
 )
 FIRST = ParameterSweep.id
 

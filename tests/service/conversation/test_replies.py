@@ -41,7 +41,7 @@ def test_help() -> None:
 | command | what it does |
 | --- | --- |
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
-| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|auto] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
 | `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Change an existing kernel as you say, and prove, test and measure the change, on a pull request. |
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |

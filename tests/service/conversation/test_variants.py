@@ -191,6 +191,7 @@ def test_every_goal_and_every_reason_to_stop_has_its_words() -> None:
             "the target is met.",
             "the kernel has reached its floor, so nothing is left to gain.",
             "every strategy whose trigger holds has been tried.",
+            "no model answered any more, and nothing else was left to try.",
             "it was cancelled.",
         ]
     )

@@ -8,6 +8,7 @@ from tests.workers.strategies.situations import PROBLEM, graph_of_scale, row, si
 from workers.contracts import Outcome
 from workers.strategies.identity import fingerprint
 from workers.strategies.order import ordered
+from workers.strategies.protocol import ModelTurn
 from workers.strategies.table import STRATEGIES, strategy_named
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "docs" / "strategies"
@@ -22,7 +23,21 @@ def test_the_sweep_comes_first() -> None:
     planned = ordered(situation(ROW_SCALE, graph=graph_of_scale()))
     assert planned[0].strategy == "parameter_sweep"
     # The file saves nothing that backward could compute again.
-    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES} - {"recompute"}
+    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES} - {"recompute", "model_change"}
+
+
+@pytest.mark.parametrize(("turn", "place"), [(ModelTurn.first, 1), (ModelTurn.last, -1)])
+def test_a_models_changes_come_right_behind_the_sweep_or_last(turn: ModelTurn, place: int) -> None:
+    planned = [p.strategy for p in ordered(situation(ROW_SCALE, model=turn, benchmark=_measured(0.5)))]
+    assert planned[0] == "parameter_sweep"
+    assert planned[place] == "model_change"
+    assert planned.count("model_change") == 1
+
+
+def test_no_model_is_asked_for_a_kernel_within_a_tenth_of_its_floor_unless_it_is_wanted() -> None:
+    near = {turn: ordered(situation(ROW_SCALE, model=turn, benchmark=_measured(0.95))) for turn in ModelTurn}
+    asks = {turn for turn, planned in near.items() if any(p.repeats for p in planned)}
+    assert asks == {ModelTurn.first}
 
 
 def test_short_rows_bring_several_a_program_before_a_loop_over_rows() -> None:

@@ -15,6 +15,7 @@ from tests.workers.strategies.saved_files import DIRECT, SAVED_GATE
 from tests.workers.strategies.situations import row, situation, variant
 from tests.workers.strategies.test_out_of_range import LOOKS
 from workers.strategies.compiled_fast_path import CompiledFastPath
+from workers.strategies.model_change import ModelChange
 from workers.strategies.protocol import Proposed, Situation, Strategy
 from workers.strategies.table import STRATEGIES
 
@@ -56,7 +57,9 @@ def test_nothing_that_a_strategy_writes_is_objected_to(name: str) -> None:
 
 
 def test_every_strategy_has_written_something() -> None:
-    assert {wrote for name in FILES for wrote, _ in written(_situation(name))} == {item.id for item in STRATEGIES}
+    assert {wrote for name in FILES for wrote, _ in written(_situation(name))} == {
+        item.id for item in STRATEGIES if item.id != ModelChange.id
+    }
 
 
 @pytest.mark.parametrize("name", LOOKS)

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,35 @@ def test_a_gain_that_a_guardrail_rejected_is_no_lack_of_progress() -> None:
 def test_variants_are_limited() -> None:
     tried = (variant(1, "a", score=1.2), variant(2, "b", score=1.4, parent="v1"))
     assert SEARCHES["greedy"].next(tried, PLANNED, Limits(variants=2)) is StopReason.variants_used
+
+
+MODEL = PlannedStrategy("m", "m", "", 1.0, 1.2, repeats=True)
+
+
+def test_what_repeats_is_tried_as_long_as_it_gains_something() -> None:
+    planned, tried = (*PLANNED[:1], MODEL), [variant(1, "a", score=1.1)]
+    for number, score in enumerate((1.2, 1.3, 1.3, 1.3), 2):
+        step = SEARCHES["greedy"].next(tried, planned, Limits())
+        assert isinstance(step, Step) and step.strategy == "m", number
+        kept = Outcome.kept if score > (tried[-1].score or 1.0) else Outcome.no_gain
+        tried.append(variant(number, "m", kept, score, step.parent))
+    assert [v.parent for v in tried[1:]] == ["v1", "v2", "v3", "v3"]
+    assert SEARCHES["greedy"].next(tried, planned, Limits()) is StopReason.no_progress
+
+
+def test_what_repeats_gets_its_turn_after_two_of_the_others_without_progress() -> None:
+    tried = [variant(1, "a", Outcome.no_gain, 1.0), variant(2, "b", Outcome.incorrect)]
+    planned = (*PLANNED, MODEL)
+    for number in (3, 4):
+        assert SEARCHES["greedy"].next(tried, planned, Limits()) == Step("v0", "m")
+        tried.append(variant(number, "m", Outcome.no_gain, 1.0))
+    assert SEARCHES["greedy"].next(tried, planned, Limits()) is StopReason.no_progress
+
+
+@pytest.mark.parametrize("outcome", [Outcome.duplicate, Outcome.unusable])
+def test_what_repeats_ends_also_where_nothing_of_it_is_measured(outcome: Outcome) -> None:
+    tried = (variant(1, "m", outcome), variant(2, "m", outcome))
+    assert SEARCHES["greedy"].next(tried, (MODEL,), Limits()) is StopReason.no_progress
 
 
 def test_a_beam_tries_the_leading_strategy_of_each_bottleneck_on_each_parent() -> None:

@@ -64,7 +64,7 @@ def test_changed_prompt_has_another_version() -> None:
             "revise": (1, "689545f82e9f"),
             "modify": (1, "c6f0a7d01bb7"),
             "diagnose": (1, "288bd070af49"),
-            "optimize": (2, "e51a151574f7"),
+            "optimize": (2, "acb1482b3e4a"),
         }
     )
 
