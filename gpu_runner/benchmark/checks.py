@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from gpu_runner.benchmark.contender import Computed
@@ -10,23 +12,23 @@ from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.verify.compare import FLOORS, compare
 
 
-def objection(found: Computed, rows: Rows, timed_pass: Pass, peer: Computed | None = None) -> str | None:
+def objection(found: Computed, rows: Rows, timed_pass: Pass, peers: Sequence[Computed] = ()) -> str | None:
     """Say what is wrong with a contender's results; None where nothing is.
 
-    ``peer`` is what the original gave: where it errs more than the reference may, the contender may err as much.
+    ``peers`` are what runs of the original gave: where it errs more than the reference may, the contender may err as much.
     """
     if found.unforeseen:
         return f"a timed run overwrote {found.unforeseen[0]}, which the runs before had left alone"
     wanted = _wanted(found, rows, timed_pass)
     if wanted is None:
         return "the timed runs gave another number of outputs or gradients than the reference"
-    peers = peer.tensors if peer is not None and len(peer.tensors) == len(found.tensors) else [None] * len(wanted)
-    for item, shape, tensor, beside in zip(wanted, found.shapes, found.tensors, peers, strict=True):
+    alike = [peer.tensors for peer in peers if len(peer.tensors) == len(found.tensors)]
+    for place, (item, shape, tensor) in enumerate(zip(wanted, found.shapes, found.tensors, strict=True)):
         if item is None:
             continue
         if shape != item.shape or tensor.shape != item.truth.exact.shape:
             return f"{item.label} of a timed run is of another shape than the reference's"
-        if not _passes(item, tensor, beside):
+        if not _passes(item, tensor, [tensors[place] for tensors in alike]):
             return f"{item.label} of a timed run is wrong"
     return None
 
@@ -54,11 +56,7 @@ def _wanted(found: Computed, rows: Rows, timed_pass: Pass) -> list[Wanted | None
     return wanted if len(found.tensors) == len(found.shapes) == len(wanted) else None
 
 
-def _passes(item: Wanted, tensor: torch.Tensor, beside: torch.Tensor | None) -> bool:
+def _passes(item: Wanted, tensor: torch.Tensor, peers: Sequence[torch.Tensor]) -> bool:
     if tensor.dtype.is_floating_point and tensor.dtype not in FLOORS:
         return False
-    if compare(tensor, item.truth).passed:
-        return True
-    if beside is None or beside.shape != tensor.shape:
-        return False
-    return compare(tensor, item.truth, (beside,)).passed
+    return compare(tensor, item.truth, [peer for peer in peers if peer.shape == tensor.shape]).passed

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.checks import objection, same_bits
 from gpu_runner.benchmark.conditions import Reading
-from gpu_runner.benchmark.contender import Contender
+from gpu_runner.benchmark.contender import Computed, Contender
 from gpu_runner.benchmark.course import run_race
-from gpu_runner.benchmark.lineup import CANDIDATE, ORIGINAL, question
+from gpu_runner.benchmark.lineup import CANDIDATE, CONTROL, ORIGINAL, question
 from gpu_runner.benchmark.material import Material
 from gpu_runner.benchmark.proving import Rows
 from gpu_runner.benchmark.race import Race
@@ -117,11 +117,19 @@ class Contest:
             self.remarks.say(notes.wrong(material.workload, timed_pass, ORIGINAL, said))
         if candidate is None or same_bits(candidate, original):
             return
-        said = objection(candidate, rows, timed_pass, original)
+        said = objection(candidate, rows, timed_pass)
+        if said is not None and original is not None:
+            said = objection(candidate, rows, timed_pass, [original, *self._again(material, timed_pass)])
         if self.request.standing and said is not None:
             self.remarks.say(notes.wrong(material.workload, timed_pass, CANDIDATE, said))
         else:
             self.contenders[CANDIDATE].error = said
+
+    def _again(self, material: Material, timed_pass: Pass) -> list[Computed]:
+        """Give what the original computes in its other process: where it scatters, one run says too little of its error."""
+        control = self.contenders.get(CONTROL)
+        found = None if control is None else control.computed(timed_pass, material.secrets[timed_pass])
+        return [] if found is None else [found]
 
     def _finish(self, material: Material, timed_pass: Pass, race: Race) -> Finish:
         accounts = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Comparison, Pass, Timing, Word, WorkloadTiming
 from service.conversation.quantities import DASH, geometric_mean, ratio, usable
+from workers.strategies import guardrails
 
 CANDIDATE = "candidate"
 ORIGINAL = "original"
@@ -76,10 +77,7 @@ def median_us(row: WorkloadTiming, contender: str) -> float | None:
 
 def memory_ratio(rows: Iterable[WorkloadTiming]) -> float | None:
     """Give the candidate's peak memory over the original's, the geometric mean over rows; None where it was not measured."""
-    pairs = ((timing(row, CANDIDATE), timing(row, ORIGINAL)) for row in rows)
-    return geometric_mean(
-        new.peak_bytes / old.peak_bytes for new, old in pairs if new and old and new.peak_bytes and old.peak_bytes
-    )
+    return geometric_mean(ratio for row in rows if (ratio := guardrails.memory_ratio(row)) is not None)
 
 
 def change(value: float | None) -> str:

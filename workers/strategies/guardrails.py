@@ -24,7 +24,7 @@ def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> float | N
     """
     aimed = _aimed(rows, scope)
     speed = _mean(_speedup(row) for row in aimed)
-    memory = _mean(None if (ratio := _memory_ratio(row)) is None else 1.0 / ratio for row in aimed)
+    memory = _mean(None if (ratio := memory_ratio(row)) is None else 1.0 / ratio for row in aimed)
     if goal is Goal.speed:
         return speed
     if goal is Goal.memory:
@@ -39,7 +39,7 @@ def breaches(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> tuple[
     """
     found: list[Breach] = []
     for row in rows:
-        time, memory = _time_ratio(row), _memory_ratio(row)
+        time, memory = _time_ratio(row), memory_ratio(row)
         for metric, ratio in (("time", time), ("memory", memory)):
             guardrail, allowed = _rule(metric, row.timed_pass, goal, scope)
             if ratio is not None and ratio > allowed:
@@ -85,7 +85,8 @@ def _time_ratio(row: WorkloadTiming) -> float | None:
     return None if speedup is None else 1.0 / speedup
 
 
-def _memory_ratio(row: WorkloadTiming) -> float | None:
+def memory_ratio(row: WorkloadTiming) -> float | None:
+    """Give a variant's peak memory over v0's, 1 within what an allocator rounds; None where it was not measured."""
     peaks = {t.contender: t.peak_bytes for t in row.timings}
     mine, theirs = peaks.get(VARIANT), peaks.get(ORIGINAL)
     if not mine or not theirs:

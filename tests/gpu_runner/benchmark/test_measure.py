@@ -131,6 +131,18 @@ def test_a_wrong_candidate_has_no_time_and_a_wrong_original_keeps_its_own(monkey
     assert result.notes[0] == ("T=12 H=16, forward: original keeps its time although output 0 of a timed run is wrong.")
 
 
+SCATTERED = HONEST.replace("* b", "* b * (1 + 1e-3 * (0.6 + 0.4 * torch.rand(()).item()))")
+
+
+def test_where_the_original_scatters_its_successor_may_scatter_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Stage(monkeypatch, COSTS).run(request(SCATTERED, SCATTERED))
+    assert all(timing.error is None for row in result.rows for timing in row.timings)
+    assert "original keeps its time" in result.notes[0]
+    steady = SCATTERED.replace("torch.rand(()).item()", "0.0")
+    worse = Stage(monkeypatch, COSTS).run(request(SCATTERED.replace("0.6", "1.3"), steady))
+    assert "wrong" in str(worse.rows[0].timings[0].error)
+
+
 @pytest.mark.parametrize(
     ("name", "method"),
     [("original", method) for method in ("load", "prepare", "host", "block", "check", "memory")]

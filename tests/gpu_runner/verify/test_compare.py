@@ -107,6 +107,28 @@ def test_an_error_no_larger_than_that_of_what_stands_passes_and_says_so() -> Non
     assert not compare(exact.float() * 1.002, truth, [peer]).passed
 
 
+def test_where_what_stands_scatters_from_run_to_run_twice_the_largest_error_seen_passes() -> None:
+    exact = torch.linspace(1.0, 2.0, 64, dtype=torch.float64).reshape(8, 8)
+    truth = Truth(exact, exact.float())
+    steady, other = exact.float() * 1.001, exact.float() * 1.0005
+    got, beyond = exact.float() * 1.0018, exact.float() * 1.0022
+    assert not compare(got, truth, [steady]).passed
+    assert not compare(got, truth, [steady, steady.clone()]).passed
+    scattered = compare(got, truth, [steady, other])
+    assert scattered.by_peer
+    assert scattered.allowed == pytest.approx(0.002, rel=1e-2)
+    assert not compare(beyond, truth, [steady, other]).passed
+
+
+def test_a_number_missing_in_every_run_is_no_scatter() -> None:
+    exact = torch.linspace(1.0, 2.0, 64, dtype=torch.float64).reshape(8, 8)
+    peer = exact.float() * 1.001
+    peer[0, 0] = torch.nan
+    got = exact.float() * 1.0018
+    got[0, 0] = torch.nan
+    assert not compare(got, Truth(exact, exact.float()), [peer, peer.clone()]).passed
+
+
 def test_one_element_that_errs_more_than_any_of_what_stands_does_not_pass() -> None:
     exact = torch.ones(8, 8, dtype=torch.float64)
     got = exact.float()

@@ -205,12 +205,12 @@ Passed: `ruff check`
 
 | workload | pass | after | before | eager | torch.compile |
 | --- | --- | ---: | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | full | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | full | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
+| `M=2048 N=4096 bfloat16` | forward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | forward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | backward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | backward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | full | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | full | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
 
 </details>
 

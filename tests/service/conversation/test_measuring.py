@@ -93,10 +93,10 @@ Not measured:
 
 | workload | pass | head | base | eager | torch.compile |
 | --- | --- | ---: | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 1.10 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 1.10 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 1.10 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 1.10 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
+| `M=2048 N=4096 bfloat16` | forward | 70.4 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | forward | 70.4 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | backward | 70.4 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | backward | 70.4 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
 
 </details>
 
@@ -153,12 +153,12 @@ Not measured:
 
 | workload | pass | head | base | eager | torch.compile |
 | --- | --- | ---: | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | full | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | full | 768 KiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
+| `M=2048 N=4096 bfloat16` | forward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | forward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | backward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | backward | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | full | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | full | 48.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
 
 </details>
 
@@ -211,10 +211,10 @@ Not measured:
 
 | workload | pass | head | base | eager | torch.compile |
 | --- | --- | ---: | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 1.00 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 1.00 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 1.00 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 1.00 MiB | 1.00 MiB | 3.00 MiB | 1.00 MiB |
+| `M=2048 N=4096 bfloat16` | forward | 64.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | forward | 64.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | backward | 64.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | backward | 64.0 MiB | 64.0 MiB | 192 MiB | 64.0 MiB |
 
 </details>
 

@@ -121,10 +121,10 @@ These would be tried, in this order:
 
 | workload | pass | v0 | eager | torch.compile |
 | --- | --- | ---: | ---: | ---: |
-| `M=2048 N=4096 bfloat16` | forward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | forward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=4096 bfloat16` | backward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
-| `M=2048 N=16384 bfloat16` | backward | 1.00 MiB | 3.00 MiB | 1.00 MiB |
+| `M=2048 N=4096 bfloat16` | forward | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | forward | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=4096 bfloat16` | backward | 64.0 MiB | 192 MiB | 64.0 MiB |
+| `M=2048 N=16384 bfloat16` | backward | 64.0 MiB | 192 MiB | 64.0 MiB |
 
 </details>
 
