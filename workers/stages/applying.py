@@ -45,6 +45,7 @@ class Gate:
         self._variants = compared.variants
         self._waiting = _candidates(compared)
         self._tried: list[str] = []
+        self._fallen = frozenset[str]()
 
     def run(self) -> tuple[Passed | None, tuple[Variant, ...], tuple[str, ...]]:
         """Give what passed, all variants by now, and what was tried before; none is committed before it has passed everything.
@@ -67,7 +68,9 @@ class Gate:
         """Have the model that wrote a variant write it again with what failed, through the gate of all variants first."""
         if not variant.attempts or self._silent() or not reads_words(self._context):
             return
-        start = Start(len(self._variants) + 1, self._author.planned(), variant, self._variants, failed=failed)
+        self._fallen |= {variant.name}
+        number, planned = len(self._variants) + 1, self._author.planned()
+        start = Start(number, planned, variant, self._variants, failed=failed, fallen=self._fallen)
         made = self._author.write(start)
         if (silence := self._author.silence) is not None:
             self._tried.append(silence.note())

@@ -34,13 +34,16 @@ class Start:
     earlier: tuple[Variant, ...]
     remarks: tuple[Remark, ...] = ()
     failed: Failed | None = None  # what the parent came to behind this gate, such as the library's tests
+    fallen: frozenset[str] = frozenset()  # names of those that this one mends
 
     @property
     def beaten(self) -> Variant | None:
-        """Give the variant that it must be better than: its parent, or what that one was made from where it is only mended."""
-        if self.failed is None or self.parent is None:
-            return self.parent
-        return next((variant for variant in self.earlier if variant.name == self.parent.parent), None)
+        """Give the variant that it must be better than: its parent, or where it only mends that one, what it was made from."""
+        known = {variant.name: variant for variant in self.earlier}
+        found = self.parent
+        while found is not None and found.name in self.fallen:
+            found = known.get(found.parent)
+        return found
 
 
 @dataclass(frozen=True)
