@@ -140,6 +140,7 @@ def modify(
     layout: Layout = None,
     out: Out = None,
     fresh: Fresh = False,
+    record: Recorded = None,
     as_json: Json = False,
 ) -> None:
     """Change a kernel of a checkout as you say, by a language model, and prove, test and measure the change.
@@ -153,7 +154,8 @@ def modify(
     told = words if words is not None else request.read_text(encoding="utf-8") if request is not None else ""
     source = problem.read_text(encoding="utf-8") if problem is not None else ""
     options = JobOptions(author=AuthorName.llm, layout=layout, auto=auto, candidates=candidates, repairs=repairs)
-    ended(run_job(LocalJob(name, source, options, fresh, Verb.modify, words=told), repo, out, as_json=as_json))
+    asked = LocalJob(name, source, options, fresh, Verb.modify, words=told)
+    ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 
 @app.command()

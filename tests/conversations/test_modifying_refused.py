@@ -41,7 +41,7 @@ def test_a_wrong_first_change_is_repaired_by_what_the_runner_found(open_talk: Op
     talk = open_talk(LIGER)
     answers(talk)
     runs_tests(talk)
-    for verdict in (RIGHT, to_json(WRONG)):
+    for verdict in (RIGHT, RIGHT, to_json(WRONG)):
         talk.answer("verify", verdict)
     wrong = slope(summary="It takes a slope, for now in forward alone.")
     wrong["edits"] = [edit for edit in wrong["edits"] if "slope * a * (1 - gate)" not in edit["new"]]
@@ -112,8 +112,8 @@ def test_a_change_that_weakens_a_test_is_refused(open_talk: Open) -> None:
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`tests\\`: \\`test/transformers/test\\_geglu.py\\` is a test file that stands: tests are added at its end and never edited
-- attempt 2 \\(repair 1\\) ended as \\`tests\\`: the added tests define \\`expected\\` again
+- attempt 1 \\(modify\\) ended as `tests`: `test/transformers/test_geglu.py` is a test file that stands: tests are added at its end and never edited
+- attempt 2 \\(repair 1\\) ended as `tests`: the added tests define `expected` again
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -123,8 +123,8 @@ What was tried:
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`tests\\`: \\`test/transformers/test\\_geglu.py\\` is a test file that stands: tests are added at its end and never edited
-- attempt 2 \\(repair 1\\) ended as \\`tests\\`: the added tests define \\`expected\\` again
+- attempt 1 \\(modify\\) ended as `tests`: `test/transformers/test_geglu.py` is a test file that stands: tests are added at its end and never edited
+- attempt 2 \\(repair 1\\) ended as `tests`: the added tests define `expected` again
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -159,8 +159,8 @@ def test_a_change_outside_of_the_kernels_files_is_refused(open_talk: Open) -> No
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`path\\`: \\`.github/workflows/ci.yml\\` is none of the files that this change may touch
-- attempt 2 \\(repair 1\\) ended as \\`path\\`: Other kernels share \\`src/liger\\_kernel/transformers/functional.py\\`: only \\`liger\\_geglu\\` may be changed in it.
+- attempt 1 \\(modify\\) ended as `path`: `.github/workflows/ci.yml` is none of the files that this change may touch
+- attempt 2 \\(repair 1\\) ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be changed in it.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -170,8 +170,8 @@ What was tried:
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`path\\`: \\`.github/workflows/ci.yml\\` is none of the files that this change may touch
-- attempt 2 \\(repair 1\\) ended as \\`path\\`: Other kernels share \\`src/liger\\_kernel/transformers/functional.py\\`: only \\`liger\\_geglu\\` may be changed in it.
+- attempt 1 \\(modify\\) ended as `path`: `.github/workflows/ci.yml` is none of the files that this change may touch
+- attempt 2 \\(repair 1\\) ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be changed in it.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -184,7 +184,7 @@ def test_a_call_that_breaks_is_told_in_the_first_line(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     answers(talk)
     runs_tests(talk)
-    for verdict in (RIGHT, RIGHT, to_json(WRONG)):
+    for verdict in (RIGHT, to_json(WRONG)):
         talk.answer("verify", verdict)
     speaks(slope())
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE}")
@@ -237,7 +237,7 @@ The model's own words about it: It takes a slope.
 def test_nobody_is_asked_about_a_call_that_breaks_so_it_is_refused(open_talk: Open) -> None:
     talk = open_talk(LIGER)
     answers(talk)
-    for verdict in (RIGHT, RIGHT, to_json(WRONG)):
+    for verdict in (RIGHT, to_json(WRONG)):
         talk.answer("verify", verdict)
     speaks(slope(), {"a": "thing that no form has"})
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE} --repairs 1 --auto")
@@ -253,8 +253,8 @@ def test_nobody_is_asked_about_a_call_that_breaks_so_it_is_refused(open_talk: Op
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`call\\`: \\`LigerGELUMulFunction.apply\\(a, b\\)\\` no longer gives what it gave, status \\`incorrect\\_gradient\\`: The gradient of \\`a\\` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the…
-- attempt 2 \\(repair 1\\) ended as \\`form\\`: it does not fit the form: at &#36; there is a field that the form does not have; at &#36; there is no summary and no edits and no replies
+- attempt 1 \\(modify\\) ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the call as it is today, such as by a default.
+- attempt 2 \\(repair 1\\) ended as `form`: it does not fit the form: at &#36; there is a field that the form does not have; at &#36; there is no summary and no edits and no replies
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -264,8 +264,8 @@ What was tried:
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`call\\`: \\`LigerGELUMulFunction.apply\\(a, b\\)\\` no longer gives what it gave, status \\`incorrect\\_gradient\\`: The gradient of \\`a\\` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the…
-- attempt 2 \\(repair 1\\) ended as \\`form\\`: it does not fit the form: at &#36; there is a field that the form does not have; at &#36; there is no summary and no edits and no replies
+- attempt 1 \\(modify\\) ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the call as it is today, such as by a default.
+- attempt 2 \\(repair 1\\) ended as `form`: it does not fit the form: at &#36; there is a field that the form does not have; at &#36; there is no summary and no edits and no replies
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -369,8 +369,8 @@ def test_a_problem_below_the_command_is_what_the_change_is_proved_against(open_t
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`incorrect\\_gradient\\`: The gradient of \\`a\\` is wrong in 3 rows.
-- attempt 2 \\(repair 1\\) ended as \\`rejected\\`: nothing more was written for it
+- attempt 1 \\(modify\\) ended as `incorrect_gradient`: The gradient of `a` is wrong in 3 rows.
+- attempt 2 \\(repair 1\\) ended as `rejected`: nothing more was written for it
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,
@@ -380,8 +380,8 @@ What was tried:
 
 What was tried:
 
-- attempt 1 \\(modify\\) ended as \\`incorrect\\_gradient\\`: The gradient of \\`a\\` is wrong in 3 rows.
-- attempt 2 \\(repair 1\\) ended as \\`rejected\\`: nothing more was written for it
+- attempt 1 \\(modify\\) ended as `incorrect_gradient`: The gradient of `a` is wrong in 3 rows.
+- attempt 2 \\(repair 1\\) ended as `rejected`: nothing more was written for it
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
 """,

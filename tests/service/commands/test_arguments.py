@@ -227,3 +227,38 @@ def test_bench_and_verify_take_several_names_and_none() -> None:
     found = command("/kernel bench `rms_norm`, layer_norm,geglu rms_norm --against release/v1.2")
     assert (found.names, found.options.against) == (("rms_norm", "layer_norm", "geglu"), "release/v1.2")
     assert command("/kernel verify geglu --gpu h100").options.gpu == "sm_90"
+
+
+def test_words_say_what_to_modify_on_the_line_and_below_it() -> None:
+    found = command("/kernel modify `geglu` --auto let the *slope* be chosen, alpha=0.5\nas in the paper.\n\nThanks!")
+    assert (found.verb, found.name, found.options.auto) == (Verb.modify, "geglu", True)
+    assert found.text == "let the *slope* be chosen, alpha=0.5\n\nas in the paper.\n\nThanks!"
+    assert found.problem.kind is ProblemKind.missing
+    assert command("/kernel modify geglu from float32 to float16").text == "from float32 to float16"
+
+
+def test_a_block_that_reads_like_a_problem_is_one_and_no_words() -> None:
+    found = command(f"/kernel modify geglu as this says:\n\n```python\n{PROBLEM}```\n\nThanks!")
+    assert found.problem == ProblemText(ProblemKind.block, PROBLEM)
+    assert found.text == "as this says:\n\nThanks!"
+
+
+def test_other_code_belongs_to_the_words() -> None:
+    found = command("/kernel modify geglu so that this works:\n\n```python\ngeglu(a, b, slope=2)\n```")
+    assert found.problem.kind is ProblemKind.missing
+    assert found.text == "so that this works:\n\n```python\ngeglu(a, b, slope=2)\n```"
+
+
+@pytest.mark.parametrize("body", ["/kernel modify geglu", f"/kernel modify geglu --auto\n```python\n{PROBLEM}```"])
+def test_a_modify_without_words_says_nothing(body: str) -> None:
+    assert (error(body).code, error(body).about) == (ErrorCode.missing_argument, "TEXT")
+
+
+def test_an_issues_block_is_what_a_modify_is_for_if_it_reads_like_a_problem() -> None:
+    found = command("/kernel modify geglu as it says above")
+    assert resolve_problem(found, f"```python\n{PROBLEM}```").text == PROBLEM
+    assert resolve_problem(found, "```python\nprint(1)\n```").kind is ProblemKind.missing
+
+
+def test_no_compiler_modifies() -> None:
+    assert error("/kernel modify geglu faster --author compiler").choices == ("llm", "auto")

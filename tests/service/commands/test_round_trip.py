@@ -39,6 +39,14 @@ GOALS = st.builds(
     target=st.one_of(st.none(), st.sampled_from(["forward < 0.3 ms @ H=4096", "full under 20 us", "backward<=1ms"])),
     auto=st.booleans(),
 )
+CHANGES = st.builds(
+    GivenOptions,
+    author=st.one_of(st.none(), st.sampled_from([AuthorName.llm, AuthorName.auto])),
+    layout=st.one_of(st.none(), st.sampled_from(LAYOUTS)),
+    candidates=st.one_of(st.none(), st.integers(1, 8)),
+    repairs=st.one_of(st.none(), st.integers(1, 5)),
+    auto=st.booleans(),
+)
 AGAINST = st.builds(GivenOptions, against=st.one_of(st.none(), st.sampled_from(["main", "v1.2.0", "topic/a-b"])))
 
 
@@ -66,6 +74,21 @@ COMMANDS = st.one_of(
         NAMES,
         PROBLEMS.filter(lambda problem: problem.kind is not ProblemKind.words),
         GOALS,
+    ),
+    st.builds(
+        lambda name, text, code, options: Command(
+            Verb.modify,
+            name,
+            ProblemText(ProblemKind.missing)
+            if code is None
+            else ProblemText(ProblemKind.block, f"def reference(x):\n    return x\n\n\n{code}"),
+            options=options,
+            text=text,
+        ),
+        NAMES,
+        TEXTS,
+        st.one_of(st.none(), CODE),
+        CHANGES,
     ),
     st.builds(
         lambda names, options: Command(Verb.bench, names=tuple(names), options=options),

@@ -29,10 +29,11 @@ class Step(IntEnum):
     answer = 0  # it could not be read
     place = 1  # where and how much it changes
     style = 2
-    values = 3  # the problem as it shall be, and a smoke test
-    call = 4  # as it stands today
-    tests = 5
-    verdict = 6  # on all sizes
+    problem = 3  # as it shall be
+    call = 4  # as it stands today, and the screen
+    values = 5  # a smoke test
+    tests = 6
+    verdict = 7  # on all sizes
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,16 @@ def _judged(
         return Fell(tidy, Step.style, changes)
     changes, patch = tidy.changes, diff(tidy.changes, subject.tree)
     judge = judge_of(context, key, subject, answer.problem, changes, patch)
-    if isinstance(judge, Judge):
-        judge = quick_look(context, key, subject, judge, changes, patch)
     if isinstance(judge, Failed):
-        return Fell(judge, Step.values, changes)
-    broken = broken_call(context, key, subject, judge, changes)
+        return Fell(judge, Step.problem, changes)
+    broken = broken_call(context, key, subject, judge, changes, patch)
+    if isinstance(broken, Failed):
+        return Fell(broken, Step.call, changes)
     if broken is not None and context.request.options.auto and subject.wanted is None:
         return Fell(Failed(patch, "call", BROKEN.format(told=broken)), Step.call, changes)
+    judge = quick_look(context, key, subject, judge, changes, patch)
+    if isinstance(judge, Failed):
+        return Fell(judge, Step.values, changes)
     suites = pass_tests(context, subject, key, changes, patch, changes_function=judge.changes_function)
     if isinstance(suites, Failed):
         return Fell(suites, Step.tests, changes)

@@ -112,19 +112,24 @@ def quick_look(
 
 
 def broken_call(
-    context: StageContext, key: str, subject: Subject, judge: Judge, changes: tuple[FileChange, ...]
-) -> str | None:
+    context: StageContext, key: str, subject: Subject, judge: Judge, changes: tuple[FileChange, ...], patch: str
+) -> str | None | Failed:
     """Say what becomes of the call as it stands today, None where it still gives what it gave.
+
+    Here the changed files are screened, beside the original, whose own lines are no fault of a change; so this comes before the
+    change is judged without the original.
 
     Raises:
         UserFacingError: the GPU host failed.
     """
     if not judge.changes_function:
         return None
-    if not is_of(subject.problem, _main_text(subject, changes)):
-        return f"`{subject.problem.call}` can no longer be called"
     context.note("calling the changed kernel as it is called today")
     verdict = _verify(context, f"old-{key}", subject, subject.problem, changes)
+    if verdict.status is Status.cheating or (verdict.status is Status.refused and verdict.rule is not None):
+        return failed_by(verdict, patch, replace(judge, beside=True))
+    if not is_of(subject.problem, _main_text(subject, changes)):
+        return f"`{subject.problem.call}` can no longer be called"
     if verdict.status is Status.passed:
         return None
     first = f": {verdict.evidence[0].message.rstrip('.')}" if verdict.evidence else ""
@@ -162,8 +167,13 @@ def _verify(
     beside: bool = True,
     quick: bool = True,
 ) -> Verdict:
+    candidate = subject.form(problem, changes)
+    if not beside:
+        # Screened beside the original they were already, by ``broken_call``; without it, lines that stand there would be blamed.
+        changed = {change.path for change in changes}
+        candidate = replace(candidate, screened=tuple(path for path in candidate.screened if path not in changed))
     original = subject.form(problem) if beside else None
-    request = VerifyRequest(problem.source, subject.form(problem, changes), quick=quick, original=original)
+    request = VerifyRequest(problem.source, candidate, quick=quick, original=original)
     files = {SNAPSHOT_FILE: context.request.snapshot}
     verdict = from_json(Verdict, answer_of(context.gpu(key, request, Action.verify, files, lasting=not changes)))
     if verdict.status is Status.environment_error:

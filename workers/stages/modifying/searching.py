@@ -129,7 +129,7 @@ class Search:
             change = read_change(answer, brief)
         except UnusableAnswer as unusable:
             self._book.ended(number, unusable.fault.value, str(unusable))
-            said = answer.text if answer.data is None else json.dumps(answer.data)
+            said = answer.text if answer.data is None else json.dumps(answer.data, sort_keys=True)
             failed = Failed(said[:MOST_SOURCE], unusable.fault.value, str(unusable))
             kept = tuple(FileChange(path, text) for path, text in brief.before)
             self._fallen.append(Fell(failed, Step.answer, kept, carried))

@@ -53,8 +53,8 @@ def test_what_is_cheap_is_asked_first_and_the_full_verdict_last() -> None:
     assert context.order == [
         "verify verify-today",
         "capture capture-candidate-1",
-        "verify quick-candidate-1",
         "verify old-candidate-1",
+        "verify quick-candidate-1",
         "tests tests-today",
         "tests tests-candidate-1",
         "tests before-candidate-1",
@@ -106,6 +106,28 @@ def test_a_problem_that_the_original_cannot_be_called_by_is_judged_without_it() 
     assert beside["verify quick-candidate-1"] is False
     assert beside["verify verify-candidate-1"] is False
     assert beside["verify old-candidate-1"] is True
+    screened = {
+        place: PATH in request.candidate.screened
+        for place, request in context.asked
+        if isinstance(request, VerifyRequest) and place != "verify verify-today"
+    }
+    assert screened == {
+        "verify old-candidate-1": True,
+        "verify quick-candidate-1": False,
+        "verify verify-candidate-1": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(Status.refused, (Evidence("screen", "It uses `open`."),), rule="reaches outside"),
+        Verdict(Status.cheating, (Evidence("honesty", "torch computes it."),), rule="torch"),
+    ],
+)
+def test_what_the_screen_refuses_is_no_broken_call(verdict: Verdict) -> None:
+    error = refused(modifying(answers(**{"verify old-candidate-1": verdict}), [slope(), {}], repairs=1))
+    assert f"ended as `{verdict.status.value}`: {verdict.evidence[0].message}" in error.failure.message
 
 
 def test_an_original_that_computes_something_else_is_found_out_by_the_runner() -> None:
@@ -286,3 +308,13 @@ def test_a_provider_that_is_down_is_told_as_such() -> None:
     error = refused(modifying(speaks=[down, down], candidates=2))
     assert error.failure.code is FailureCode.model
     assert error.failure.message == "no model gave a change: the provider is overloaded"
+
+
+def test_an_answer_that_cannot_be_used_is_told_in_one_spelling() -> None:
+    answer = slope(tests="def expected(a, b):\n    return a\n")
+    questions = []
+    for spelled in (answer, dict(reversed(answer.items()))):
+        context = modifying(speaks=[spelled, {}], repairs=1)
+        refused(context)
+        questions.append(context.questions["repair-1"])
+    assert questions[0] == questions[1]
