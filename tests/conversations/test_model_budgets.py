@@ -1,6 +1,6 @@
 """Budgets that are reached in the middle of a job: which, when it renews, what to do; and nothing is paid twice."""
 
-# ruff: noqa: E501, F811 (messages stand here as they are sent; fixtures)
+# ruff: noqa: E501 (messages stand here as they are sent; fixtures)
 
 from __future__ import annotations
 
