@@ -52,8 +52,9 @@ def _act(theatre: Theatre, script: Script, out: Path, untouched: Path, started: 
     issue = theatre.hub.open_issue(REPOSITORY, ASKER, script.issue_title, script.issue_body)
     theatre.hub.comment(REPOSITORY, issue.number, MAINTAINER, script.command)
     say(started, f"{MAINTAINER} commented `{script.command}` on {theatre.hub_url}/{REPOSITORY}/issues/{issue.number}")
-    job = Audience(theatre, issue.number, started, script.approvals).watch()
-    done = job.state is JobState.done and _encore(theatre, script, job, started)
+    audience = Audience(theatre, issue.number, started, script.approvals)
+    job = audience.watch()
+    done = job.state is JobState.done and _encore(audience, script, job)
     _leave(theatre, out, issue.number, job)
     say(started, f"the job is {job.state.value}; now the library's own checks on the patch, without the bot")
     held = _audited(script, out / "pull_request.patch", untouched, started)
@@ -61,13 +62,13 @@ def _act(theatre: Theatre, script: Script, out: Path, untouched: Path, started: 
     return done and held
 
 
-def _encore(theatre: Theatre, script: Script, job: JobView, started: float) -> bool:
+def _encore(audience: Audience, script: Script, job: JobView) -> bool:
     """Say what is said on the pull request at last, and tell whether that ended well too."""
     if script.encore is None or job.pull_number is None:
         return True
-    theatre.hub.comment(REPOSITORY, job.pull_number, MAINTAINER, script.encore)
-    say(started, f"{MAINTAINER} commented `{script.encore}` on pull request {job.pull_number}")
-    return Audience(theatre, job.pull_number, started, {}).watch().state is JobState.done
+    audience.theatre.hub.comment(REPOSITORY, job.pull_number, MAINTAINER, script.encore)
+    audience.issue = job.pull_number
+    return audience.watch().state is JobState.done
 
 
 def _audited(script: Script, patch: Path, untouched: Path, started: float) -> bool:
