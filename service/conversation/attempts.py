@@ -9,7 +9,7 @@ from service.conversation.quantities import DASH
 from service.escape import code, inline
 from workers.contracts import Attempt
 
-HOW = {"generate": "candidate", "revise": "revision", "optimize": "change"}
+HOW = {"generate": "candidate", "revise": "revision", "optimize": "change", "modify": "change"}
 MAX_ROWS = 64
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpu_runner.contracts import CaseOutcome, Status, Word, WorkloadTiming
+from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
 from service.conversation.comparisons import CANDIDATE, compared, overall_speedup
 from service.conversation.markdown import bullets, folded, paragraphs, table
-from service.conversation.quantities import DASH, counted, ratio
+from service.conversation.quantities import counted, ratio
 from service.conversation.validated import pictures, provenance_line, style_section, tests_section
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
-from workers.contracts import AddedTest, Attempt, ConfirmSummary, JobView, ModifySummary
+from workers.contracts import AddedTest, ConfirmSummary, JobView, ModifySummary
 
 TITLES = {**CONTENDERS, CANDIDATE: "after"}
 SLOWER = 0.95  # speedups below it are told at the top
 MAX_TESTS = 40
-MAX_ATTEMPTS = 40
 MAX_SLOW = 5
 DIFF_CHARS = 24_000
 FAILED = (CaseOutcome.failed, CaseOutcome.error)
@@ -77,7 +77,7 @@ def change_details(summary: ModifySummary) -> str:
             "The problem as it shall be",
             code_block(summary.problem_source, "python") if summary.changes_function else "",
         ),
-        folded("Attempts", _attempts_table(summary.attempts)),
+        attempts_section(summary.attempts),
     )
 
 
@@ -176,20 +176,6 @@ def _added_table(added: tuple[AddedTest, ...]) -> str:
     ]
     more = f"{counted(len(added) - MAX_TESTS, 'more test')} not shown." if len(added) > MAX_TESTS else ""
     return paragraphs(table(("test", "before the change", "with it"), rows), more)
-
-
-def _attempts_table(attempts: tuple[Attempt, ...]) -> str:
-    rows = [
-        (
-            f"**{item.number}**" if item.chosen else str(item.number),
-            f"{item.task}, round {item.round}" if item.round else item.task,
-            inline(item.outcome, 60),
-            f"{item.tokens:,}" if item.tokens is not None else DASH,
-            inline(item.evidence, 200) if item.evidence else "",
-        )
-        for item in attempts[:MAX_ATTEMPTS]
-    ]
-    return table(("", "asked for", "outcome", "tokens", "because"), rows, numeric=(0, 3))
 
 
 def _repetition(reproduce: str) -> str:

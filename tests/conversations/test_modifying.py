@@ -85,7 +85,7 @@ The model's own words about it: It takes a slope.
 
 ▸ The problem as it shall be
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
@@ -184,7 +184,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 
 ▸ The problem as it shall be
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
@@ -327,7 +327,7 @@ The model's own words about it: An empty tensor is given back.
 
 ▸ Added tests
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
@@ -364,7 +364,7 @@ The model's own words about it: An empty tensor is given back.
 
 ▸ Added tests
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
@@ -433,7 +433,7 @@ The model's own words about it: The slope is kept under a clearer name.
 
 ▸ The problem as it shall be
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 

@@ -70,7 +70,7 @@ The model's own words about it: It takes a slope.
 
 ▸ The problem as it shall be
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
@@ -213,7 +213,7 @@ The model's own words about it: It takes a slope.
 
 ▸ The problem as it shall be
 
-▸ Attempts
+▸ What was tried
 
 ▸ Proof
 
