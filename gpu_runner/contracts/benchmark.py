@@ -8,6 +8,9 @@ from enum import StrEnum
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.verify import CandidateSource
 
+# An allocator rounds, and partial sums of a few programs weigh something only where there is next to nothing beside them.
+MEMORY_SLACK_BYTES = 1 << 20
+
 
 class Pass(StrEnum):
     """What is timed: the forward pass, the backward pass, or both."""
@@ -105,6 +108,15 @@ class WorkloadTiming:
     control: Comparison | None = None  # a baseline with itself: what noise looks like in this very run
     conditions: Conditions | None = None
     bound: str | None = None  # memory or compute: which of the two floors is the longer
+
+    @property
+    def memory_ratio(self) -> float | None:
+        """Give the candidate's peak memory over the original's, 1 within what an allocator rounds; None: not measured."""
+        peaks = {timing.contender: timing.peak_bytes for timing in self.timings}
+        mine, theirs = peaks.get("candidate"), peaks.get("original")
+        if not mine or not theirs:
+            return None
+        return 1.0 if abs(mine - theirs) <= MEMORY_SLACK_BYTES else mine / theirs
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Comparison, Pass, Timing, Word, WorkloadTiming
 from service.conversation.quantities import DASH, geometric_mean, ratio, usable
-from workers.strategies import guardrails
 
 CANDIDATE = "candidate"
 ORIGINAL = "original"
@@ -77,7 +76,7 @@ def median_us(row: WorkloadTiming, contender: str) -> float | None:
 
 def memory_ratio(rows: Iterable[WorkloadTiming]) -> float | None:
     """Give the candidate's peak memory over the original's, the geometric mean over rows; None where it was not measured."""
-    return geometric_mean(ratio for row in rows if (ratio := guardrails.memory_ratio(row)) is not None)
+    return geometric_mean(known for row in rows if (known := row.memory_ratio) is not None)
 
 
 def change(value: float | None) -> str:

@@ -11,8 +11,6 @@ from workers.contracts import Breach, Goal, Guardrail, Scope
 VARIANT, ORIGINAL = "candidate", "original"
 # Of the Liger performance skill: a metric that is not the goal may get this much worse, and another pass this much.
 OTHER_METRIC, OTHER_PASS = 1.05, 1.10
-# An allocator rounds, and partial sums of a few programs weigh something only where there is next to nothing beside them.
-MEMORY_SLACK_BYTES = 1 << 20
 GOAL_PASSES = {Scope.general: Pass.full, Scope.forward: Pass.forward, Scope.backward: Pass.backward}
 
 
@@ -24,7 +22,7 @@ def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> float | N
     """
     aimed = _aimed(rows, scope)
     speed = _mean(_speedup(row) for row in aimed)
-    memory = _mean(None if (ratio := memory_ratio(row)) is None else 1.0 / ratio for row in aimed)
+    memory = _mean(None if (ratio := row.memory_ratio) is None else 1.0 / ratio for row in aimed)
     if goal is Goal.speed:
         return speed
     if goal is Goal.memory:
@@ -39,7 +37,7 @@ def breaches(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> tuple[
     """
     found: list[Breach] = []
     for row in rows:
-        time, memory = _time_ratio(row), memory_ratio(row)
+        time, memory = _time_ratio(row), row.memory_ratio
         for metric, ratio in (("time", time), ("memory", memory)):
             guardrail, allowed = _rule(metric, row.timed_pass, goal, scope)
             if ratio is not None and ratio > allowed:
@@ -83,15 +81,6 @@ def _time_ratio(row: WorkloadTiming) -> float | None:
         return None
     speedup = _speedup(row)
     return None if speedup is None else 1.0 / speedup
-
-
-def memory_ratio(row: WorkloadTiming) -> float | None:
-    """Give a variant's peak memory over v0's, 1 within what an allocator rounds; None where it was not measured."""
-    peaks = {t.contender: t.peak_bytes for t in row.timings}
-    mine, theirs = peaks.get(VARIANT), peaks.get(ORIGINAL)
-    if not mine or not theirs:
-        return None
-    return 1.0 if abs(mine - theirs) <= MEMORY_SLACK_BYTES else mine / theirs
 
 
 def _mean(factors: Iterable[float | None]) -> float | None:

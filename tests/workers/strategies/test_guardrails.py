@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_runner.contracts import Pass, WorkloadTiming
+from gpu_runner.contracts.benchmark import MEMORY_SLACK_BYTES
 from tests.workers.strategies.situations import row
 from workers.contracts import Goal, Guardrail, Scope
-from workers.strategies.guardrails import MEMORY_SLACK_BYTES, breaches, score
+from workers.strategies.guardrails import breaches, score
 
 SMALL, LARGE = {"T": 64}, {"T": 4096}
 GIB = 1 << 30
