@@ -306,7 +306,7 @@ def test_words_that_nobody_reads_stop_the_job_before_anything_is_pushed(ask_mode
     asking.ask(WORDS)
     assert ended(asking) == snapshot("""\
 **`reglu` stopped in analyze:** no model gave a problem: anthropic is overloaded \\(status 529, overloaded\\_error\\).
-**Next:** What was answered is kept. A problem in code needs no model. This says nothing about the kernel. `/kernel retry` runs analyze again; what the models have answered in it is not paid for again.\
+**Next:** It may pass with time. A problem in code needs no model. This says nothing about the kernel. `/kernel retry` runs analyze again; what the models have answered in it is not paid for again.\
 """)
 
 
