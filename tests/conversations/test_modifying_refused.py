@@ -362,7 +362,7 @@ def test_a_problem_below_the_command_is_what_the_change_is_proved_against(open_t
             """\
 **`geglu` stopped in modify:** no model gave a change: nothing more was written for it.
 
-**Next:** What was answered is kept. This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
 
 - ❌ **modify**: no model gave a change: nothing more was written for it
 - ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
@@ -376,7 +376,7 @@ What was tried:
 """,
             """\
 **`geglu` stopped in modify:** no model gave a change: nothing more was written for it.
-**Next:** What was answered is kept. This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
+**Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). This says nothing about the kernel. `/kernel retry` runs modify again; what the models have answered in it is not paid for again.
 
 What was tried:
 

@@ -12,7 +12,7 @@ from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
-from workers.stages.authoring.unanswered import ask_once
+from workers.stages.authoring.unanswered import ask_once, nobody_answered
 from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
 from workers.stages.modifying.preflight import Subject
@@ -86,7 +86,7 @@ class Search:
         self._book.keep()
         silent = [answer for answer in answers.values() if isinstance(answer, ModelError)]
         if len(silent) == count:
-            raise UserFacingError(self._nobody(silent))
+            raise UserFacingError(nobody_answered(silent, "a change", "", self._book.sentences()))
         reserve: tuple[int, Proved] | None = None
         for proposal in read:
             proved = None if proposal is None else self._judge(proposal)
@@ -109,7 +109,7 @@ class Search:
         proposal = self._read(key, answer, (Task.repair, number, number), brief, last.problem)
         self._book.keep()
         if isinstance(answer, ModelError):
-            raise UserFacingError(self._nobody([answer]))
+            raise UserFacingError(nobody_answered([answer], "a change", "", self._book.sentences()))
         proved = None if proposal is None else self._judge(proposal)
         return None if proposal is None or proved is None else (proposal.number, proved)
 
@@ -159,11 +159,6 @@ class Search:
         # Of two that came as far, the later one has seen more.
         ranked = sorted(enumerate(self._fallen), key=lambda item: (item[1].step, item[0]))
         return ranked[-1][1] if ranked else None
-
-    def _nobody(self, errors: list[ModelError]) -> Failure:
-        told = "; ".join(dict.fromkeys(str(error).rstrip(".") for error in errors))
-        message = f"no model gave a change: {told}"
-        return Failure(FailureCode.model, message, "What was answered is kept.", attempts=self._book.sentences())
 
     def _failure(self) -> Failure:
         last = self._furthest()
