@@ -128,11 +128,11 @@ def test_a_provider_that_fails_is_said_with_the_cure(ask_models: Ask) -> None:
 **Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "broken off": """\
-**`reglu` stopped in generate:** no model gave a kernel: the connection to anthropic at 127.0.0.1:PORT broke off.
+**`reglu` stopped in generate:** no model gave a kernel: the connection to anthropic broke off.
 **Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "nowhere": """\
-**`reglu` stopped in generate:** no model gave a kernel: anthropic at 127.0.0.1:PORT could not be reached.
+**`reglu` stopped in generate:** no model gave a kernel: anthropic could not be reached.
 **Next:** It may pass with time. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
         }

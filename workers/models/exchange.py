@@ -12,7 +12,7 @@ import httpcore2
 import httpx2
 from pydantic import BaseModel, SecretStr
 
-from workers.models.faults import place_of, refusal, short_id
+from workers.models.faults import refusal, short_id
 from workers.models.forms import OpenFormError
 from workers.models.heard import Heard, HeardError, concluded
 from workers.models.protocol import Answer, ModelError, Question, Trouble
@@ -117,11 +117,11 @@ class Exchange:
                 request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
             )
         causes = list(_causes(error))
-        where = place_of(self.endpoint.base_url)
+        # The sentences name no address: they reach comments, and that of a relay inside is nobody's business there.
         if any(
             isinstance(it, ssl.SSLCertVerificationError) for it in causes
         ):  # a ValueError too, so that it comes first
-            sentence = f"{self.endpoint.name} at {where} shows a certificate that this host does not trust"
+            sentence = f"{self.endpoint.name} shows a certificate that this host does not trust"
             return self._error(Trouble.rejected, sentence)
         nonsense = any(isinstance(it, ValueError | RecursionError | httpcore2.RemoteProtocolError) for it in causes)
         if nonsense and not any(_broke_off(it) for it in causes):
@@ -129,8 +129,8 @@ class Exchange:
         if any(isinstance(it, httpcore2.WriteTimeout | httpcore2.ReadTimeout) for it in causes):
             return self._error(Trouble.overdue, f"{self.endpoint.name} does not take the question in")
         if self.call.taken_bytes:
-            return self._error(Trouble.unreachable, f"the connection to {self.endpoint.name} at {where} broke off")
-        return self._error(Trouble.unreachable, f"{self.endpoint.name} at {where} could not be reached")
+            return self._error(Trouble.unreachable, f"the connection to {self.endpoint.name} broke off")
+        return self._error(Trouble.unreachable, f"{self.endpoint.name} could not be reached")
 
     def _error(self, trouble: Trouble, sentence: str) -> ModelError:
         return ModelError(

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 from workers.models.protocol import ModelError, Trouble, Usage
 
@@ -129,12 +128,6 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
         return _bounded((at - since).total_seconds())
     except (ValueError, OverflowError):
         return None
-
-
-def place_of(base_url: str) -> str:
-    """Give host and port of an address, without a user or a password in it."""
-    parts = urlsplit(base_url)
-    return f"{parts.hostname or '?'}" + (f":{parts.port}" if parts.port else "")
 
 
 def short_id(value: object) -> str | None:

@@ -132,7 +132,8 @@ def test_nobody_there(kind: Kind) -> None:
         pass
     error = failed(kind, gone)
     assert error.trouble is Trouble.unreachable
-    assert "127.0.0.1" in str(error)
+    assert "could not be reached" in str(error)
+    assert "127.0.0.1" not in str(error)  # it reaches comments
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
