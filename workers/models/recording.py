@@ -171,7 +171,8 @@ def read_beside(path: Path, name: str) -> bytes:
             held = archive.extractfile(name)
             content = b"" if held is None else held.read(MOST_BYTES + 1)
     except (OSError, KeyError, tarfile.TarError) as error:
-        raise RecordingError(f"there is no recording at {path}: {error}") from error
+        why = error if isinstance(error, OSError) else f"it is no archive that holds a {name}"
+        raise RecordingError(f"there is no recording at {path}: {why}") from error
     if len(content) > MOST_BYTES:
         raise RecordingError(f"the recording {path} is larger than {MOST_BYTES >> 20} MiB")
     return content

@@ -13,6 +13,7 @@ WHAT_TO_PASTE = (
     "Paste a fenced Python block under the command that imports torch alone and defines `def reference(...)`, "
     '`INPUTS = {"x": "T H"}` and `WORKLOADS = [{"T": 4096, "H": 8192}]`, or point at such a file with `from PATH`.'
 )
+WHAT_TO_CONFIGURE = "Or an operator configures a language model, with a key, a name and a budget (docs/models.md)."
 FENCE = re.compile(
     r"^(?P<fence>`{3,}|~{3,})[ \t]*(?:python|py)?[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
 )
@@ -27,7 +28,7 @@ def problem_source(given: ProblemText, tree: Tree) -> str:
     if given.kind is ProblemKind.missing:
         raise refuse("nothing says what the kernel should compute", WHAT_TO_PASTE)
     if given.kind is ProblemKind.words:
-        raise refuse("words need a model author, and none is configured", WHAT_TO_PASTE)
+        raise refuse("words need a model author, and none is configured", f"{WHAT_TO_PASTE} {WHAT_TO_CONFIGURE}")
     if given.kind is ProblemKind.path:
         return _from_path(given, tree)
     if not given.text.strip():
@@ -67,7 +68,10 @@ def _from_path(given: ProblemText, tree: Tree) -> str:
     path = given.path or ""
     text = tree.read(path)
     if text is None and path == "transformers" and given.symbol:
-        raise refuse("a component of transformers needs a model author, and none is configured", WHAT_TO_PASTE)
+        raise refuse(
+            "a component of transformers needs a model author, and none is configured",
+            f"{WHAT_TO_PASTE} {WHAT_TO_CONFIGURE}",
+        )
     if text is None:
         raise refuse(
             f"there is no file `{path}` at this commit", "Check the path; it is relative to the repository's root."
