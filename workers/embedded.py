@@ -8,12 +8,14 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from workers import runtime as runtimes
+from workers.contracts import RecordingUse
 from workers.engine.advance import advance
 from workers.errors import WorkersError
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.models.ledger import Models
 from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside
+from workers.models.recording_use import records_at, use_of
 from workers.models.redaction import redacted_question
 from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
@@ -40,6 +42,7 @@ __all__ = [
     "reconcile",
     "record",
     "recorded",
+    "recording_use",
     "serve_workers",
     "settings",
     "step",
@@ -135,6 +138,18 @@ def recorded(path: Path) -> RecordedJob:
         RecordingError: there is none, or it is damaged.
     """
     return read_job(read_beside(path, NAME))
+
+
+def recording_use(path: Path) -> RecordingUse:
+    """Give what the questions of a recording took, or those of records that a job keeps, by the records themselves.
+
+    A request that had no price when it was made is priced by this process's settings.
+
+    Raises:
+        RecordingError: there is none, or it is damaged.
+        WrongSettingsError: a setting cannot be used.
+    """
+    return use_of(records_at(path), load_settings().model_prices)
 
 
 def answer_from(path: Path) -> None:

@@ -242,6 +242,7 @@ def run_job(
         say(
             f"{count} questions are recorded in {record}; `kernelsmith replay {record}` repeats the job without a model."
         )
+        say(f"`kernelsmith recording {record}` shows what they took.")
     return job
 
 

@@ -37,6 +37,7 @@ from workers.contracts.kernel_profile import (
 )
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, parse_target
 from workers.contracts.update import (
     AnalyzeSummary,
@@ -132,8 +133,11 @@ __all__ = [
     "ProfileSummary",
     "ProfileTensor",
     "PullRequestUpdate",
+    "QuestionUse",
     "ReadyUpdate",
+    "RecordingUse",
     "ReportUpdate",
+    "RequestUse",
     "Scope",
     "SourceReading",
     "StageName",
@@ -147,6 +151,7 @@ __all__ = [
     "Target",
     "TimelineEvent",
     "Update",
+    "UseSum",
     "UserFacingError",
     "ValidateSummary",
     "Variant",
