@@ -1,6 +1,7 @@
-from __future__ import annotations
+"""What a recording took, as the command line tells it."""
 
 # ruff: noqa: E501 (tables stand here as they are printed)
+from __future__ import annotations
 
 from inline_snapshot import snapshot
 
