@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+SLOW_S = 10.0
 LOOPBACK = ("127.", "::1", "localhost")
 
 # Before anything of the project is imported: some of it reads its environment at import.
@@ -39,6 +40,26 @@ sys.addaudithook(_stay_on_this_machine)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the recordings be made anew: ``pytest tests/conversations --record``."""
     parser.addoption("--record", action="store_true", help="ask the real runner where tests/recorded has no answer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have xdist hand out files in the order of their collection, which is set below, not by how many tests they hold."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that have a slow test: one that came last would run while the other processes have nothing to do."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name tests that should begin early and are not marked so; on a busy machine a few are named for no reason."""
+    # What sets up or tears down a test has the empty word for its outcome.
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("")):
+        if report.duration > SLOW_S and "slow" not in report.keywords:
+            terminalreporter.write_line(f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow")
 
 
 @pytest.fixture(scope="session")

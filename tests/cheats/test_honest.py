@@ -13,6 +13,7 @@ HONEST = sorted(path.stem for path in (HERE / "honest").glob("*.py"))
 
 
 @pytest.mark.parametrize("name", HONEST)
+@pytest.mark.slow
 def test_an_honest_kernel_passes(name: str) -> None:
     symbol = "ModelNew" if name.startswith("kernelbench") else "candidate"
     request = VerifyRequest(problem_source(name), source(HERE / "honest" / f"{name}.py", symbol))

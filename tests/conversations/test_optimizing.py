@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import to_json
@@ -15,6 +16,7 @@ from tests.service.conversation.facts import TESTS
 from workers.contracts import JobState
 
 
+@pytest.mark.slow
 def test_a_kernel_is_made_faster_from_the_command_to_the_pull_request(open_talk: Open) -> None:
     talk = open_talk(STANDING)
     searched(talk, 1.4, 1.5, 1.5, 1.4)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import CaseOutcome, TestCase, TestsResult, to_json
@@ -334,6 +335,7 @@ def test_a_choice_that_cannot_be_met_is_answered_and_costs_nothing(open_talk: Op
     )
 
 
+@pytest.mark.slow
 def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_talk: Open) -> None:
     talk = open_talk(STANDING)
     searched(talk, 1.4, 1.5, 1.5)

@@ -176,6 +176,7 @@ def drive_to(site: Site, key: str) -> None:
         assert embedded.step(), f"{key} was never asked"
 
 
+@pytest.mark.slow
 def test_a_host_that_is_lost_three_times_fails_the_job_and_retry_goes_on_from_the_last_finished_variant(
     site: Site,
 ) -> None:

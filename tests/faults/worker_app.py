@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import partialmethod
 from pathlib import Path
+
+from kombu import Connection
 
 from tests.recorded import runner
 from tests.recorded.pause import pause
 from workers import runtime
 from workers.celery_app import app
 from workers.settings import Settings
+
+# A worker whose Redis a test kills looks for it again five times a second; Celery, which has no setting for it, waits 2, 4, 6 s.
+Connection.ensure_connection = partialmethod(Connection.ensure_connection, interval_start=0.2, interval_step=0)
 
 DESK = Path(os.environ["KERNELSMITH_TESTS_DESK"])
 

@@ -59,18 +59,13 @@ def test_a_source_without_a_plain_table_is_refused(source: str) -> None:
 
 
 NAMES = st.from_regex(r"[a-z][a-z_0-9]{0,8}", fullmatch=True)
-ENTRIES = st.lists(
-    st.tuples(
-        st.integers(1, 2**40),
-        st.lists(st.tuples(NAMES, st.integers(0, 99)), min_size=1, unique_by=lambda p: p[0]).map(tuple),
-    ),
-    min_size=1,
-    max_size=3,
-).map(tuple)
+# Every list is bounded, as a few of each kind show all that may happen; twelve settings do not fit on one line.
+SETTINGS = st.dictionaries(NAMES, st.integers(0, 99), min_size=1, max_size=12).map(lambda found: tuple(found.items()))
+ENTRIES = st.lists(st.tuples(st.integers(1, 2**40), SETTINGS), min_size=1, max_size=3).map(tuple)
 PASSES = st.lists(
-    st.tuples(st.sampled_from(["forward", "backward"]), ENTRIES), min_size=1, unique_by=lambda p: p[0]
+    st.tuples(st.sampled_from(["forward", "backward"]), ENTRIES), min_size=1, max_size=2, unique_by=lambda p: p[0]
 ).map(tuple)
-TABLES = st.lists(st.tuples(NAMES, PASSES), unique_by=lambda p: p[0]).map(tuple)
+TABLES = st.lists(st.tuples(NAMES, PASSES), max_size=3, unique_by=lambda p: p[0]).map(tuple)
 
 
 @given(TABLES)

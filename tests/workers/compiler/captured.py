@@ -46,6 +46,7 @@ def style(name: str, *, liger: bool = False, entry: str | None = "candidate") ->
     return SourceStyle(f"Liger{camel}Function", f"{name}_forward", f"{name}_backward", entry, helpers)
 
 
+@cache
 def answer(name: str, *, liger: bool = False, entry: str | None = "candidate") -> Proposal | Refusal:
     """Ask the compiler."""
     problem, graph = captured(name)

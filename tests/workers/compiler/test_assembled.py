@@ -29,6 +29,7 @@ def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_no_launch_asks_for_more_shared_memory_than_there_is(
     name: str, launches: dict[str, list[dict[str, Any]]]
 ) -> None:

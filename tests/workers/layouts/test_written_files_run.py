@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gpu_runner.contracts import KernelNames
 from tests.workers.layouts import designs, miniature
 from tests.workers.layouts.variants import variants
@@ -57,6 +59,7 @@ def _ruff(folder: Path, *command: str) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_tests_of_every_kind_of_problem_pass_on_a_right_kernel(tmp_path: Path) -> None:
     tree, wanted = _liger()
     miniature.unpack(tree, tmp_path)
