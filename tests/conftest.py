@@ -59,7 +59,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     # What sets up or tears down a test has the empty word for its outcome.
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("")):
         if report.duration > SLOW_S and "slow" not in report.keywords:
-            terminalreporter.write_line(f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow")
+            terminalreporter.write_line(
+                f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow"
+            )
 
 
 @pytest.fixture(scope="session")
