@@ -26,7 +26,7 @@ def recording(
     """Say what the questions of a recording took: tokens, what a cache gave of them, seconds, and money where there is a price.
 
     No database is needed, and nothing is asked. Requests without a price are priced by KERNELSMITH_MODEL_PRICES.
-    Exit 0 told, 2 it is no recording.
+    Exit 0 told, 2 it is no recording, 3 a setting cannot be used.
     """
     from service.conversation.recordings import recording_section
 
