@@ -95,8 +95,9 @@ def test_help_shows_the_commands_and_one_in_full(talk: Talk) -> None:
 
 | command | what it does |
 | --- | --- |
-| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|auto] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
-| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|auto] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
+| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Change an existing kernel as you say, and prove, test and measure the change, on a pull request. |
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |
 | `/kernel status [JOB]` | Say how far a job is. |
@@ -114,17 +115,20 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 **create**: Write, prove and measure a new kernel, on a pull request.
 
 ```
-/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|auto] [--layout liger|plain] [--gpu ARCH] [--auto]
+/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--layout liger|plain] [--gpu ARCH] [--auto]
 ```
 
 - `NAME`: the new kernel's name, in snake_case
 - `from PATH[:SYMBOL]|URL` (optional): the problem: a file of the repository, or a link to one on this host
-- `--author compiler|auto`: who writes the kernel: the compiler needs no model; by default auto
+- `--author compiler|llm|auto`: who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses; by default auto
+- `--candidates N`: how many kernels a model is asked for at once, 1 to 8; by default 3
+- `--repairs N`: how often a model sees what failed and tries again, 1 to 5; by default 3
+- `--choose first|best`: which of a model's proved kernels is taken: the first, or the fastest; by default first
 - `--layout liger|plain`: how a kernel lives in the repository; by default found by looking
 - `--gpu ARCH`: the architecture to measure on, such as sm_90 or h100; by default any that is there
 - `--auto`: do not stop for reviews; the pull request stays open all the same
 
-Below it may stand a fenced Python block that holds the problem.
+Below it may stand a fenced Python block that holds the problem, or words where a model is configured.
 
 Example: `/kernel create reglu --layout liger`\
 """)

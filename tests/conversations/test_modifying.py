@@ -201,7 +201,7 @@ Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base com
 To ask for it again on a checkout of the base commit, with `request.txt` from the job's page:
 
 ```sh
-kernelsmith modify geglu --repo . --request request.txt --auto
+kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1
 ```
 
 - **Approve**: the job ends, and the pull request is yours to merge.
@@ -379,7 +379,7 @@ Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base com
 To ask for it again on a checkout of the base commit, with `request.txt` from the job's page:
 
 ```sh
-kernelsmith modify scale --repo . --request request.txt --auto
+kernelsmith modify scale --repo . --request request.txt --auto --candidates 2
 ```
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\

@@ -105,7 +105,7 @@ def test_a_change_that_weakens_a_test_is_refused(open_talk: Open) -> None:
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `tests`: the added tests define `expected` again.
 
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `tests`: the added tests define `expected` again
 - ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
@@ -119,7 +119,7 @@ What was tried:
 """,
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `tests`: the added tests define `expected` again.
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 What was tried:
 
@@ -152,7 +152,7 @@ def test_a_change_outside_of_the_kernels_files_is_refused(open_talk: Open) -> No
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be changed in it.
 
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be cha…
 - ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
@@ -166,7 +166,7 @@ What was tried:
 """,
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `path`: Other kernels share `src/liger_kernel/transformers/functional.py`: only `liger_geglu` may be changed in it.
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 What was tried:
 
@@ -246,7 +246,7 @@ def test_nobody_is_asked_about_a_call_that_breaks_so_it_is_refused(open_talk: Op
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the call as it is today, such as by a default.
 
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 - ❌ **modify**: none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: Th…
 - ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
@@ -260,7 +260,7 @@ What was tried:
 """,
             """\
 **`geglu` stopped in modify:** none of 2 changes of `geglu` that a model proposed passes; the one that came furthest ended as `call`: `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows, and nobody is asked \\(--auto\\): a change that breaks a call needs a person, or a problem that was given with the request. Keep the call as it is today, such as by a default.
-**Next:** Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page.
+**Next:** Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page.
 
 What was tried:
 

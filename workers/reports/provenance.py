@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 
 from gpu_runner.contracts import BenchmarkResult
-from workers.contracts import JobRequest, ProblemKind
+from workers.contracts import AuthorName, JobOptions, JobRequest, ProblemKind
+
+DEFAULTS = JobOptions()
 
 
 def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[str, str], ...]:
@@ -34,7 +36,8 @@ def reproduce_optimize(request: JobRequest) -> str:
     words = ["kernelsmith", "optimize", request.kernel, "--repo", ".", "--auto"]
     words += ["--goal", options.goal.value, "--scope", options.scope.value, "--variants", str(options.variants)]
     words += ["--target", options.target] if options.target else []
-    return shlex.join(words)
+    words += [] if options.author is AuthorName.auto else ["--author", options.author.value]
+    return shlex.join([*words, *_search(options, "repairs")])
 
 
 def reproduce_modify(request: JobRequest) -> str:
@@ -42,7 +45,13 @@ def reproduce_modify(request: JobRequest) -> str:
     words = ["kernelsmith", "modify", request.kernel, "--repo", ".", "--request", "request.txt", "--auto"]
     # With a problem of a person's own in a file beside the words.
     words += ["--problem", "problem.py"] if request.problem.kind is ProblemKind.block else []
-    return shlex.join(words)
+    return shlex.join([*words, *_search(request.options, "candidates", "repairs")])
+
+
+def _search(options: JobOptions, *names: str) -> list[str]:
+    """Give those of a search's options that are not the defaults."""
+    given = ((name, getattr(options, name)) for name in names)
+    return [word for name, value in given if value != getattr(DEFAULTS, name) for word in (f"--{name}", str(value))]
 
 
 def reproduce_bench(request: JobRequest) -> str:

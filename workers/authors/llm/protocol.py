@@ -159,6 +159,7 @@ class ChangeBrief:
     remarks: tuple[Remark, ...] = ()
     failed: Failed | None = None
     before: tuple[tuple[str, str], ...] = ()  # the files as the last proposal left them
+    carried: str | None = None  # the problem that came with it
 
 
 @dataclass(frozen=True)

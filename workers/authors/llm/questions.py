@@ -15,6 +15,7 @@ from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT, Variation, v
 from workers.models.protocol import Form, Message, Part, Question, Role
 
 THOUGHT = 12_000  # tokens
+CARRIED = "# The problem that came with the last proposal\n\nIt holds for the next one too, unless that gives another."
 MOST_TOKENS = {
     Task.analyze: 12_000,
     Task.generate: 32_000,
@@ -100,6 +101,7 @@ def change_question(brief: ChangeBrief, variation: int = 0) -> Question:
     changing = joined(
         prompt(Task.modify.value).filled(angle=angle.angle),
         telling.files("The files as the last proposal left them: edits begin here", brief.before),
+        joined(CARRIED, quoted(Kind.problem, "the last proposal's problem", brief.carried)) if brief.carried else "",
         telling.failed(
             brief.failed,
             with_source=brief.failed is not None and brief.failed.source not in dict(brief.before).values(),

@@ -178,7 +178,7 @@ class Search:
         tried = len(self._book.attempts)
         message = f"none of {tried} kernels of the model is proved{told}"
         log = "\n".join(part for part in (*last.evidence, last.log) if part) if last else ""
-        cure = "Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page."
+        cure = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
         return Failure(FailureCode.verdict, message, cure, log=log or None, attempts=self._book.sentences())
 
 

@@ -14,7 +14,6 @@ WANTED = (
     "This problem was given with the request. Afterwards the kernel computes what it says, and is called as its CALL says; "
     "the change is proved against it:"
 )
-CARRIED = "The last proposal came with this problem. It holds for the next one too, unless that gives another:"
 DONE = "Earlier reviews asked for this; it is done in the files as they are, and must stay:"
 
 
@@ -34,13 +33,14 @@ def change_brief(
     code_paths = [path for path in changeable.paths if path not in changeable.tests]
     return ChangeBrief(
         name=subject.standing.name,
-        request=request_text(subject, done, problem),
+        request=request_text(subject, done),
         files=tuple((path, subject.text(path)) for path in code_paths),
         tests=tuple((path, subject.text(path)) for path in changeable.tests),
         problem=subject.problem.source,
         examples=examples(subject),
         remarks=remarks,
         before=tuple((c.path, c.text or "") for c in before if c.path in changeable.paths),
+        carried=problem if subject.wanted is None else None,
     )
 
 
@@ -54,13 +54,11 @@ def examples(subject: Subject) -> tuple[Example, ...]:
     return tuple(Example(existing[name], sources[name], why) for name in names[:MOST_EXAMPLES])
 
 
-def request_text(subject: Subject, done: tuple[Feedback, ...], problem: str | None) -> str:
+def request_text(subject: Subject, done: tuple[Feedback, ...]) -> str:
     """Give what is asked for: a person's words, with the problems that belong to them and what earlier reviews asked for."""
     parts = [subject.words]
     if subject.wanted is not None:
         parts.append(f"{WANTED}\n\n{subject.wanted.source}")
-    elif problem is not None:
-        parts.append(f"{CARRIED}\n\n{problem}")
     if done:
         parts.append("\n".join([DONE, *(f"- {item.text}" for item in done)]))
     return "\n\n".join(parts)

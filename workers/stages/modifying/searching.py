@@ -166,6 +166,6 @@ class Search:
         count = len(self._book.attempts)
         message = f"none of {count} changes of `{self._subject.standing.name}` that a model proposed passes{told}"
         log = "\n".join(part for part in (*last.failed.evidence, last.failed.log) if part) if last else ""
-        cure = "Nothing of them was pushed. A `/kernel retry` asks anew; the attempts are on the job's page."
+        cure = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
         code = CODES.get(last.step, FailureCode.verdict) if last else FailureCode.verdict
         return Failure(code, message, cure, log=log or None, attempts=self._book.sentences())

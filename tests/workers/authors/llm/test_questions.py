@@ -224,3 +224,10 @@ def test_system_prompt_names_what_the_screen_lets_pass() -> None:
     assert set(named) <= allowed.TORCH
     modules = re.findall(r"`([a-z_.]+)`", lines["- Modules"])
     assert set(modules) == set(MODULES)
+
+
+def test_a_problem_of_an_earlier_proposal_is_told_as_the_models_own_and_changes_no_prefix() -> None:
+    first, after = briefs.change_brief(), briefs.change_brief(carried="def reference(x): return x")
+    question = change_question(after)
+    assert prefix(question) == prefix(change_question(first))
+    assert "def reference(x): return x" in question.messages[-1].parts[-1].text

@@ -29,7 +29,8 @@ def test_a_persons_problem_and_earlier_reviews_are_part_of_what_is_asked_for() -
     assert PROBLEM in brief.request
     assert "- Keep it short." in brief.request
     carried = change_brief(open_subject(modifying()), before=(FileChange(PATH, "x = 1\n"),), problem=PROBLEM)
-    assert PROBLEM in carried.request
+    assert (carried.carried, PROBLEM in carried.request) == (PROBLEM, False)
+    assert change_brief(subject, problem=PROBLEM).carried is None
     assert carried.before == ((PATH, "x = 1\n"),)
 
 

@@ -61,7 +61,7 @@ def test_everything_is_held_against_the_change_once_more_and_then_measured() -> 
         ReadyUpdate,
         CheckpointUpdate,
     ]
-    assert summary.reproduce == "kernelsmith modify geglu --repo . --request request.txt --auto"
+    assert summary.reproduce == "kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1"
     assert context.load(context.names["request.txt"]).decode() == context.request.words
 
 
@@ -115,5 +115,5 @@ def test_what_the_script_measured_is_committed() -> None:
 def test_a_problem_that_came_with_the_request_is_kept_beside_its_words() -> None:
     context = pushed(problem=PROBLEM)
     summary, _ = confirmed(context)
-    assert summary.reproduce.endswith("--problem problem.py")
+    assert summary.reproduce.endswith("--problem problem.py --candidates 1")
     assert context.load(context.names["problem.py"]).decode() == PROBLEM
