@@ -1,6 +1,6 @@
 # Two commands matter: `make demo` and `make test`. Each installs what it needs into .venv first.
 # The first one that runs and fits: a name on PATH may be a shim that leads nowhere.
-FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))
+FITS := import sys; sys.exit(not (3, 11, 4) <= sys.version_info[:3] < (3, 13))
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do $$p -c '$(FITS)' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ help: ## Show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 24
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 (3.11.4 or newer) or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[service,workers,gpu,dev,demo]'
 	touch $@

@@ -43,7 +43,7 @@ def configure_logging(level: str = "INFO") -> None:
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # a logger kept would hold a stream that may be closed by then
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 SLOW_S = 10.0
@@ -62,6 +65,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(
                 f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow"
             )
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Put logging back after each test: a command run in this process sends it to a stream that is closed by the next one."""
+    configured, before, root = structlog.is_configured(), structlog.get_config(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**before)
+    if not configured:
+        structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
