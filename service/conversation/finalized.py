@@ -52,7 +52,14 @@ def finalized_faults(summary: FinalizeSummary) -> list[str]:
         found.append(f"the library's tests fail ({inline(summary.tests.summary, 120)})")
     if summary.style is not None and not summary.style.passed:
         found.append("the library's style check fails")
-    return found
+    return [*found, *_failed_runs(summary.benchmark)]
+
+
+def _failed_runs(benchmark: BenchmarkResult | None) -> list[str]:
+    """Give why it has no time where it was measured, once each: a timed run that is wrong counts as much as a verdict."""
+    rows = benchmark.rows if benchmark is not None else ()
+    errors = [timing.error for row in rows for timing in row.timings if timing.contender == CANDIDATE and timing.error]
+    return [f"it could not be timed on every size ({inline(error, 120)})" for error in dict.fromkeys(errors)]
 
 
 def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ from workers.stages.situation import Profiled, situation_of
 from workers.stages.standing import Bench
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
-from workers.strategies.guardrails import breaches, score
+from workers.strategies.guardrails import VARIANT, breaches, score
 from workers.strategies.identity import fingerprint
 from workers.strategies.protocol import DoesNotApply, Proposed, Table
 from workers.strategies.table import strategy_named
@@ -173,7 +173,7 @@ class Trials:
             return replace(variant, rows=rows, outcome=outcome, notes=_learned(variant, told))
         found, broken = score(rows, options.goal, options.scope), breaches(rows, options.goal, options.scope)
         variant = replace(variant, rows=rows, score=found, breaches=broken, notes=_learned(variant, learnings(rows)))
-        if found is None:
+        if found is None or _fails_somewhere(measured):
             return replace(variant, outcome=Outcome.failed, reason=_unmeasured(measured))
         if broken:
             return replace(variant, outcome=Outcome.guardrail)
@@ -199,6 +199,11 @@ def _learned(variant: Variant, text: str) -> Notes:
     return replace(variant.notes, learnings=text)
 
 
+def _fails_somewhere(measured: BenchmarkResult) -> bool:
+    """Tell whether the variant raises or is wrong at a size: what it gains at the others does not count then."""
+    return any(t.error is not None for row in measured.rows for t in row.timings if t.contender == VARIANT)
+
+
 def _unmeasured(measured: BenchmarkResult) -> str:
-    errors = [t.error for row in measured.rows for t in row.timings if t.error is not None]
+    errors = [t.error for row in measured.rows for t in row.timings if t.error is not None and t.contender == VARIANT]
     return f"It could not be measured: {errors[0]}" if errors else "It could not be measured within the time."

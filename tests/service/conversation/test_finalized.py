@@ -465,3 +465,16 @@ def outside_of_fences(body: str) -> list[str]:
         elif not fence:
             kept.append(line)
     return kept
+
+
+def test_a_size_at_which_a_timed_run_was_wrong_stands_in_the_first_line() -> None:
+    assert FINALIZED.benchmark is not None
+    first, *rest = FINALIZED.benchmark.rows
+    failed = replace(first.timings[0], median_us=None, error="gradient of b of a timed run is wrong")
+    rows = (replace(first, timings=(failed, *first.timings[1:])), *rest)
+    wrong = replace(FINALIZED, benchmark=replace(FINALIZED.benchmark, rows=rows))
+    told = report_comment(ReportUpdate(wrong), OPTIMIZE_DONE, LINKS, {}).splitlines()[0]
+    assert told == (
+        "**`rms_norm` cannot be merged as it is:** it could not be timed on every size "
+        "(gradient of b of a timed run is wrong)."
+    )

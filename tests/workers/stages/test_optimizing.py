@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gpu_runner.contracts import Choice, Pass, TuneRequest, TuneResult
+from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, Choice, Pass, TuneRequest, TuneResult
 from tests.workers.stages.answers import SIZES, WRONG, answers, benchmark
 from tests.workers.stages.jobs import different, optimized, profiled, scripted, text_of
 from tests.workers.stages.library import GEGLU, PATH
@@ -101,6 +103,22 @@ def test_a_variant_that_breaks_a_guardrail_is_rejected_however_fast_it_is(
     assert first.outcome is Outcome.guardrail
     assert {(b.guardrail, b.metric) for b in first.breaches} == {(guardrail, metric)}
     assert second.parent == "v0"
+    assert summary.winner != "v1"
+
+
+def test_a_variant_that_is_wrong_in_one_timed_run_is_not_kept_however_fast_it_is_elsewhere(monkeypatch: Patch) -> None:
+    def measured(request: BenchmarkRequest) -> BenchmarkResult:
+        good = benchmark(1.5)(request)
+        own, *others = good.rows[0].timings
+        assert own.contender == "candidate"
+        timings = (replace(own, error="output 0 of a timed run is wrong"), *others)
+        return replace(good, rows=(replace(good.rows[0], timings=timings), *good.rows[1:]))
+
+    made = answers() | {"benchmark v1-benchmark": measured}
+    summary = optimized(scripted(monkeypatch, profiled(made), *different(2)))
+    assert summary.variants[0].outcome is Outcome.failed
+    assert summary.variants[0].reason == "It could not be measured: output 0 of a timed run is wrong"
+    assert summary.variants[1].parent == "v0"
     assert summary.winner != "v1"
 
 
