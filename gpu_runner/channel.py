@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -138,13 +139,12 @@ class Channel:
 
 def _sealed(view: memoryview) -> int:
     handle = os.memfd_create("tensor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
+    with contextlib.ExitStack() as unless_sealed:
+        unless_sealed.callback(os.close, handle)
         while view:
             view = view[os.write(handle, view[:_CHUNK_BYTES]) :]
         fcntl.fcntl(handle, fcntl.F_ADD_SEALS, _SEALS)
-    except BaseException:  # whatever it was, the handle must not stay open; it goes on as it is
-        os.close(handle)
-        raise
+        unless_sealed.pop_all()
     return handle
 
 

@@ -6,6 +6,7 @@ with Session("candidate", limits, files={"candidate.py": source}) as session:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
@@ -103,12 +104,11 @@ class Session:
         Raises:
             IsolationUnavailable: the host cannot give what is required. ScratchError: files that cannot be placed.
         """
-        try:
+        with contextlib.ExitStack() as unless_started:
+            unless_started.callback(self.close)
             with span(f"{self._name}: opening"):
                 self._start()
-        except BaseException:  # whatever it was, no child may be left behind; it goes on as it is
-            self.close()
-            raise
+            unless_started.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -104,7 +104,8 @@ class DeliveryProcessor:
             return self._again(claimed, error, error.retry_after_s, TRANSIENT_TRIES)
         except GitHubError as error:
             return self._again(claimed, error, 0.0, FAULT_TRIES)
-        except Exception as error:  # the boundary of deliveries: one of them must not stop the others
+        # The boundary of deliveries: what a payload meets in our own code may be any fault, and must not stop the others.
+        except Exception as error:
             log.exception("delivery_fault")
             return self._again(claimed, error, 0.0, FAULT_TRIES)
         self.store.finish_delivery(claimed.delivery_id, outcome)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import structlog
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
@@ -12,6 +13,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from service.model_metrics import ModelMetrics
 from workers.contracts import ModelUse
+
+log = structlog.get_logger(__name__)
 
 CURES = {
     "database": "check DATABASE_URL, and that the database runs and its disk is not full",
@@ -57,15 +60,21 @@ def checks(health: Health) -> tuple[Check, ...]:
 def _gpu_hosts(health: Health) -> Check:
     try:
         return Check("gpu", *health.gpu_hosts(), needed=False)
-    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken
-        return Check("gpu", ok=False, detail=type(error).__name__, needed=False)
+    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken: database, driver, or our own code
+        return Check("gpu", ok=False, detail=_told("gpu", error), needed=False)
 
 
 def _stores(health: Health) -> Iterable[tuple[str, bool, str]]:
     try:
         return tuple(health.stores())
-    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken
-        return (("database", False, type(error).__name__),)
+    except Exception as error:  # noqa: BLE001 - as above
+        return (("database", False, _told("database", error)),)
+
+
+def _told(check: str, error: Exception) -> str:
+    """Write the error to the log, and give its kind alone: its text may hold an address or a user's name."""
+    log.warning("check_failed", check=check, error=f"{type(error).__name__}: {error}")
+    return type(error).__name__
 
 
 def health_router(health: Health) -> APIRouter:
@@ -119,5 +128,6 @@ class _Rows:
     def _counts(self) -> dict[str, dict[str, int]]:
         try:
             return self._health.counts()
-        except Exception:  # noqa: BLE001 - without a database the other numbers are wanted all the more
+        except Exception as error:  # noqa: BLE001 - whatever keeps them away, the other numbers are wanted all the more
+            log.warning("numbers_missing", numbers="rows", error=f"{type(error).__name__}: {error}")
             return {}

@@ -88,7 +88,9 @@ class Loop:
             try:
                 busy = self._step()
                 faults = 0
-            except Exception:  # the boundary of the thread: one fault must not end the service
+            # The boundary of the thread: steps catch what they know, so this is a fault of ours or of the database; it is
+            # counted, told, and the step is tried again, or the service would go on looking well without this thread.
+            except Exception:
                 LOOP_FAULTS.labels(loop=self.name).inc()
                 log.exception("loop_fault", loop=self.name)
                 faults += 1

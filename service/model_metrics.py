@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import structlog
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from workers.contracts import ModelUse
+
+log = structlog.get_logger(__name__)
 
 MICRO_DOLLARS = "micro_dollars"
 
@@ -21,7 +24,8 @@ class ModelMetrics:
         """Give requests and seconds by provider, purpose and outcome, tokens and dollars by model."""
         try:
             use = self._use()
-        except Exception:  # noqa: BLE001 - without a database the other numbers are wanted all the more
+        except Exception as error:  # noqa: BLE001 - whatever keeps them away, the other numbers are wanted all the more
+            log.warning("numbers_missing", numbers="models", error=f"{type(error).__name__}: {error}")
             return
         by = ["provider", "purpose", "outcome"]
         requests = CounterMetricFamily(

@@ -68,7 +68,9 @@ def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
         try:
             run(call, mixed, wanted, beside, dtypes)
             still = rounded_nodes(traced_calls.calls, beside.calls, narrow) or frozenset()
-        except Exception:  # noqa: BLE001 - a reference that takes no float32 parameter beside others is fine: nothing is told of it
+        # A reference that takes no float32 parameter beside others is fine, and raises what it likes; the answer tells that its
+        # values are then not known to be rounded.
+        except Exception:  # noqa: BLE001 - as said above
             still = frozenset()
         for node in nodes - still:
             unless[node].append(names[place])
@@ -93,7 +95,8 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     try:
         half = make_inputs(meta["inputs"], meta["sizes"], seed=meta["seed"], dtype=torch.bfloat16)
         narrow = [str(out.dtype).removeprefix("torch.") for out in as_tuple(call(half))]
-    except Exception:  # noqa: BLE001 - a reference that runs in float32 alone is fine; its narrow dtypes are then unknown
+    # A reference that runs in float32 alone is fine, and raises what it likes; the graph then names no dtypes of its outputs.
+    except Exception:  # noqa: BLE001 - as said above
         narrow = None
     return {"deterministic": all(same), "narrow": narrow}, []
 

@@ -80,9 +80,8 @@ class _HostOnly(TorchFunctionMode):  # type: ignore[misc]  # torch is untyped to
         if name in ("synchronize", "record_stream"):
             return None
         if name == "backward":
-            with contextlib.suppress(
-                Exception
-            ):  # what a recorder gives need not fit; only the memory that it takes is of use
+            # Only the memory that it takes is of use; what a recorder gave need not fit, and a backward then fails as it likes.
+            with contextlib.suppress(Exception):
                 func(*args, **dict(kwargs or {}))
             return None
         named = {key: _here(value) for key, value in (kwargs or {}).items() if key != "generator"}

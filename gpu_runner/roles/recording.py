@@ -107,7 +107,8 @@ def _record_function(function: Any, recorder: _Recorder) -> None:
         recorder.note(values, {})
         try:
             return original(*given)  # its kernels launch nothing, but its outputs have their shapes
-        except Exception:  # noqa: BLE001 - a library's own code meets tensors without content, and may fail in any way
+        except Exception:  # noqa: BLE001 - a library's own code meets tensors without content, and may fail in any way; the
+            # call is noted, which is all that is asked, and where the script cannot go on with these outputs, its error is told.
             return _likely(values, outputs)
 
     def backward(ctx: Any, *_: Any) -> tuple[None, ...]:

@@ -49,8 +49,12 @@ class ConflictError(GitHubError):
     """What was asked does not fit what is there: it exists already, it moved, or GitHub refused the values."""
 
 
-def translate(error: Exception, now_s: float) -> GitHubError | None:
-    """Give what an error of PyGithub or of the connection means; None where it is neither.
+# PyGithub has its own root and lets through what requests raises, and what json makes of an answer that was cut off.
+FOREIGN = (GithubException, requests.RequestException, json.JSONDecodeError)
+
+
+def translate(error: GithubException | requests.RequestException | json.JSONDecodeError, now_s: float) -> GitHubError:
+    """Give what an error of PyGithub or of the connection means.
 
     Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared.
     """
@@ -58,9 +62,7 @@ def translate(error: Exception, now_s: float) -> GitHubError | None:
         return from_answer(error.status, _message(error), error.headers or {}, now_s)
     if isinstance(error, requests.RequestException):
         return TransientError(f"no answer from GitHub: {type(error).__name__}")
-    if isinstance(error, json.JSONDecodeError):
-        return TransientError("GitHub's answer was cut off or is no JSON")
-    return None
+    return TransientError("GitHub's answer was cut off or is no JSON")
 
 
 def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: float) -> GitHubError:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from service.github.errors import translate
+from service.github.errors import FOREIGN, translate
 
 
 @contextmanager
@@ -18,10 +18,5 @@ def translated() -> Iterator[None]:
     """
     try:
         yield
-    except (
-        Exception
-    ) as error:  # PyGithub, requests and urllib3 each have their own root, and PyGithub also raises plain ones
-        meant = translate(error, time.time())
-        if meant is None:
-            raise
-        raise meant from error
+    except FOREIGN as error:
+        raise translate(error, time.time()) from error

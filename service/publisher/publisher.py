@@ -90,7 +90,8 @@ class Publisher:
             return self._postpone(claimed, error, error.retry_after_s)
         except GitHubError as error:
             return self._refused(claimed, error)
-        except Exception as error:  # the boundary of the publisher: one bad update must not stop the others
+        # The boundary of the publisher: a fault of our own, while an update is worded or written, must not stop the others.
+        except Exception as error:
             log.exception("publish_fault")
             if claimed.tries < UNSURE_TRIES:
                 return self._postpone(claimed, error, 0.0)

@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import structlog
+
 from workers.gpu_host.launching import Host, launched
 from workers.gpu_host.scratch import scratch_folder
+
+log = structlog.get_logger(__name__)
 
 WAIT = "--standby"
 LIBRARIES = ("torch", "triton")
@@ -49,6 +53,14 @@ class Waiting:
             pass
 
 
+def _started(host: Host) -> Waiting:
+    with contextlib.ExitStack() as folder, contextlib.ExitStack() as runner:
+        found = version()  # before it imports anything
+        scratch = folder.enter_context(scratch_folder())
+        child = runner.enter_context(launched(host, scratch, [WAIT], subprocess.PIPE))
+        return Waiting(host, found, scratch, child, folder.pop_all(), runner.pop_all())
+
+
 class Standby:
     """At most one runner that waits. It ends with this process: the kernel ends it with the thread that started it."""
 
@@ -56,14 +68,13 @@ class Standby:
         self._waiting: Waiting | None = None
 
     def prepare(self, host: Host) -> None:
-        """Start a runner that waits, where none does."""
+        """Start a runner that waits, where none does; where none can be started, the next request starts its own."""
         if self._waiting is not None:
             return
-        with contextlib.suppress(OSError), contextlib.ExitStack() as folder, contextlib.ExitStack() as runner:
-            found = version()  # before it imports anything
-            scratch = folder.enter_context(scratch_folder())
-            child = runner.enter_context(launched(host, scratch, [WAIT], subprocess.PIPE))
-            self._waiting = Waiting(host, found, scratch, child, folder.pop_all(), runner.pop_all())
+        try:
+            self._waiting = _started(host)
+        except OSError as error:
+            log.warning("standby_not_started", error=f"{type(error).__name__}: {error}")
 
     def take(self, host: Host) -> Waiting | None:
         """Give the runner that waits; None where there is none, it has ended, or it is not what would be started now.

@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from service import server
 from service.app import create_app
@@ -58,7 +59,12 @@ def test_a_check_that_breaks_is_an_answer_too() -> None:
     def no_database() -> tuple[bool, str]:
         raise OSError("no socket")
 
-    found = checks(Health(broken, no_database, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
+    with capture_logs() as logs:
+        found = checks(Health(broken, no_database, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
+    assert [(entry["event"], entry["check"], entry["error"]) for entry in logs] == [
+        ("check_failed", "database", "OSError: no socket"),
+        ("check_failed", "gpu", "OSError: no socket"),
+    ]
     assert [(check.name, check.ok) for check in found] == [
         ("database", False),
         ("github", True),
@@ -93,9 +99,10 @@ def test_metrics_outlive_the_database() -> None:
             Health(lambda: (), lambda: (True, ""), lambda: (True, ""), lambda: (), down, lambda: {"token": 4321})
         )
     )
-    with TestClient(bare) as client:
+    with TestClient(bare) as client, capture_logs() as logs:
         answer = client.get("/metrics")
     assert answer.status_code == 200
+    assert [(entry["event"], entry["numbers"]) for entry in logs] == [("numbers_missing", "rows")]
     assert 'kernelsmith_github_rate_limit_remaining{credentials="token"} 4321.0' in answer.text
 
 

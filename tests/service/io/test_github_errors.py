@@ -10,6 +10,7 @@ from github import GithubException
 
 from service.github import ConflictError, ForbiddenError, MissingError, RateLimits, TransientError, UnauthorizedError
 from service.github.errors import GitHubError, from_answer, translate
+from service.github.translation import translated
 
 NOW_S = 1_700_000_000.0
 
@@ -87,11 +88,16 @@ def test_what_github_found_wrong_is_in_the_text() -> None:
     "error", [requests.ConnectionError("x"), requests.Timeout("x"), json.JSONDecodeError("x", "", 0)]
 )
 def test_no_answer_or_half_an_answer_is_tried_again(error: Exception) -> None:
-    assert isinstance(translate(error, NOW_S), TransientError)
+    with pytest.raises(TransientError) as told, translated():
+        raise error
+    assert told.value.__cause__ is error
 
 
 def test_a_fault_of_ours_is_not_taken_for_github() -> None:
-    assert translate(KeyError("x"), NOW_S) is None
+    fault = KeyError("x")
+    with pytest.raises(KeyError) as told, translated():
+        raise fault
+    assert told.value is fault
 
 
 def test_who_has_used_up_its_limit_rests_and_others_do_not() -> None:

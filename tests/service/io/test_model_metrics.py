@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
+from structlog.testing import capture_logs
 
 from service.model_metrics import ModelMetrics
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
@@ -31,8 +32,12 @@ def test_use_of_models_is_told_by_provider_purpose_outcome_and_model() -> None:
     }
 
 
-def test_without_a_database_nothing_is_told() -> None:
+def test_without_a_database_there_are_no_numbers_and_the_log_says_why() -> None:
     def down() -> ModelUse:
         raise OSError("the database is gone")
 
-    assert told(down) == set()
+    with capture_logs() as logs:
+        assert told(down) == set()
+    assert {(entry["event"], entry["error"]) for entry in logs} == {
+        ("numbers_missing", "OSError: the database is gone")
+    }

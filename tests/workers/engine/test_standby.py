@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gpu_runner.contracts import Action, GpuRequest, GpuResult
 from gpu_runner.sandbox import tree
@@ -98,6 +99,21 @@ def test_the_version_is_that_of_the_runner_and_of_what_it_imports() -> None:
     names = [name for name, _ in standbys.version()]
     assert any(name.endswith("gpu_runner/child.py") for name in names)
     assert {Path(name).name for name in names} >= {"torch", "triton", "session.py"}
+
+
+def test_where_none_can_wait_the_log_says_why_and_requests_are_answered(
+    standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(standbys, "scratch_folder", full)
+    with capture_logs() as logs:
+        standby.prepare(HOST)
+    assert standby.take(HOST) is None
+    assert [entry["event"] for entry in logs] == ["standby_not_started"]
+    assert "No space left on device" in logs[0]["error"]
+    assert "no tarball" in (answered(standby, tmp_path).error or "")
 
 
 def test_a_request_that_cannot_be_laid_out_ends_the_runner_that_waits(standby: Standby, tmp_path: Path) -> None:
