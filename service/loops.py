@@ -54,7 +54,6 @@ class Loop:
         self._pauses_s = itertools.chain([first_poll_s or poll_s], itertools.repeat(poll_s))
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._beat_s = time.monotonic()
 
     def start(self) -> None:
         """Start the thread."""
@@ -75,16 +74,10 @@ class Loop:
         """Tell whether the thread runs."""
         return self._thread.is_alive()
 
-    @property
-    def silent_s(self) -> float:
-        """Give the time since the thread last began or ended a step."""
-        return time.monotonic() - self._beat_s
-
     def _run(self) -> None:
         faults = 0
         while not self._stopping.is_set():
             heard = self._wake.heard()
-            self._beat_s = time.monotonic()
             try:
                 busy = self._step()
                 faults = 0
@@ -97,7 +90,6 @@ class Loop:
                 busy = False
             if busy:
                 continue
-            self._beat_s = time.monotonic()
             if faults:
                 self._stopping.wait(min(FAULT_PAUSE_S * 2 ** min(faults - 1, 5), LONGEST_PAUSE_S))
             else:

@@ -52,15 +52,6 @@ def may_decide(permission: str, login: str, account_type: str, bot_login: str) -
     return may_command(permission, login, account_type, RepoConfig(), bot_login)
 
 
-def may_give(
-    verb: Verb, permission: str, login: str, account_type: str, config: RepoConfig, bot_login: str
-) -> Allowed | Refused:
-    """Decide on one command: ``approve`` and ``revise`` are decisions, everything else is not."""
-    if verb in DECIDING:
-        return may_decide(permission, login, account_type, bot_login)
-    return may_command(permission, login, account_type, config, bot_login)
-
-
 def _not_a_person(login: str, account_type: str, bot_login: str) -> Refused | None:
     if not login or _bare(login) == _bare(bot_login):
         return Refused(RefusalReason.own, silent=True)

@@ -41,15 +41,6 @@ def table_of(source: str, name: str = TABLE) -> Table:
     return tuple((architecture, tuple(passes.items())) for architecture, passes in held.items())
 
 
-def has_table(source: str, name: str = TABLE) -> bool:
-    """Tell whether a module has a ``TUNED`` that can be written."""
-    try:
-        table_of(source, name)
-    except (ValueError, SyntaxError):
-        return False
-    return True
-
-
 def rendered(table: Table) -> str:
     """Give a table as a dict in Python, one entry a line."""
     if not table:

@@ -91,11 +91,6 @@ class Problem:
         """Give the dimension names, in order of first use."""
         return tuple(dict.fromkeys(d for spec in self.inputs for d in spec.dims if not d.isdigit()))
 
-    @property
-    def fixed_inputs(self) -> tuple[InputSpec, ...]:
-        """Give the inputs that want no gradient."""
-        return tuple(spec for spec in self.inputs if not spec.grad)
-
 
 def parse_problem(source: str) -> Problem:
     """Read a problem file without running it.

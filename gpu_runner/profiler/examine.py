@@ -52,7 +52,7 @@ def profile(request: ProfileRequest, context: RunContext) -> ProfileResult:
     except ProblemError as error:
         raise RunnerError(f"the problem cannot be used: {error.message}") from error
     with ExitStack() as stack:
-        gpu = _gpu(request, problem, context)
+        gpu = _gpu(request, context)
         session = stack.enter_context(opened(reference_session(outline.ROLE, problem.source, context), context))
         try:
             oracle = Oracle.open(problem, session, secrets.randbits(56))
@@ -67,7 +67,7 @@ def profile(request: ProfileRequest, context: RunContext) -> ProfileResult:
     )
 
 
-def _gpu(request: ProfileRequest, problem: Problem, context: RunContext) -> GpuPeaks:
+def _gpu(request: ProfileRequest, context: RunContext) -> GpuPeaks:
     """Give the peaks: measured where there is a GPU, else those of the one that is named.
 
     Raises:

@@ -17,7 +17,6 @@ from gpu_runner.contracts.profiling import Bound, Finding, GpuPeaks, KernelCount
 BUSY = 0.6
 IDLE = 0.4
 LOW_OCCUPANCY = 0.25
-LOW_L2_HITS = 0.5
 LONG_STALL = 0.3
 REFETCHED = 1.3  # times the bytes that must move
 OTHERS_SHARE = 0.1  # of a pass's time

@@ -17,7 +17,6 @@ class Links:
     job_page: str  # of the service
     repository_url: str  # https://HOST/OWNER/NAME
     bot_login: str
-    docs_url: str | None = None  # of the repository's docs/ folder; None: commands are only named
 
     def pull(self, number: int) -> str:
         """Give the address of a pull request."""

@@ -29,14 +29,6 @@ def reply_no_permission(login: str, permission: str, *, decides: bool = False) -
     )
 
 
-def reply_existing_kernel(name: str, path: str, url: str = "") -> str:
-    """Answer a create whose name is taken."""
-    return (
-        f"There is a kernel {code(name)} already, in {link(code(path, 200), url)}. Nothing was done. `create` makes new kernels "
-        f"only; to make that one faster, use {code(f'/kernel optimize {name}')}, or take another name here."
-    )
-
-
 def reply_empty_create(name: str) -> str:
     """Answer a create that says nowhere what to compute."""
     return paragraphs(

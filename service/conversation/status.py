@@ -35,7 +35,7 @@ STAGE_WORDS: dict[StageName, str] = {
 
 def status_comment(job: JobView, links: Links) -> str:
     """Give the whole status comment of a job, as the job is now."""
-    body = paragraphs(_headline(job, links), _next(job, links), _checklist(job), _details(job), job_footer(job, links))
+    body = paragraphs(_headline(job, links), _next(job), _checklist(job), _details(job), job_footer(job, links))
     return signed(body, job.job_id, Kind.status)
 
 
@@ -97,7 +97,7 @@ def _headline(job: JobView, links: Links) -> str:
     return f"**{kernel} {words.get(job.state, f'is in {current_stage(job)}')}.**"
 
 
-def _next(job: JobView, links: Links) -> str:
+def _next(job: JobView) -> str:
     if job.state is JobState.failed and job.failure is not None:
         return next_line(job.failure, job)
     if job.state is JobState.waiting:

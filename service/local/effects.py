@@ -46,14 +46,14 @@ class LocalEffects:
             return Effect(sha=self._commit(claimed, update))
         if isinstance(update, PullRequestUpdate):
             title = pull_request_title(update, claimed.job)
-            body = pull_request_body(update, claimed.job, self._links(claimed))
+            body = pull_request_body(update, claimed.job, self._links())
             self._write("pull_request.md", f"# {title}\n\n{body}\n")
         elif isinstance(update, AssetsUpdate):
             for image in update.images:
                 (self.out / image.name).write_bytes(artifacts.get(image.digest))
         elif isinstance(update, CheckpointUpdate):
             images = {image.name: image.name for image in getattr(update.summary, "images", ())}
-            comment = checkpoint_comment(update, claimed.job, self._links(claimed), images)
+            comment = checkpoint_comment(update, claimed.job, self._links(), images)
             self._tell(f"{update.stage.value}-{update.attempt}.md", comment)
         elif isinstance(update, ReportUpdate):
             self._tell("report.md", self._report(claimed, update))
@@ -70,9 +70,9 @@ class LocalEffects:
     def _report(self, claimed: ClaimedUpdate, update: ReportUpdate) -> str:
         if update.failure is not None:
             return stopped_comment(update.failure, claimed.job)
-        return as_commands(report_comment(update, claimed.job, self._links(claimed), {}))
+        return as_commands(report_comment(update, claimed.job, self._links(), {}))
 
-    def _links(self, claimed: ClaimedUpdate) -> Links:
+    def _links(self) -> Links:
         return Links("", f"file://{self.checkout.folder}", "kernelsmith")
 
     def _tell(self, name: str, comment: str) -> None:

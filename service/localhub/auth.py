@@ -34,13 +34,6 @@ class Viewer:
         """The user's login; None for nobody and for an app itself."""
         return self.actor.login if self.actor else None
 
-    @property
-    def rate_key(self) -> str:
-        """Whose rate limit is used up."""
-        if self.installation is not None:
-            return f"installation {self.installation.id}"
-        return self.login or (f"app {self.app.id}" if self.app else "anonymous")
-
 
 def identify(world: World, authorization: str) -> Viewer:
     """The viewer of an Authorization header. Raises: ApiError 401 for a credential that is none or has expired."""

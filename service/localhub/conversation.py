@@ -7,7 +7,6 @@ from datetime import datetime
 
 from service.localhub.git import BareRepository, CommitData
 from service.localhub.state import Comment, Event, Issue, Review, ReviewComment
-from service.localhub.world import World
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class EventEntry:
 Entry = OpeningEntry | CommentEntry | ReviewEntry | CommitEntry | EventEntry
 
 
-def conversation(world: World, git: BareRepository, issue: Issue) -> list[Entry]:
+def conversation(git: BareRepository, issue: Issue) -> list[Entry]:
     """Everything in the order in which it came."""
     reactions = _reactions(issue)
     entries: list[Entry] = [

@@ -51,13 +51,6 @@ class HubActs:
             issue, comment = issues.find_comment(repository, comment_id)
             issues.delete_comment(self.world, repository, issue, comment, self.world.actor(by))
 
-    def edit_issue(self, repo: str, number: int, by: str, title: str | None = None, body: str | None = None) -> None:
-        """Change the title or the body of an issue or pull request."""
-        with self.world.lock:
-            repository = self.world.repository(repo)
-            issue = self.world.issue(repository, number)
-            issues.edit_text(self.world, repository, issue, self.world.actor(by), title, body)
-
     def set_issue_state(self, repo: str, number: int, by: str, state: str) -> None:
         """Close or reopen an issue or pull request."""
         with self.world.lock:

@@ -18,7 +18,7 @@ class HubViews:
         """Opening, comments, reviews, commits and events, in order."""
         with self.world.lock:
             repository = self.world.repository(repo)
-            return conversation(self.world, self.world.git(repository), self.world.issue(repository, number))
+            return conversation(self.world.git(repository), self.world.issue(repository, number))
 
     def check_runs(self, repo: str, sha: str | None = None) -> list[CheckRun]:
         """The check runs, oldest first, perhaps of one commit."""

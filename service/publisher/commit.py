@@ -58,10 +58,10 @@ def _parents(publication: Publication, head: str | None) -> tuple[str, ...]:
             return (job.request.base_sha,)
         if publication.claimed.tries <= LAG_TRIES:
             raise TransientError(f"branch {job.branch} is not there yet", retry_after_s=2.0)
-        raise moved(publication, f"the branch `{job.branch}` was deleted")
+        raise moved(f"the branch `{job.branch}` was deleted")
     if head == (job.head_sha or job.request.base_sha):
         return (head,)
-    raise moved(publication, f"somebody pushed to the branch `{job.branch}`")
+    raise moved(f"somebody pushed to the branch `{job.branch}`")
 
 
 def _entries(publication: Publication, changes: tuple[FileChange, ...]) -> tuple[TreeEntry, ...]:
@@ -97,7 +97,7 @@ def _point(publication: Publication, head: str | None, sha: str) -> None:
         raise GiveUpError(failure) from error
 
 
-def moved(publication: Publication, what: str) -> GiveUpError:
+def moved(what: str) -> GiveUpError:
     """Give the end of a job whose branch belongs to somebody else now."""
     return GiveUpError(
         Failure(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.tuned_table import Table, has_table, rendered, settled, table_of
+from workers.tuned_table import Table, rendered, settled, table_of
 
 SOURCE = '"""A kernel; ₀."""\n\nTUNED = {}  # kept\n\n\ndef launch():\n    return TUNED\n'
 FOUND: Table = (("sm_90", (("forward", ((4096, (("num_warps", 4),)), (8192, (("num_warps", 8),)))),)),)
@@ -53,7 +53,8 @@ def test_written_lines_are_no_longer_than_most_formatters_allow() -> None:
 
 @pytest.mark.parametrize("source", ["x = 1\n", "TUNED = dict()\n", "def f():\n    TUNED = {}\n"])
 def test_a_source_without_a_plain_table_is_refused(source: str) -> None:
-    assert not has_table(source)
+    with pytest.raises(ValueError, match="no dict `TUNED`"):
+        table_of(source)
     with pytest.raises(ValueError, match="no dict `TUNED`"):
         settled(source, FOUND)
 

@@ -65,11 +65,6 @@ def leading_inputs(problem: Problem, graph: Graph) -> tuple[str, ...]:
     return tuple(spec.name for spec in leading) if free else ()
 
 
-def takes_leading_dimensions(problem: Problem, graph: Graph) -> bool:
-    """Tell whether a problem means the same with more leading dimensions."""
-    return bool(leading_inputs(problem, graph))
-
-
 def forward_operators(graph: Graph) -> set[str]:
     """Give the operators that the outputs depend on."""
     nodes = {node.name: node for node in graph.nodes}

@@ -35,7 +35,6 @@ FROM_THE_FRONT = frozenset(
     | {"select", "unbind", "stack", "flip", "roll", "cumsum", "dim", "ndim", "stride", "numel", "repeat", "tile"}
     | {"batch_norm", "group_norm", "instance_norm", "local_response_norm", "cross_entropy", "nll_loss"}
 )
-NORMS = frozenset({"layer_norm", "rms_norm"})
 MODULES = frozenset({"torch", "F", "functional", "nn", "special", "linalg"})
 
 

@@ -105,7 +105,7 @@ def _compute_again(
     computed, loaded = sliced(one, store.args[1])
     found = [_same_load(file, way, block, wanted, names) for wanted in loaded]
     like = ast.unparse(allocation.value.args[0]) if isinstance(allocation.value, ast.Call) else ""
-    typed = _pointer_of(way, block, found, like, kernel)
+    typed = _pointer_of(way, found, like, kernel)
     last = max([load, *found], key=lambda s: s.lineno)
     target = ast.unparse(load.targets[0])
     between = [s for s in block if load.lineno < s.lineno <= last.lineno]
@@ -159,9 +159,7 @@ def _same_load(
     raise KeptError("the backward kernel does not load what it is computed from")
 
 
-def _pointer_of(
-    way: Way, block: list[ast.stmt], found: Iterable[ast.Assign], like: str, kernel: ast.FunctionDef
-) -> str:
+def _pointer_of(way: Way, found: Iterable[ast.Assign], like: str, kernel: ast.FunctionDef) -> str:
     """The backward kernel's pointer to the tensor whose element type the saved one had."""
     roots = {id(a.call): a.parameter for a in accesses_of(kernel).loads}
     mine = forward_names(way.forward, like)

@@ -26,7 +26,7 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
     if taken(file) or not imports_torch(file):
         return None
     found = tunables(file)
-    places = persistents(file, found)
+    places = persistents(found)
     if wanted is not None:
         places = tuple(p for p in places if (p.launch.timed_pass, PROGRAMS_NAME) in wanted)
         limited = (replace(t, settings=tuple(s for s in t.settings if (t.timed_pass, s[0]) in wanted)) for t in found)

@@ -53,7 +53,7 @@ def tunables(file: KernelFile) -> tuple[Tunable, ...]:
     return tuple(found for launch in file.launches if (found := _tunable(file, launch)) is not None)
 
 
-def persistents(file: KernelFile, found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
+def persistents(found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
     """Give the places where the number of programs is the number of multiprocessors."""
     places: dict[tuple[str, str], Persistent] = {}
     for tunable in found:

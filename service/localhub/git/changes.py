@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from service.localhub.git.bare import BareRepository
 
 _STATUS = {"A": "added", "D": "removed", "M": "modified", "T": "changed", "R": "renamed", "C": "copied"}
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def issue(world: World, request: Request) -> Response:
         return RedirectResponse(f"/{repository.full_name}/{wanted}/{found.number}")
     git = world.git(repository)
     more = _pull_values(world, repository, found, "conversation") if found.pull else {}
-    entries = conversation(world, git, found)
+    entries = conversation(git, found)
     return page(world, request, "conversation.html", repository, issue=found, entries=entries, **more)
 
 

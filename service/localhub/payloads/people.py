@@ -76,7 +76,7 @@ def permission_flags(role: str) -> dict[str, bool]:
     return {name: order.index(name) <= level for name in reversed(order[1:])}
 
 
-def association(world: World, repository: Repository, login: str) -> str:
+def association(repository: Repository, login: str) -> str:
     """``author_association`` of what somebody wrote."""
     if login.lower() == repository.owner.lower():
         return "OWNER"

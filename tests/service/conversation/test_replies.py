@@ -14,7 +14,6 @@ from service.conversation import (
     reply_configuration,
     reply_decision,
     reply_empty_create,
-    reply_existing_kernel,
     reply_failure,
     reply_jobs,
     reply_known,
@@ -124,11 +123,6 @@ def test_permission() -> None:
 
 
 def test_what_cannot_become_a_job() -> None:
-    assert reply_existing_kernel(
-        "geglu", "src/ops/geglu.py", "https://github.com/o/l/blob/main/src/ops/geglu.py"
-    ) == snapshot(
-        "There is a kernel `geglu` already, in [`src/ops/geglu.py`](https://github.com/o/l/blob/main/src/ops/geglu.py). Nothing was done. `create` makes new kernels only; to make that one faster, use `/kernel optimize geglu`, or take another name here."
-    )
     assert reply_limit("jobs a day for one person", 20, 20, "after 2026-05-05 10:00 UTC") == snapshot(
         "The limit is reached: 20 of 20 jobs a day for one person. Nothing was done. The command may be given again after 2026-05-05 10:00 UTC; the limits stand in `.github/kernelsmith.toml` on the default branch."
     )

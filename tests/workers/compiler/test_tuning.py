@@ -11,7 +11,7 @@ from tests.workers.compiler.captured import answer, names, proposal
 from tests.workers.compiler.formed import formed, section_style, tunable_style
 from workers.authors.protocol import Proposal
 from workers.strategies.protocol import Table
-from workers.tuned_table import has_table, settled, table_of
+from workers.tuned_table import settled, table_of
 
 COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 TABLE: Table = (
@@ -81,4 +81,5 @@ def test_a_tunable_source_and_a_tunable_section_have_a_table_to_settle() -> None
 
 
 def test_a_source_that_is_not_tunable_has_no_table() -> None:
-    assert not has_table(proposal("rms_norm").source)
+    with pytest.raises(ValueError, match="no dict `TUNED`"):
+        table_of(proposal("rms_norm").source)

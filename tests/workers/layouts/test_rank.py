@@ -3,12 +3,12 @@ import pytest
 from gpu_runner.contracts import parse_problem
 from tests.workers.compiler.captured import captured
 from tests.workers.layouts.designs import REGLU_PROBLEM, reglu, reglu_graph, rms_scale
-from workers.layouts.rank import leading_inputs, takes_leading_dimensions
+from workers.layouts.rank import leading_inputs
 from workers.layouts.trailing import counts_from_the_end
 
 
 def test_element_wise_work_takes_leading_dimensions() -> None:
-    assert takes_leading_dimensions(reglu().problem, reglu().graph)
+    assert leading_inputs(reglu().problem, reglu().graph) == ("a", "b")
 
 
 def test_a_row_program_takes_them_and_its_weight_stays_as_it_is() -> None:
@@ -54,7 +54,7 @@ def test_a_reference_that_counts_from_the_front_or_has_other_inputs_does_not(old
     source = REGLU_PROBLEM.replace(old, new)
     if " T" not in source and '"T ' not in source:
         source = source.replace('"T": 4096, ', "").replace('"T": 2048, ', "")
-    assert not takes_leading_dimensions(parse_problem(source), reglu_graph())
+    assert leading_inputs(parse_problem(source), reglu_graph()) == ()
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,7 @@ FORMULA = Dialect(
     False,
 )
 
-# The helpers that a call may need beyond triton.language, by the name that the text calls.
 LARGEST_FLOAT32 = 3.4028234e38
-DEVICE_OPERATORS = {"log1p", "expm1", "tanh", "sign", "round", "trunc", "fmod", "pow"}
 
 
 def number(value: float | bool, floating: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workers.authors.compiler.documentation import docstring
-from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Domain, Space
+from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space
 from workers.authors.compiler.form import PLAIN, Form
 from workers.authors.compiler.lanes import Lane, outside
 from workers.authors.compiler.naming import Names
@@ -252,4 +252,3 @@ def _from_memory(value: Value) -> bool:
 
 LOADS = frozenset({"load", "pick"})
 NEUTRAL = {"sum": "0.0", "max": '-float("inf")', "min": 'float("inf")'}
-SPACES = {FULL: "full", ROW: "row", COL: "col", SCALAR: "scalar"}

@@ -53,11 +53,6 @@ class Program:
     saved: tuple[tuple[str, Value], ...]
     sums: tuple[tuple[str, Value], ...] = ()
 
-    @property
-    def kernel_outputs(self) -> tuple[Result, ...]:
-        """Give the outputs that kernels write; the launcher computes the others from sums."""
-        return tuple(result for result in self.outputs if not self.on_host(result))
-
     def on_host(self, result: Result) -> bool:
         """Tell whether a tensor is computed from sums over all rows, which no kernel has."""
         keys = {key for key, _ in (*self.saved, *self.sums)}

@@ -77,8 +77,8 @@ def script_source(design: Design, home: Home, single_line: bool) -> str:
         listing("WORKLOADS = ", _workloads(design, form)),
         f"\n{reference.code}",
         f"\n{_make_inputs(design, form)}",
-        f"\n{_measure(design, form)}",
-        f"\n{_main(design, form)}",
+        f"\n{_measure(form)}",
+        f"\n{_main(design)}",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -109,7 +109,7 @@ def _make_inputs(design: Design, form: ModuleForm) -> str:
     return call("def make_inputs", variables, ":") + "\n" + indented("\n".join(body))
 
 
-def _measure(design: Design, form: ModuleForm) -> str:
+def _measure(form: ModuleForm) -> str:
     samples = ", ".join(f"{name}={value}" for name, value in form.samples)
     arguments = f"**inputs, {samples}" if samples else "**inputs"
     lines = [
@@ -130,7 +130,7 @@ def _measure(design: Design, form: ModuleForm) -> str:
     return f"{DIFFERENTIABLE}\n\n\ndef measure(function, inputs):\n" + indented("\n".join(lines))
 
 
-def _main(design: Design, form: ModuleForm) -> str:
+def _main(design: Design) -> str:
     contenders = [
         f'"kernel": {design.names.functional}',
         '"torch": reference',
