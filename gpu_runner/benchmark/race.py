@@ -19,7 +19,7 @@ from gpu_runner.benchmark.rounds import turns
 from gpu_runner.contracts.benchmark import Comparison, Word
 
 LOOKS = (10, 14, 20, 28, 40)  # units; with fewer than ten, no interval at the early level exists
-LEAST_PAIRS = 8  # for a word; the interval of fewer is narrower than it says
+LEAST_PAIRS = 6  # for a word: the median lies between the least and the most of so few at more than the last level
 EARLY_LEVEL = 0.995
 LAST_LEVEL = 0.95
 RESOLUTION_US = 0.05  # of CUDA's events in practice; a smaller difference is the clock's

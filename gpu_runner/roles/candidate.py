@@ -9,7 +9,7 @@ import torch
 
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
-from gpu_runner.roles.autotuning import teach_autotuner
+from gpu_runner.roles.autotuning import take_the_first, take_the_first_that_launches
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
 from gpu_runner.roles.libdevice import teach_libdevice
@@ -26,12 +26,17 @@ _current: list[Watch] = []
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the candidate; a ``ModelNew`` is built with ``meta["init"]``."""
+    """Import the candidate; a ``ModelNew`` is built with ``meta["init"]``.
+
+    ``meta["untimed"]``: its kernels are not tuned by time. For what is judged by, never for what is judged.
+    """
     if not state.gpu:
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
-        teach_autotuner()
+        take_the_first()
+    elif meta["untimed"]:
+        take_the_first_that_launches()
     watch_launches(lambda: _current[-1] if _current else None)
     module = importlib.import_module(meta["module"])
     found = module

@@ -110,6 +110,7 @@ def on_paper() -> Iterator[Account]:
     FakeTensor.tolist = lambda tensor: _listed(tensor.shape)
     torch.nn.Module._apply = _apply  # noqa: SLF001 - fake tensors cannot be swapped in place
     torch.autograd.backward = _always(None)
+    torch.compile, torch.nn.Module.compile = _uncompiled, _always(None)
     with _HostOnly(), FakeTensorMode(allow_non_fake_inputs=True), account:
         yield account
 
@@ -177,6 +178,11 @@ class _Inert:
         if name.startswith("__"):
             raise AttributeError(name)
         return _always(None)
+
+
+def _uncompiled(model: Callable[..., Any] | None = None, **_: Any) -> Callable[..., Any]:
+    """Stand in for ``torch.compile``, also as a decorator with options: without content it may end the process."""
+    return (lambda found: found) if model is None else model
 
 
 def _always(value: Any) -> Callable[..., Any]:

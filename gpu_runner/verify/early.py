@@ -18,7 +18,7 @@ from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.sandbox.landlock import abi, handled
 from gpu_runner.session import Session
 from gpu_runner.spans import span
-from gpu_runner.verify.opening import candidate_session, load, loaded, opened
+from gpu_runner.verify.opening import ORIGINAL, candidate_session, load, loaded, opened
 from gpu_runner.verify.proof import Form, Proof, make_call
 
 _LOOK_S = 0.2
@@ -105,7 +105,7 @@ class Early:
         with self._stack:
             session.renew()
             if not self._is_loaded:
-                load(session, self._source, form)
+                load(session, self._source, form, untimed=self._name == ORIGINAL)
             yield session
 
     def _prepare(self) -> Session | None:
@@ -116,7 +116,7 @@ class Early:
             return session
         self._busy = session
         try:
-            load(session, self._source, self._warming.form)
+            load(session, self._source, self._warming.form, untimed=self._name == ORIGINAL)
             self._is_loaded = True
             warming: Proof | None = self._warming
             while warming is not None and _is_fit_after_a_run(session, warming):

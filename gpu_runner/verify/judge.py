@@ -23,7 +23,7 @@ from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.opening import loaded, opened, reference_session
+from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
@@ -99,9 +99,9 @@ def _start_early(
     warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=_draw()))
     sources = {"candidate": request.candidate}
     if is_original(request.candidate, request.original):
-        sources = {"original": request.candidate}
+        sources = {ORIGINAL: request.candidate}
     elif request.original is not None:
-        sources["original"] = request.original
+        sources[ORIGINAL] = request.original
     children = [Early(source, context, len(sources), warming, name) for name, source in sources.items()]
     return [stack.enter_context(child) for child in children]
 

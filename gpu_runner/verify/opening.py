@@ -13,6 +13,8 @@ from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.verify.proof import Form
 
+ORIGINAL = "original"  # the name of the child in which what stands in the repository runs, to be judged by
+
 
 def reference_session(role: str, problem_source: str, context: RunContext, beside: int = 0) -> Session:
     """Give a child with the problem's file alone; ``beside`` other children run meanwhile."""
@@ -66,15 +68,15 @@ def loaded(
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
     with opened(candidate_session(role, candidate, context, name=name), context) as session:
-        load(session, candidate, form)
+        load(session, candidate, form, untimed=name == ORIGINAL)
         yield session
 
 
-def load(session: Session, candidate: CandidateSource, form: Form) -> None:
-    """Load a candidate in its child.
+def load(session: Session, candidate: CandidateSource, form: Form, *, untimed: bool = False) -> None:
+    """Load a candidate in its child; ``untimed`` where its values alone are asked for, so that no kernel is tuned by time.
 
     Raises:
         ChildFailed, ProtocolError: it does not load.
     """
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-    session.call("load", facts)
+    session.call("load", facts | {"untimed": untimed})

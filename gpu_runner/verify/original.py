@@ -18,7 +18,7 @@ from gpu_runner.verify.answer import read_answer
 from gpu_runner.verify.early import Door
 from gpu_runner.verify.far import Look
 from gpu_runner.verify.finding import failure_of
-from gpu_runner.verify.opening import loaded
+from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Form, Proof, make_call
 from gpu_runner.verify.sizes import Content
@@ -68,7 +68,7 @@ def learn(
     standing = Standing()
 
     def again(form: Form) -> AbstractContextManager[Session]:
-        return loaded("candidate", original, form, context, "original")
+        return loaded("candidate", original, form, context, ORIGINAL)
 
     rest = list(proofs)
     restarts = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import pytest
@@ -67,3 +68,13 @@ def test_turns_go_there_and_back_and_every_contender_is_first_as_often() -> None
     assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
     places = {name: sum(order.index(name) for order in rounds) for name in "abc"}
     assert len(set(places.values())) == 1
+
+
+def test_of_few_pairs_the_interval_holds_all_of_them() -> None:
+    logs = [math.log(ratio) for ratio in (3.49, 3.51, 3.50, 3.52, 3.50, 3.45)]
+    found = estimate.ratio_of_logs(logs)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(3.45), pytest.approx(3.52))
+    assert estimate.word(found, noise=0.01) is Word.faster
+    torn = estimate.ratio_of_logs([math.log(ratio) for ratio in (1.2, 1.2, 1.2, 1.2, 1.2, 0.9)])
+    assert estimate.word(torn, noise=0.01) is Word.undecided

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,10 @@ from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_prob
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.errors import ChildError
 from gpu_runner.scratch import ScratchError
+from gpu_runner.verify import opening
 from gpu_runner.verify.early import Early, keeps_apart
-from gpu_runner.verify.opening import loaded
-from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.opening import ORIGINAL, loaded
+from gpu_runner.verify.proof import Form, Proof, make_call
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import HERE
@@ -184,3 +187,19 @@ def test_a_case_that_ends_the_child_gives_its_turn_to_a_fresh_one(tmp_path: Path
         with early.turn(warming.form) as session:
             assert not (session.scratch.work / "calls").exists()
     assert likewise.made == 1
+
+
+@pytest.mark.parametrize(("name", "untimed"), [(ORIGINAL, True), (None, False)])
+def test_what_is_judged_by_is_not_tuned_by_time_and_what_is_judged_is(
+    name: str | None, untimed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, Any]] = []
+
+    class Child:
+        def call(self, method: str, meta: dict[str, Any]) -> None:
+            assert method == "load"
+            told.append(meta)
+
+    monkeypatch.setattr(opening, "opened", lambda *_: nullcontext(Child()))
+    with opening.loaded("candidate", CandidateSource(()), Form("reference", ()), RunContext(Path()), name):
+        assert [meta["untimed"] for meta in told] == [untimed]

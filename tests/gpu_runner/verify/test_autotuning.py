@@ -1,0 +1,60 @@
+"""What is judged by is not tuned by time: of its settings the first that launches is taken, and no other is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import OutOfResources
+
+from gpu_runner.roles.autotuning import take_the_first_that_launches
+
+
+@triton.jit
+def _doubled(x, y, count, N: tl.constexpr, PLUS: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, tl.load(x + at, mask=at < count) * 2 + PLUS, mask=at < count)
+
+
+def _too_large(_: dict[str, Any]) -> None:
+    raise OutOfResources(300_000, 232_448, "shared memory")
+
+
+@pytest.fixture
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("prune_configs", "_bench"):
+        monkeypatch.setattr(Autotuner, name, getattr(Autotuner, name))  # put back at the end
+    take_the_first_that_launches()
+    take_the_first_that_launches()
+
+
+@pytest.mark.usefixtures("untimed")
+def test_the_first_setting_that_launches_is_taken_for_each_key_and_the_rest_is_not_tried() -> None:
+    tried: list[int] = []
+
+    def noted(arguments: dict[str, Any]) -> None:
+        tried.append(arguments["PLUS"])
+
+    configs = [
+        triton.Config({"PLUS": 1}, pre_hook=_too_large),
+        *(triton.Config({"PLUS": plus}, pre_hook=noted) for plus in (2, 3, 4)),
+    ]
+    kernel = triton.autotune(configs, key=["count"], reset_to_zero=["y"])(_doubled)
+    for count in (5, 7):
+        x, y = torch.arange(float(count)), torch.full((count,), 9.0)
+        kernel[(1,)](x, y, count, N=8)
+        assert torch.equal(y, x * 2 + 2)
+    assert tried == [2, 2, 2, 2]  # once as a trial, once as the launch
+
+
+@pytest.mark.usefixtures("untimed")
+def test_where_no_setting_launches_the_error_is_that_of_the_launch() -> None:
+    configs = [triton.Config({"PLUS": plus}, pre_hook=_too_large) for plus in (1, 2)]
+    kernel = triton.autotune(configs, key=["count"])(_doubled)
+    x = torch.zeros(5)
+    with pytest.raises(OutOfResources):
+        kernel[(1,)](x, x, 5, N=8)
