@@ -125,7 +125,7 @@ _VARIANTS_AUTHOR = Option(
 )
 _ANY_AUTHOR = Option(
     "author",
-    "who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses",
+    "who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses or can be beaten",
     choices=(AuthorName.compiler.value, AuthorName.llm.value, AuthorName.auto.value),
     default="auto",
 )

@@ -120,7 +120,7 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 
 - `NAME`: the new kernel's name, in snake_case
 - `from PATH[:SYMBOL]|URL` (optional): the problem: a file of the repository, or a link to one on this host
-- `--author compiler|llm|auto`: who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses; by default auto
+- `--author compiler|llm|auto`: who writes the kernel: the compiler needs no model; `auto` takes it first, and a model where it refuses or can be beaten; by default auto
 - `--candidates N`: how many kernels a model is asked for at once, 1 to 8; by default 3
 - `--repairs N`: how often a model sees what failed and tries again, 1 to 5; by default 3
 - `--choose first|best`: which of a model's proved kernels is taken: the first, or the fastest; by default first

@@ -62,7 +62,7 @@ class StageState(StrEnum):
 class AuthorName(StrEnum):
     """Who proposes candidates."""
 
-    auto = "auto"  # the compiler, and a model where it refuses
+    auto = "auto"  # the compiler, and a model where it refuses or can be beaten
     compiler = "compiler"
     llm = "llm"
 

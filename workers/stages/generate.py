@@ -17,6 +17,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.stages.authoring.attempts import Book
+from workers.stages.authoring.beating import beaten
 from workers.stages.authoring.remarks import HEARD, new_points
 from workers.stages.authoring.writing import COMPILER, Written, stored, write
 from workers.stages.workbench import changes_from_json, changes_to_json, merged, only_new, own_result, reopen
@@ -36,6 +37,7 @@ class Generate:
         book = Book(context, self.name)
         points = new_points(context.feedback, earlier)
         written = write(context, bench, book, points, earlier, bench.tree.overlaid(before))
+        written, compared = beaten(context, bench, book, written)
         new = only_new(written.changes, bench.tree, before)
         profile = from_json(KernelProfile, analyzed["profile"])
         purpose = CommitPurpose.kernel if earlier is None else CommitPurpose.revision
@@ -47,7 +49,7 @@ class Generate:
             plan.forward_formula,
             plan.gradient_formulas,
             _answered(context, earlier, written),
-            plan.notes,
+            (*compared, *plan.notes),
             book.attempts,
         )
         commit = (CommitUpdate(purpose, new, self.name, context.attempt),) if new else ()

@@ -27,11 +27,11 @@ def time_of(row: WorkloadTiming, contender: str = "candidate") -> float | None:
     return next((t.median_us for t in row.timings if t.contender == contender), None)
 
 
-def headrooms(rows: Sequence[WorkloadTiming], scope: Scope) -> tuple[float, ...]:
+def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: float = 0.0) -> tuple[float, ...]:
     """Give time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
 
     What can be reached is the floor and one launch. Both passes together are looked at only where the backward pass alone has no
-    floor, as that of a loss: else they say nothing that the two do not.
+    floor, as that of a loss: else they say nothing that the two do not. Rows with a floor under ``least_floor_us`` are left out.
     """
     alone = {row.workload for row in rows if row.timed_pass is Pass.backward and row.floor_us}
     found = []
@@ -39,7 +39,7 @@ def headrooms(rows: Sequence[WorkloadTiming], scope: Scope) -> tuple[float, ...]
         time_us = time_of(row)
         together = scope is Scope.general and row.timed_pass is Pass.full and row.workload not in alone
         looked_at = together or row.timed_pass in PASSES[scope]
-        if looked_at and time_us is not None and row.floor_us:
+        if looked_at and time_us is not None and row.floor_us and row.floor_us >= least_floor_us:
             found.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
     return tuple(found)
 
@@ -47,8 +47,22 @@ def headrooms(rows: Sequence[WorkloadTiming], scope: Scope) -> tuple[float, ...]
 def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
     """Tell whether what was measured is at the floor already; never on a prediction."""
     factors = headrooms(measured.rows, scope)
-    if measured.predicted or not factors:
-        return False
+    return bool(factors) and not measured.predicted and _at_the_floor(factors)
+
+
+def room(measured: BenchmarkResult) -> float | None:
+    """Give time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
+
+    It is the rule of ``nothing_to_gain``, at the sizes whose floor is longer than a launch. At the others launches take the time,
+    of a pass often several: a small problem is no reason to ask a model for another kernel.
+    """
+    factors = headrooms(measured.rows, Scope.general, LAUNCH_US)
+    if measured.predicted or not factors or _at_the_floor(factors):
+        return None
+    return geometric_mean(factors)
+
+
+def _at_the_floor(factors: Sequence[float]) -> bool:
     return geometric_mean(factors) < NOTHING_OVER_ALL and max(factors) < NOTHING_AT_ONE
 
 

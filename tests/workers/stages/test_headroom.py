@@ -15,6 +15,7 @@ from workers.stages.headroom import (
     geometric_mean,
     headrooms,
     nothing_to_gain,
+    room,
     target_met,
 )
 
@@ -51,6 +52,25 @@ def test_both_passes_together_count_only_where_the_backward_pass_has_no_floor() 
 
 def test_a_launch_is_no_headroom() -> None:
     assert headrooms((row(8.0, floor_us=4.0),), Scope.general) == (1.0,)
+
+
+@pytest.mark.parametrize("times_us", [(105.0, 107.0), (105.0, 130.0), (116.0, 116.0), (90.0, 95.0), (300.0,)])
+def test_a_new_kernel_has_room_where_there_is_something_to_gain(times_us: tuple[float, ...]) -> None:
+    found = room(measured(*times_us))
+    assert (found is None) is nothing_to_gain(measured(*times_us), Scope.general)
+    assert found is None or found == geometric_mean([max(1.0, time_us / 104.0) for time_us in times_us])
+
+
+def test_there_is_no_room_in_a_prediction_or_where_no_floor_is_known() -> None:
+    assert room(measured(300.0, predicted=True)) is None
+    assert room(BenchmarkResult((row(300.0, None), row(None)), False, "a GPU", None)) is None
+
+
+def test_sizes_at_which_launches_take_the_time_are_no_room() -> None:
+    small = (row(12.0, 2.0), row(20.0, 3.0, Pass.backward), row(30.0, 5.0, Pass.full))
+    assert room(BenchmarkResult(small, False, "a GPU", 4000.0)) is None
+    assert room(BenchmarkResult((*small, row(104.0)), False, "a GPU", 4000.0)) is None
+    assert room(BenchmarkResult((*small, row(208.0)), False, "a GPU", 4000.0)) == 2.0
 
 
 @given(st.lists(st.floats(min_value=0.1, max_value=10.0), min_size=1, max_size=8))

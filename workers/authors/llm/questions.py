@@ -16,6 +16,10 @@ from workers.models.protocol import Form, Message, Part, Question, Role
 
 THOUGHT = 12_000  # tokens
 CARRIED = "# The problem that came with the last proposal\n\nIt holds for the next one too, unless that gives another."
+BEATEN = (
+    " How fast it is was measured, and stands below: start from it, and write one that is faster over these sizes and slower at "
+    "none; any other is dropped."
+)
 MOST_TOKENS = {
     Task.analyze: 12_000,
     Task.generate: 32_000,
@@ -75,6 +79,7 @@ def kernel_question(brief: KernelBrief, variation: int = 0) -> Question:
 def _compiled(brief: KernelBrief) -> str:
     if brief.compiled:
         text = "A compiler wrote this module for the same problem. It is right, and not always the fastest."
+        text += BEATEN if brief.measured.strip() else ""
         return joined("# The compiled kernel", text, quoted(Kind.compiled, "the compiler author", brief.compiled))
     if brief.refused:
         return joined("# The compiler has none", quoted(Kind.note, "the compiler author", brief.refused))

@@ -15,6 +15,7 @@ from workers.models.protocol import Usage
 MAX_EVIDENCE = 500
 ASKED = "asked"
 NOT_JUDGED = "not judged"
+NOT_FASTER = "not faster"
 DUPLICATE = "duplicate"
 
 
@@ -54,6 +55,11 @@ class Book:
             if attempt.outcome == ASKED:
                 self._change(attempt.number, outcome=NOT_JUDGED)
         self._change(number, chosen=True)
+        self.keep()
+
+    def left(self, number: int, evidence: str) -> None:
+        """Say that the one that a search chose is proved and yet not taken: it is no better than what there was."""
+        self._change(number, outcome=NOT_FASTER, evidence=evidence[:MAX_EVIDENCE], chosen=False)
         self.keep()
 
     def keep(self) -> None:
