@@ -20,7 +20,7 @@ from workers.models.redaction import redacted_question
 from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all
-from workers.recorded_job import NAME, Decided, RecordedJob, read_job, recorded_job, write_job
+from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
@@ -57,10 +57,13 @@ def configure(data_dir: Path, database_url: str | None = None, redis_url: str | 
     """Have this process work in a folder of its own, whatever database and Redis the environment names.
 
     Without ``database_url`` it is SQLite in the folder; without ``redis_url`` this process looks for its work itself.
+
+    Raises:
+        WrongSettingsError: a setting of the environment cannot be used.
     """
     urls = {"database_url": database_url, "redis_url": redis_url}
     changes: dict[str, object] = {name: None if url is None else SecretStr(url) for name, url in urls.items()}
-    given = Settings(data_dir=data_dir).model_copy(update=changes | {"artifacts_url": None})
+    given = load_settings().model_copy(update=changes | {"data_dir": data_dir, "artifacts_url": None})
     runtimes.install(runtimes.build(given))
 
 
@@ -114,10 +117,10 @@ def reconcile() -> Reconciled:
     return reconcile_all(current())
 
 
-def record(job_id: str, path: Path) -> int:
+def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int:
     """Write what a job asked models and what they answered, as a folder or a tar archive, and give how many questions it holds.
 
-    Beside that stands what it takes to carry the job out again.
+    Beside that stands what it takes to carry the job out again, and ``trees``: git's names of the trees of its commits.
 
     Raises:
         LookupError: there is no such job.
@@ -125,7 +128,7 @@ def record(job_id: str, path: Path) -> int:
     runtime = current()
     with runtime.database.read() as session:
         kept = artifacts_of(session, job_id)
-        job = recorded_job(session, job_id)
+        job = recorded_job(session, job_id, trees)
     recording = Recording.of((name, runtime.blobs.get(digest)) for name, digest in kept)
     recording.write(path, {NAME: write_job(job)})
     return len(recording.records)
@@ -155,16 +158,18 @@ def recording_use(path: Path) -> RecordingUse:
 def answer_from(path: Path) -> None:
     """Have this process answer every question to a model from a recording, and ask nobody.
 
-    What the runner held against a candidate then, it holds against the same one again.
+    What the runner held against a candidate then, it holds against the same one again, and what it measured it gives again. Where
+    nothing was asked there is no model here either.
 
     Raises:
         RecordingError: there is none, or it is damaged.
     """
     runtime = current()
-    replay = ReplayProvider(Recording.read(path))
-    models = Models((replay,), redact=lambda question: redacted_question(question).question, paid=False)
+    recording = Recording.read(path)
+    providers = (ReplayProvider(recording),) if recording.records else ()
+    models = Models(providers, redact=lambda question: redacted_question(question).question, paid=False)
     runtime.models = lambda: models
-    runtime.held_before = recorded(path).results()
+    runtime.before = Before(recorded(path).held)
 
 
 def _gpu_step(runtime: Runtime, only: str | None) -> bool:

@@ -1,13 +1,16 @@
-"""A job as its recording holds it beside its questions: what was asked for, what was decided, and which results spoke against it.
+"""A job as its recording holds it beside its questions: what was asked for, what was decided, what the runner said, and what it came to.
 
-The runner draws its inputs anew each time, so that the figures of a failing verdict are other ones in every run; they stand in the
-questions that follow. So failing results are kept, and given again for the very same request. What passed is never taken from here.
+The runner draws its inputs anew each time, so that the figures of a failing verdict are other ones in every run; so are times on a
+GPU. They stand in the questions that follow, and settings and choices hang on them. So failing results and what was measured are
+kept, and given again for the very same request. A verdict that passed is never taken from here: it is proved anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,12 @@ from workers.store.models import GpuWork, Job, ReviewDecision, StageAttempt
 
 NAME = "job.json"
 VERSION = 1
+# Whether a result comes from a GPU. What is computed for a machine without one is the same each time.
+MEASURING: dict[Action, Callable[[dict[str, Any]], bool]] = {
+    Action.benchmark: lambda payload: payload.get("predicted") is False,
+    Action.profile: lambda payload: bool((payload.get("gpu") or {}).get("measured") or payload.get("counters")),
+    Action.tune: lambda payload: payload.get("architecture") is not None,
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,10 @@ class Decided:
 
 @dataclass(frozen=True)
 class Held:
-    """A result that spoke against what was asked about; ``request`` is the digest of that."""
+    """A result that another run would not give: it spoke against what was asked about, or was measured.
+
+    ``request`` is the digest of what was asked.
+    """
 
     request: str
     action: Action
@@ -54,15 +66,40 @@ class RecordedJob:
     words: str = ""
     decisions: tuple[Decided, ...] = ()
     held: tuple[Held, ...] = ()
+    trees: tuple[str, ...] | None = (
+        None  # git's names of the trees of the job's commits, oldest first; None: nobody said
+    )
     version: int = VERSION
 
-    def results(self) -> dict[str, Held]:
-        """Give the failing results by what was asked."""
-        return {held.request: held for held in self.held}
+    @property
+    def measured(self) -> int:
+        """Give how many of the kept results are measurements."""
+        return sum(held.action in MEASURING for held in self.held)
 
 
-def recorded_job(session: Session, job_id: str) -> RecordedJob:
-    """Give a job as it is recorded.
+class Before:
+    """Kept results, given again by what is asked: the same request a second time gets its second result, and the last one stays."""
+
+    def __init__(self, held: Sequence[Held] = ()) -> None:
+        self._left: dict[str, list[Held]] = {}
+        self._guard = threading.Lock()
+        for each in held:
+            self._left.setdefault(each.request, []).append(each)
+
+    def answer(self, request: GpuRequest) -> GpuResult | None:
+        """Give the kept result of a request, None where there is none."""
+        if not self._left:
+            return None
+        with self._guard:
+            kept = self._left.get(digest_of(request), [])
+            if not kept:
+                return None
+            held = kept.pop(0) if len(kept) > 1 else kept[0]
+        return GpuResult(request.request_id, request.action, held.payload)
+
+
+def recorded_job(session: Session, job_id: str, trees: tuple[str, ...] | None = None) -> RecordedJob:
+    """Give a job as it is recorded; ``trees`` are of its commits, oldest first.
 
     Raises:
         LookupError: there is none.
@@ -80,6 +117,7 @@ def recorded_job(session: Session, job_id: str) -> RecordedJob:
         request.words,
         _decisions(session, job_id),
         _held(session, job_id),
+        trees,
     )
 
 
@@ -109,11 +147,6 @@ def digest_of(request: GpuRequest) -> str:
     return hashlib.sha256(form.encode()).hexdigest()
 
 
-def given_again(held: Held, request: GpuRequest) -> GpuResult:
-    """Give a kept result as the answer to a request."""
-    return GpuResult(request.request_id, request.action, held.payload)
-
-
 def _decisions(session: Session, job_id: str) -> tuple[Decided, ...]:
     query = select(ReviewDecision).where(ReviewDecision.job_id == job_id).order_by(ReviewDecision.id)
     attempts = {
@@ -133,12 +166,14 @@ def _held(session: Session, job_id: str) -> tuple[Held, ...]:
     found = []
     for work in session.scalars(query):
         request, result = from_json(GpuRequest, work.request), from_json(GpuResult, work.result or {})
-        if result.payload is not None and _speaks_against(request.action, result.payload):
+        if result.payload is not None and _differs_each_time(request.action, result.payload):
             found.append(Held(digest_of(request), request.action, result.payload))
     return tuple(found)
 
 
-def _speaks_against(action: Action, payload: dict[str, Any]) -> bool:
+def _differs_each_time(action: Action, payload: dict[str, Any]) -> bool:
     if action is Action.verify:
         return payload.get("status") != Status.passed.value
-    return action is Action.tests and payload.get("passed") is False
+    if action is Action.tests:
+        return payload.get("passed") is False
+    return action in MEASURING and MEASURING[action](payload)

@@ -6,13 +6,13 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from workers.engine.protocol import Stages
 from workers.models.ledger import Models, no_models
-from workers.recorded_job import Held
+from workers.recorded_job import Before
 from workers.settings import Settings, secret_values
 from workers.store.blobs import BlobStore
 from workers.store.database import Database
@@ -66,7 +66,7 @@ class Runtime:
     models: Callable[[], Models] = no_models
     clock: Callable[[], float] = time.time
     runner_command: tuple[str, ...] = (sys.executable, "-m", "gpu_runner")
-    held_before: Mapping[str, Held] = field(default_factory=dict)  # in a replay: failing results, by what was asked
+    before: Before = field(default_factory=Before)  # in a replay: what the runner said then and would not say again
     at_boundary: Callable[[str], None] = lambda _name: None  # called where a process may die; fault tests kill it there
 
 

@@ -52,6 +52,7 @@ Recorded = Annotated[
     typer.Option("--record", help="Keep what models were asked and answered: a folder, or a .tar or .tar.gz."),
 ]
 WORDS = (".md", ".txt")
+RECORDING_CURE = "Give the folder or the archive that `--record` wrote."
 
 
 @app.command()
@@ -99,6 +100,7 @@ def optimize(
     ] = None,
     layout: Layout = None,
     author: Author = AuthorName.auto,
+    record: Recorded = None,
     out: Out = None,
     fresh: Fresh = False,
     as_json: Json = False,
@@ -113,7 +115,8 @@ def optimize(
         author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
     )
     source = problem.read_text(encoding="utf-8") if problem is not None else ""
-    ended(run_job(LocalJob(name, source, options, fresh, Verb.optimize), repo, out, as_json=as_json))
+    asked = LocalJob(name, source, options, fresh, Verb.optimize)
+    ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
 
 @app.command()
@@ -138,9 +141,9 @@ def modify(
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     layout: Layout = None,
+    record: Recorded = None,
     out: Out = None,
     fresh: Fresh = False,
-    record: Recorded = None,
     as_json: Json = False,
 ) -> None:
     """Change a kernel of a checkout as you say, by a language model, and prove, test and measure the change.
@@ -226,11 +229,10 @@ def run_job(
         checkout.head()
         state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
         folder = (out or state / asked.name).resolve()
-        embedded.configure(state)
-        if replay is not None:
-            embedded.answer_from(replay)
+        _configure(state, replay)
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
+        trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()
     if patch is not None:
         (folder / f"{asked.name}.patch").write_text(patch, encoding="utf-8", errors="surrogateescape", newline="")
     if as_json:
@@ -238,12 +240,32 @@ def run_job(
     where = f"Branch {job.branch}; report, plots and patch in {folder}" if patch is not None else f"Report in {folder}"
     say(f"Job {job.job_id}: {job.state.value}. {where}")
     if record is not None:
-        count = embedded.record(job.job_id, record)
-        say(
-            f"{count} questions are recorded in {record}; `kernelsmith replay {record}` repeats the job without a model."
-        )
-        say(f"`kernelsmith recording {record}` shows what they took.")
+        count = embedded.record(job.job_id, record, trees)
+        _tell_recorded(count, record)
     return job
+
+
+def _tell_recorded(count: int, record: Path) -> None:
+    if not count:
+        say(f"{record} holds the job, and no question: nothing was answered.")
+        return
+    are = "question is" if count == 1 else "questions are"
+    say(f"{count} {are} recorded in {record}; `kernelsmith replay {record}` repeats the job without a model.")
+    say(f"`kernelsmith recording {record}` shows what they took.")
+
+
+def _configure(state: Path, replay: Path | None) -> None:
+    """Have this process work in a folder, by its environment, and answer from a recording where there is one."""
+    from workers import embedded
+
+    try:
+        embedded.configure(state)
+        if replay is not None:
+            embedded.answer_from(replay)
+    except embedded.WrongSettingsError as error:
+        raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
+    except embedded.RecordingError as error:
+        raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_CURE)) from error
 
 
 def ended(job: JobView) -> None:

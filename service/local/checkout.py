@@ -125,6 +125,10 @@ class Checkout:
         """Give the difference between two commits as a patch that ``git apply`` takes."""
         return self.git("diff", "--binary", "--full-index", base, head).decode("utf-8", "surrogateescape")
 
+    def trees(self, base: str, head: str) -> tuple[str, ...]:
+        """Give the trees of the commits after one and up to another, oldest first."""
+        return tuple(self.text("log", "--reverse", "--format=%T", f"{base}..{head}").split())
+
     def _commit_object(self, parent: str, changes: Sequence[FileChange], message: str) -> str:
         with tempfile.TemporaryDirectory() as scratch:
             env = {"GIT_INDEX_FILE": str(Path(scratch) / "index")} | AUTHOR

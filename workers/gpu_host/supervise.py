@@ -13,7 +13,6 @@ from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
 from workers.gpu_host.launching import Host
 from workers.gpu_host.standby import Standby
-from workers.recorded_job import digest_of, given_again
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
@@ -95,9 +94,9 @@ def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None) -> GpuResul
             now = runtime.clock()
             return gpu_work.renew(session, lease.request.request_id, lease.token, now, runtime.settings.lease_s)
 
-    held = runtime.held_before.get(digest_of(lease.request)) if runtime.held_before else None
-    if held is not None:
-        return given_again(held, lease.request)
+    before = runtime.before.answer(lease.request)
+    if before is not None:
+        return before
     with heartbeat(renew, runtime.settings.lease_s, f"gpu/{lease.request.request_id}") as lost:
         try:
             return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost, standby)
