@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from service.dispatch.payloads import (
     MalformedPayloadError,
+    Rerequest,
+    Review,
+    Text,
     comment_text,
     opening_text,
     rerequest_of,
@@ -96,9 +99,11 @@ def test_whatever_comes_is_read_or_refused_and_nothing_else(payload: dict[str, A
     for read in READERS:
         for form in (payload, COMMENT | payload):
             try:
-                read(json.loads(json.dumps(form)))
-            except MalformedPayloadError:
+                found = read(json.loads(json.dumps(form)))
+            except MalformedPayloadError as error:
+                assert str(error)
                 continue
+            assert isinstance(found, Text | Review | Rerequest)
 
 
 def test_only_events_that_something_is_done_with_are_kept() -> None:

@@ -60,6 +60,7 @@ def test_the_fast_path_comes_next_where_the_floor_is_far() -> None:
 
 def test_no_gain_is_promised_beyond_the_floor() -> None:
     planned = ordered(situation(ROW_SCALE, graph=graph_of_scale(), benchmark=_measured(0.98)))
+    assert planned
     assert all(1.0 <= p.gain_low <= p.gain_high <= 1 / 0.98 + 1e-9 for p in planned)
     assert "compiled_fast_path" not in [p.strategy for p in planned]
 

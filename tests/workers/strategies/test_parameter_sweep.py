@@ -55,7 +55,7 @@ def test_only_what_was_found_is_looked_up() -> None:
 def test_a_block_that_holds_a_whole_row_is_no_knob() -> None:
     found = swept(ROW_SCALE)
     assert found is not None
-    assert all(knob.setting != "BLOCK_SIZE" for knob in found[1])
+    assert {knob.setting for knob in found[1]} == {"num_warps", "programs_per_multiprocessor"}
 
 
 def test_a_block_that_a_kernel_loops_over_is_a_knob() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,13 +18,16 @@ from tests.workers.compiler.captured import captured, names, style
 from workers.authors.llm import forms, read_change, read_diagnosis, read_kernel, read_problem, read_variant
 from workers.authors.llm.protocol import Failed, KernelBrief, Remark, Reply, UnusableAnswer
 from workers.authors.protocol import Proposal
-from workers.models.forms import check_form
+from workers.models.forms import FormError, check_form, parsed
 from workers.models.protocol import Form
 
 
 @pytest.mark.parametrize("form", [forms.PROBLEM, forms.KERNEL, forms.CHANGE, forms.DIAGNOSIS, forms.VARIANT])
 def test_forms_are_closed(form: Form) -> None:
     check_form(form)
+    held = dict.fromkeys(form.schema["properties"])
+    with pytest.raises(FormError, match=r"at \$ there is a field that the form does not have"):
+        parsed(json.dumps(held | {"unexpected": 1}), form)
 
 
 def test_every_module_of_the_compiler_would_be_a_usable_answer() -> None:
