@@ -49,3 +49,8 @@ def folded(body: str) -> str:
         assert depth >= 0
     assert depth == 0, "what is folded ends somewhere"
     return shown + body[end:]
+
+
+def gist(body: str, lines: int = 2) -> str:
+    """Give the first lines of a comment that say something."""
+    return "\n".join([line for line in body.splitlines() if line.strip()][:lines])

@@ -14,7 +14,7 @@ from service.app import Parts
 from service.localhub import Hub
 from service.localhub.conversation import CommentEntry, CommitEntry, Entry, EventEntry, OpeningEntry, ReviewEntry
 from service.localhub.webhooks import HookAnswer
-from tests.conversations.normal import Normal, folded
+from tests.conversations.normal import Normal, folded, gist
 from workers import inbox
 from workers.contracts import JobView
 from workers.embedded import drive, next_due_in_s, reconcile
@@ -193,11 +193,6 @@ class Talk:
     def _written(self, number: int) -> list[CommentEntry]:
         found = self.hub.conversation(REPOSITORY, number)
         return [entry for entry in found if isinstance(entry, CommentEntry) and entry.by == BOT]
-
-
-def gist(body: str, lines: int = 2) -> str:
-    """Give the first lines of a comment that say something."""
-    return "\n".join([line for line in body.splitlines() if line.strip()][:lines])
 
 
 def _line(entry: Entry) -> str:

@@ -20,6 +20,7 @@ from tests.conversations.modifying import (
     slope,
     speaks,
 )
+from tests.conversations.normal import gist
 from tests.conversations.optimizing import heard
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.service.conversation.facts import VERDICT, WRONG
@@ -51,41 +52,11 @@ def test_a_wrong_first_change_is_repaired_by_what_the_runner_found(open_talk: Op
     talk.skip(number)
     assert "The gradient of `a` is wrong in 3 rows." in model.told(1)
     assert "The files as the last proposal left them" in model.told(1)
-    assert [entry for entry in heard(talk, talk.pull()) if "model's own words" in entry] == snapshot(
-        [
-            """\
-**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
-**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
-
-The model's own words about it: It takes a slope.
-
-| file | comes | goes |
-| --- | ---: | ---: |
-| `src/liger_kernel/ops/geglu.py` | +16 | −13 |
-| `test/transformers/test_geglu.py` | +6 | −0 |
-
-▸ What was changed
-
-▸ Added tests
-
-▸ The problem as it shall be
-
-▸ What was tried
-
-▸ Proof
-
-▸ The library's tests
-
-▸ Style check
-
-- **Approve**: the change is proved and tested once more, and measured beside what stood.
-- **Request changes**: the change is made again, with your words and line comments answered point by point. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
-        ]
+    (told,) = [entry for entry in heard(talk, talk.pull()) if "model's own words" in entry]
+    assert gist(told, 1) == snapshot(
+        "**`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it."
     )
+    assert "The model's own words about it: It takes a slope.\n" in told
     assert attempts(talk) == snapshot(
         ["modify: incorrect_gradient The gradient of `a` is wrong in 3 rows.", "repair: passed"]
     )
@@ -189,46 +160,14 @@ def test_a_call_that_breaks_is_told_in_the_first_line(open_talk: Open) -> None:
     speaks(slope())
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE}")
     talk.skip(number)
-    assert heard(talk, talk.pull()) == snapshot(
-        [
-            """\
+    (told,) = heard(talk, talk.pull())
+    assert told.partition("\n\nThe model's own words")[0] == snapshot("""\
 **`geglu` is changed, and a call that works today breaks:** `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 > [!WARNING]
-> `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows. Whoever calls it so must change that. Approve it only if this is meant.
-
-The model's own words about it: It takes a slope.
-
-| file | comes | goes |
-| --- | ---: | ---: |
-| `src/liger_kernel/ops/geglu.py` | +16 | −13 |
-| `test/transformers/test_geglu.py` | +6 | −0 |
-
-- The bot's own record of what this kernel computes is about the call as it is today; where that is no longer true, commit the problem below as `.kernelsmith/problems/geglu.py`.
-
-▸ What was changed
-
-▸ Added tests
-
-▸ The problem as it shall be
-
-▸ What was tried
-
-▸ Proof
-
-▸ The library's tests
-
-▸ Style check
-
-- **Approve**: the change is proved and tested once more, and measured beside what stood.
-- **Request changes**: the change is made again, with your words and line comments answered point by point. This was attempt 1 of 5.
-- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
-        ]
-    )
+> `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows. Whoever calls it so must change that. Approve it only if this is meant.\
+""")
     assert talk.body(talk.pull()).splitlines()[0] == snapshot(
         "**`geglu` is changed, and a call that works today breaks:** `LigerGELUMulFunction.apply(a, b)` no longer gives what it gave, status `incorrect_gradient`: The gradient of `a` is wrong in 3 rows."
     )

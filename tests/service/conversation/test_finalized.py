@@ -18,7 +18,7 @@ from service.conversation import (
 )
 from service.conversation.markdown import length
 from service.escape import CODE_SPAN
-from tests.conversations.normal import folded
+from tests.conversations.normal import folded, gist
 from tests.service.conversation.facts import LINKS, PROBLEM, WRONG
 from tests.service.conversation.kernels_facts import (
     FINALIZED,
@@ -50,10 +50,6 @@ from workers.contracts import (
 
 def checkpoint(stage: StageName, summary: Summary, decides: bool = True) -> str:
     return checkpoint_comment(CheckpointUpdate(stage, 1, summary, decides), PROFILE_WAITS, LINKS)
-
-
-def gist(body: str) -> str:
-    return "\n".join(body.splitlines()[:2])
 
 
 def profiled(**changes: object) -> str:

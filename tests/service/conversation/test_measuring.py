@@ -12,7 +12,7 @@ from service.conversation import check_run_output, find_marker, report_comment, 
 from service.conversation.comparisons import by_pass
 from service.conversation.markdown import length
 from service.escape import CODE_SPAN
-from tests.conversations.normal import folded
+from tests.conversations.normal import folded, gist
 from tests.service.conversation.facts import LINKS, VERDICT, WRONG, attempt
 from tests.service.conversation.kernels_facts import (
     BENCH_DONE,
@@ -34,14 +34,6 @@ OTHER = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 
 def bench(*kernels: MeasuredKernel) -> str:
     return report_comment(ReportUpdate(replace(MEASURE, kernels=kernels)), BENCH_DONE, LINKS)
-
-
-def verify(*kernels: MeasuredKernel) -> str:
-    return report_comment(ReportUpdate(replace(MEASURE, kernels=kernels)), VERIFY_DONE, LINKS)
-
-
-def gist(body: str) -> str:
-    return "\n".join(body.splitlines()[:2])
 
 
 def test_a_change_that_makes_one_kernel_faster_and_one_slower() -> None:
@@ -343,88 +335,7 @@ kernelsmith compare --repo . --against main
 
 
 def test_a_host_at_fault_is_not_the_kernels_fault() -> None:
-    broken = replace(GEGLU, verdict=Verdict(Status.environment_error))
-    assert "is wrong" not in bench(broken)
-    assert "1 kernel could not be judged" in verify(RMS, broken)
-
-
-def test_kernels_that_are_right() -> None:
-    assert folded(verify(RMS, GEGLU)) == snapshot("""\
-**2 kernels proved:** values and gradients match the references.
-**Next:** nothing stands in the way as far as values go.
-
-| kernel | verdict | checks | largest error | allowed | on |
-| --- | --- | --- | ---: | ---: | --- |
-| `rms_norm` | values and gradients match the reference | 4 of 4 | 0.003 | 0.008 | `T=1 I=1 bfloat16` |
-| `geglu` | values and gradients match the reference | 4 of 4 | 0.003 | 0.008 | `T=1 I=1 bfloat16` |
-
-▸ rms&#95;norm: every size
-
-▸ geglu: every size
-
-<sub>Head `1f2e3d4c5b6a` against base `abc012345678`.</sub>
-
-Provenance: GPU `NVIDIA H200`
-
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
-
-```sh
-kernelsmith compare --repo . --against main
-```
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=report -->\
-""")
-
-
-def test_a_kernel_that_is_wrong() -> None:
-    assert folded(verify(RMS, replace(GEGLU, verdict=WRONG), SOFTMAX)) == snapshot("""\
-**1 of 2 kernels is wrong:** `geglu`: a gradient is wrong.
-**Next:** mend `geglu`; the evidence is below.
-
-| kernel | verdict | checks | largest error | allowed | on |
-| --- | --- | --- | ---: | ---: | --- |
-| `rms_norm` | values and gradients match the reference | 4 of 4 | 0.003 | 0.008 | `T=1 I=1 bfloat16` |
-| `geglu` | **a gradient is wrong** | 0 of 1 | 0.31 | 2e-06 | `T=7 I=129 float32` |
-
-Not measured:
-
-- `softmax`: there is no benchmark script for `softmax`. Add one, or name the kernels.
-
-▸ rms&#95;norm: every size
-
-▸ geglu: every size
-
-<sub>Head `1f2e3d4c5b6a` against base `abc012345678`.</sub>
-
-Provenance: GPU `NVIDIA H200`
-
-To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
-
-```sh
-kernelsmith compare --repo . --against main
-```
-
-<sub>Job [`j7k2`](https://bot.example/jobs/j7k2) · [asked](https://github.com/octo-org/library/pull/21#issuecomment-35) for by `octocat`</sub>
-
-<!-- kernelsmith:job=j7k2 kind=report -->\
-""")
-
-
-def test_nothing_to_prove() -> None:
-    assert [gist(verify(*kernels)) for kernels in ((SOFTMAX,), ())] == snapshot(
-        [
-            """\
-**Nothing could be proved:** the reasons are below.
-**Next:** see below what was not judged and why.\
-""",
-            """\
-**This change touches no kernel:** nothing was proved.
-**Next:** nothing, or name the kernels that should be proved: `/kernel verify NAME`.\
-""",
-        ]
-    )
+    assert "is wrong" not in bench(replace(GEGLU, verdict=Verdict(Status.environment_error)))
 
 
 def test_a_pull_request_that_moved_while_it_was_measured() -> None:

@@ -11,7 +11,7 @@ from gpu_runner.contracts import Bound, Evidence, Pass, ProfileResult
 from service.conversation import (
     checkpoint_comment,
 )
-from tests.conversations.normal import folded
+from tests.conversations.normal import folded, gist
 from tests.service.conversation.facts import LINKS, WRONG
 from tests.service.conversation.kernels_facts import (
     NOTHING_TIMED,
@@ -28,10 +28,6 @@ from workers.contracts import (
 
 def checkpoint(stage: StageName, summary: Summary, decides: bool = True) -> str:
     return checkpoint_comment(CheckpointUpdate(stage, 1, summary, decides), PROFILE_WAITS, LINKS)
-
-
-def gist(body: str) -> str:
-    return "\n".join(body.splitlines()[:2])
 
 
 def profiled(**changes: object) -> str:

@@ -11,7 +11,7 @@ from service.conversation import (
     checkpoint_comment,
 )
 from service.conversation.variants import lineage
-from tests.conversations.normal import folded
+from tests.conversations.normal import folded, gist
 from tests.service.conversation.facts import LINKS
 from tests.service.conversation.kernels_facts import (
     OPTIMIZED,
@@ -32,10 +32,6 @@ from workers.contracts import (
 
 def checkpoint(stage: StageName, summary: Summary, decides: bool = True) -> str:
     return checkpoint_comment(CheckpointUpdate(stage, 1, summary, decides), PROFILE_WAITS, LINKS)
-
-
-def gist(body: str) -> str:
-    return "\n".join(body.splitlines()[:2])
 
 
 def profiled(**changes: object) -> str:
