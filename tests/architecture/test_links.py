@@ -12,16 +12,43 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LARGEST_IMAGE_BYTES = 300_000
 
 
+def prose(page: Path) -> str:
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+
+
+def targets(page: Path) -> list[str]:
+    """The targets on this machine that a page links to."""
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if "://" not in target]
+
+
 def links(page: Path) -> list[str]:
-    """The targets on this machine that a page links to, without their anchors."""
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    found = re.findall(r"\]\(([^)\s]+)\)", text)
-    return [target.partition("#")[0] for target in found if "://" not in target and not target.startswith("#")]
+    """The files that a page links to."""
+    return [target.partition("#")[0] for target in targets(page) if not target.startswith("#")]
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub writes them."""
+    plain = [
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line)
+        for line in re.findall(r"^#+ (.+?)\s*$", prose(page), re.MULTILINE)
+    ]
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in plain}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert [target for target in links(page) if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_is_a_heading(page: Path) -> None:
+    anchored = [target.partition("#") for target in targets(page) if "#" in target]
+    lost = [
+        f"{name}#{anchor}"
+        for name, _, anchor in anchored
+        if anchor not in headings((page.parent / name).resolve() if name else page)
+    ]
+    assert lost == []
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
