@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,28 +11,17 @@ from typer.testing import CliRunner
 from service.cli import app
 from service.local.asking import LocalJob, comparing_request
 from service.local.checkout import Checkout
+from tests.service.local.checkouts import checked_out, git
 from workers.contracts import JobOptions, UserFacingError, Verb
 from workers.embedded import close, configure
-
-GIT = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *GIT, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    folder = tmp_path / "library"
-    folder.mkdir()
-    git(tmp_path, "init", "-q", "-b", "main", str(folder))
-    for number, branch in ((1, "main"), (2, "topic")):
-        if branch != "main":
-            git(folder, "checkout", "-q", "-b", branch)
-        (folder / "kernel.py").write_text(f"number = {number}\n")
-        git(folder, "add", "-A")
-        git(folder, "commit", "-q", "-m", branch)
+    folder = checked_out(tmp_path / "library", {"kernel.py": b"number = 1\n"})
+    git(folder, "checkout", "-q", "-b", "topic")
+    (folder / "kernel.py").write_text("number = 2\n")
+    git(folder, "commit", "-q", "-a", "-m", "topic")
     configure(tmp_path / "state")
     return Checkout(folder)
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from service.cli import app
 from tests.conversations.modifying import PLAIN_PATH, PLAIN_PROBLEM, PLAIN_SUITE, SMALL, change
+from tests.service.local.checkouts import checked_out, git, run
 from tests.workers.models.anthropic_server import KEY, MODEL, anthropic_server, call
-from workers.embedded import close
 
-GIT = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+pytestmark = pytest.mark.usefixtures("environment")
 PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
 OFFSET = (
     ("n, factor, BLOCK_SIZE: tl.constexpr", "n, factor, offset, BLOCK_SIZE: tl.constexpr"),
@@ -35,38 +30,9 @@ PROBLEM = (
 )
 
 
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *GIT, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    folder = tmp_path / "library"
-    for path, content in SMALL.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    git(tmp_path, "init", "-q", "-b", "main", str(folder))
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "start")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in os.environ:
-        if name.startswith("KERNELSMITH_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("KERNELSMITH_ARCHITECTURE", "interpreter")
-    monkeypatch.setenv("COLUMNS", "400")
-    yield
-    close()
-
-
-def run(*arguments: str | Path) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    close()
-    return result
+    return checked_out(tmp_path / "library", SMALL)
 
 
 def branch(folder: Path) -> str:

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from service.cli import app
 from tests.recorded.libraries import PLAIN, REGLU
-from tests.workers.models.anthropic_server import KEY, MODEL, anthropic_server, call
+from tests.recorded.models.jobs import JOBS
+from tests.service.local.checkouts import checked_out, git, run
+from tests.workers.models.anthropic_server import KEY, MODEL, anthropic_server, call, error
 from tests.workers.models.protocol_server import ProtocolServer
 from tests.workers.stages.creating import RIGHT, WORDS, WRONG, kernel, problem
-from workers.embedded import close
 
 SMALL = REGLU.replace('"T": 4096, "I": 14336', '"T": 64, "I": 256')
-GIT = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+pytestmark = pytest.mark.usefixtures("environment")
 PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *GIT, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    folder = tmp_path / "library"
-    for path, content in PLAIN.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    git(tmp_path, "init", "-q", "-b", "main", str(folder))
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "start")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in os.environ:
-        if name.startswith("KERNELSMITH_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("KERNELSMITH_ARCHITECTURE", "interpreter")
-    monkeypatch.setenv("COLUMNS", "400")
-    yield
-    close()
+    return checked_out(tmp_path / "library", PLAIN)
 
 
 def configured(monkeypatch: pytest.MonkeyPatch, provider: ProtocolServer) -> None:
@@ -60,12 +33,6 @@ def configured(monkeypatch: pytest.MonkeyPatch, provider: ProtocolServer) -> Non
 def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROVIDER:
         monkeypatch.delenv(f"KERNELSMITH_{name}")
-
-
-def run(*arguments: str | Path) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    close()
-    return result
 
 
 def trees(folder: Path) -> list[str]:
@@ -132,3 +99,39 @@ def test_a_create_by_a_model_without_one_says_where_one_is_configured(library: P
     refused = run("create", wish, "--repo", library, "--author", "llm", "--auto")
     assert refused.exit_code == 2
     assert "words need a model author, and none is configured" in " ".join(refused.output.split())
+
+
+def test_a_setting_that_cannot_be_used_is_told_without_the_key(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish = tmp_path / "reglu.md"
+    wish.write_text(WORDS)
+    monkeypatch.setenv("KERNELSMITH_ANTHROPIC_API_KEY", KEY)
+    refused = run("create", wish, "--repo", library, "--author", "llm", "--auto")
+    assert refused.exit_code == 3
+    assert "KERNELSMITH_ANTHROPIC_MODEL is needed with KERNELSMITH_ANTHROPIC_API_KEY" in refused.output
+    assert "Traceback" not in refused.output
+    assert KEY not in refused.output
+
+
+def test_a_recording_with_a_damaged_question_is_refused(library: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.unpack_archive(JOBS[0].recording(), broken)
+    (broken / "recording.jsonl").write_text("{}\n")
+    refused = run("replay", broken, "--repo", library)
+    assert refused.exit_code == 2
+    assert "line 1 of the recording" in " ".join(refused.output.split())
+
+
+def test_a_job_that_nobody_answered_is_recorded_without_a_question(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish, recording = tmp_path / "reglu.md", tmp_path / "recording"
+    wish.write_text(WORDS)
+    with anthropic_server() as provider:
+        provider.next(error(401, "authentication_error", "invalid x-api-key"))
+        configured(monkeypatch, provider)
+        stopped = run("create", wish, "--repo", library, "--author", "llm", "--auto", "--record", recording)
+    assert stopped.exit_code == 1
+    assert f"{recording} holds the job, and no question: nothing was answered." in stopped.output
+    assert (recording / "recording.jsonl").read_bytes() == b""
