@@ -1,8 +1,9 @@
 import ast
+from dataclasses import replace
 
 import pytest
 
-from gpu_runner.contracts import parse_problem
+from gpu_runner.contracts import Problem, parse_problem
 from tests.workers.layouts.designs import reglu, rms_scale
 from tests.workers.layouts.miniature import tree as miniature
 from tests.workers.layouts.standing import LIGER, NORM, PLAIN, liger, plain, with_file
@@ -19,17 +20,20 @@ def _problem(layout: Layout, tree: Tree, name: str) -> str | None:
     return layout.problem_of(layout.locate(name, tree), tree)
 
 
-def _says_the_same(design: Design, text: str | None, function: str) -> None:
-    found, given = parse_problem(text or ""), design.problem
-    for field in ("title", "inputs", "scalars", "workloads", "dtypes", "names", "mutates", "parameters"):
-        assert getattr(found, field) == getattr(given, field), field
-    assert found.call == f"{function}.apply({', '.join(given.parameters)})"
+def _as_written(design: Design, function: str) -> Problem:
+    """The problem of a design, as it has to be read from the library: its source is another, and it says how it is called."""
+    given = design.problem
+    return replace(given, source="", call=f"{function}.apply({', '.join(given.parameters)})")
+
+
+def _read(text: str | None) -> Problem:
+    return replace(parse_problem(text or ""), source="")
 
 
 @pytest.mark.parametrize("design", [reglu(), rms_scale(), *variants()], ids=lambda design: design.name)
 def test_the_problem_of_a_created_kernel_is_found_again(design: Design) -> None:
     tree = miniature().overlaid(LIGER.kernel_changes(design, miniature()))
-    _says_the_same(design, _problem(LIGER, tree, design.name), design.names.function or "")
+    assert _read(_problem(LIGER, tree, design.name)) == _as_written(design, design.names.function or "")
 
 
 @pytest.mark.parametrize("design", [reglu(), rms_scale(), *variants("")], ids=lambda design: design.name)
@@ -39,7 +43,7 @@ def test_the_problem_of_a_created_kernel_is_found_again_in_a_small_library(desig
     if "import triton" not in (design.source or ""):
         path = f"kernels/{design.name}.py"
         tree = with_file(tree, path, "import triton\n" + (tree.read(path) or ""))
-    _says_the_same(design, _problem(PLAIN, tree, design.name), names.function or "")
+    assert _read(_problem(PLAIN, tree, design.name)) == _as_written(design, names.function or "")
 
 
 def test_a_problem_found_again_computes_the_same() -> None:
