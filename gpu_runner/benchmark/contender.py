@@ -30,6 +30,7 @@ class Contender:
     session: Session
     error: str | None = None
     gone: str | None = None
+    short: bool = False  # whether the error is one of memory
     host_us: dict[Pass, float] = field(default_factory=dict)
     wall_us: dict[Pass, float] = field(default_factory=dict)
     peaks: dict[Pass, int | None] = field(default_factory=dict)
@@ -47,10 +48,22 @@ class Contender:
     def prepare(self, call: Call, passes: list[Pass], places: int) -> None:
         """Lay out a workload; what was measured of the last one is dropped, and an error of the last one with it."""
         self.host_us, self.wall_us, self.peaks, self.wrong, self.waits = {}, {}, {}, {}, set()
-        self.error = self.gone
+        self.error, self.short = self.gone, False
         given = self._call("prepare", call.meta | {"passes": [item.value for item in passes], "places": places}, call)
         found = given.get("overwritten", [])
         self.overwrites = tuple(str(item)[:80] for item in found[:64]) if isinstance(found, list) else ()
+
+    def release(self) -> None:
+        """Give back the memory of the workload; what was said of it stays."""
+        before, short = self.error, self.short
+        self.error = self.gone
+        self._call("release", {})
+        self.error, self.short = self.gone or before, short
+
+    def set_aside(self, reason: str) -> None:
+        """Leave the workload to the others, and give them the memory."""
+        self.release()
+        self.error, self.short = self.gone or reason, False
 
     def warm(self, timed_pass: Pass) -> None:
         """Measure the host's share of a pass, which is also what the device has to wait for it."""
@@ -117,7 +130,7 @@ class Contender:
             return {}
 
     def _failed(self, error: ChildFailed | ProtocolError) -> None:
-        self.error = _short(error)
+        self.error, self.short = _short(error), isinstance(error, ChildOutOfMemory)
         if isinstance(error, FATAL):
             self.gone = self.error
 

@@ -20,6 +20,7 @@ from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.referee import Referee
 from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.benchmark.roofline import floor
+from gpu_runner.benchmark.room import make_room, prepare
 from gpu_runner.benchmark.rows import Account, Finish, row
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
@@ -71,6 +72,7 @@ class Contest:
             for done in preparing:
                 done.result()
             if here is not None:
+                make_room(here, self.contenders, self.remarks)
                 self._workload(here, rows, begin + share_s)
         reason = self.referee.reason
         if not self.rows and reason is not None:
@@ -79,10 +81,7 @@ class Contest:
     def _prepare(self, material: Material | None) -> list[Future[None]]:
         if material is None:
             return []
-        return [
-            self.pool.submit(contender.prepare, material.call, list(material.secrets), material.places)
-            for contender in self.contenders.values()
-        ]
+        return [self.pool.submit(prepare, contender, material) for contender in self.contenders.values()]
 
     def _workload(self, material: Material, rows: dict[Pass, Rows], end: float) -> None:
         passes = list(material.secrets)

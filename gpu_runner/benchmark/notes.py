@@ -49,6 +49,15 @@ def wrong(workload: Workload, timed_pass: Pass, contender: str, objection: str) 
     return f"{place_of(workload, timed_pass)}: {contender} keeps its time although {objection}."
 
 
+def aside(workload: Workload, contenders: Sequence[str]) -> str | None:
+    """Say that contenders were left out for want of memory; None where none was."""
+    if not contenders:
+        return None
+    verb = "were" if len(contenders) > 1 else "was"
+    names = " and ".join(contenders)
+    return f"{workload.label()}: {names} {verb} left out: the GPU has no memory for that beside the others."
+
+
 def waits(timed_pass: Pass, contenders: Sequence[str]) -> str | None:
     """Say that contenders wait for the device in the middle of a pass; None where none does."""
     if not contenders:

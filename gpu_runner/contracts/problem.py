@@ -198,7 +198,7 @@ def _signature(function: ast.FunctionDef) -> tuple[list[str], dict[str, Any]]:
     for argument, default in pairs:
         try:
             defaults[argument.arg] = ast.literal_eval(default)
-        except (ValueError, TypeError, SyntaxError) as error:
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
             cure = "A scalar's default is a plain number."
             raise ProblemError(f"the default of `{argument.arg}` is not a plain value", default.lineno, cure) from error
     return [a.arg for a in [*positional, *arguments.kwonlyargs]], defaults

@@ -91,6 +91,14 @@ def prepare(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> 
     return {"overwritten": list(ring.overwritten)}, []
 
 
+def release(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give back the memory of the workload, also of one that could not be laid out to its end."""
+    state.values.pop("timed", None)
+    gc.collect()
+    torch.cuda.empty_cache()
+    return {}, []
+
+
 def host(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Time the host as it queues a pass, with the device idle before; ``wall_us`` is until the device is done as well."""
     timed: _Timed = state.values["timed"]
@@ -266,5 +274,6 @@ HANDLERS: dict[str, Handler] = {
     "host": host,
     "block": block,
     "memory": memory,
+    "release": release,
     "check": check,
 }

@@ -23,7 +23,7 @@ from gpu_runner.benchmark.roofline import Rates
 from gpu_runner.buffers import Buffer
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, parse_problem
-from gpu_runner.errors import ChildDied, ChildError
+from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory
 from gpu_runner.roles import State, timing
 from gpu_runner.session import Reply
 
@@ -43,11 +43,27 @@ class Clock:
         return self.now
 
 
+class Memory:
+    """Of a GPU, in units of its own. Who finds too little has taken all that there was, as an allocator has when it gives up."""
+
+    def __init__(self, total: int, needs: Mapping[str, int]) -> None:
+        self.total, self.needs = total, dict(needs)
+        self.held: dict[str, int] = {}
+
+    def take(self, name: str) -> None:
+        self.held.pop(name, None)
+        free = self.total - sum(self.held.values())
+        self.held[name] = min(free, self.needs.get(name, 0))
+        if self.held[name] < self.needs.get(name, 0):
+            raise ChildOutOfMemory("CUDA out of memory.")
+
+
 class Room:
     """A session in this process. ``dies`` names the method at which it ends."""
 
-    def __init__(self, role: str, files: Mapping[str, str], clock: Clock) -> None:
+    def __init__(self, role: str, files: Mapping[str, str], clock: Clock, memory: Memory | None = None) -> None:
         self.role, self.files, self.clock = role, dict(files), clock
+        self.memory = memory or Memory(0, {})
         self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
         self.name, self.isolation, self.gpu = role, (), False
         self.dies: str | None = None
@@ -60,6 +76,10 @@ class Room:
                 self.dies = "gone"
                 raise ChildDied(11, None)
             self.clock.running = self.name
+            if method == "prepare":
+                self.memory.take(self.name)
+            elif method == "release":
+                self.memory.held.pop(self.name, None)
             handlers = importlib.import_module(f"gpu_runner.roles.{self.role}").HANDLERS
             with self._imports(method):
                 try:
@@ -112,8 +132,10 @@ class Cold:
 class Stage:
     """Runs a request; ``rooms`` are the sessions by name afterwards."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, float]) -> None:
-        self.clock = Clock(costs)
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, float], memory: Memory | None = None
+    ) -> None:
+        self.clock, self.memory = Clock(costs), memory
         self.rooms: dict[str, Room] = {}
         self.dies: dict[str, str] = {}
         self.context = RunContext(Path(tempfile.gettempdir()))
@@ -150,10 +172,10 @@ class Stage:
         return self.rooms
 
     def _reference(self, role: str, source: str, _: object) -> Room:
-        return Room(role, {"problem.py": source}, self.clock)
+        return Room(role, {"problem.py": source}, self.clock, self.memory)
 
     def _candidate(self, role: str, source: Any, _: object) -> Room:
-        return Room(role, {file.path: file.text for file in source.files}, self.clock)
+        return Room(role, {file.path: file.text for file in source.files}, self.clock, self.memory)
 
 
 def _owned(buffer: Buffer) -> torch.Tensor:

@@ -108,10 +108,10 @@ def test_a_race_that_ended_early_says_how_sure_it_is() -> None:
     assert "slower" in said
 
 
-def test_fewer_than_eight_pairs_give_no_word_however_clear_they_look() -> None:
+def test_fewer_than_six_pairs_give_no_word_however_clear_they_look() -> None:
     race = Race(["candidate", "original"], Question("candidate", ("original",)))
-    for number in range(2 * 8):
-        if number == 2 * 7:
+    for number in range(2 * 6):
+        if number == 2 * 5:
             assert race.comparisons()[0].word is Word.undecided
         for name in race.order():
             race.add(name, [150.0 if name == "candidate" else 100.0] * 6)
