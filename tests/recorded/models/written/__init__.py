@@ -1,0 +1,1 @@
+"""What a model is made to answer in recorded jobs. People wrote it; no model was asked."""
