@@ -82,6 +82,8 @@ def _from_path(given: ProblemText, tree: Tree) -> str:
         module = ast.parse(text)
     except SyntaxError as error:
         raise refuse(f"`{path}` does not parse: {error.msg} on line {error.lineno}", "Correct the file.") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise refuse(f"`{path}` does not parse: it nests too deeply", "Paste what is to be computed.") from error
     defined = {node.name for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     if given.symbol not in defined:
         raise refuse(f"`{path}` defines no `{given.symbol}`", f"It defines: {', '.join(sorted(defined)) or 'nothing'}.")

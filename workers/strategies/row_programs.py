@@ -133,7 +133,7 @@ def _uses(text: str, name: str, module: str) -> bool:
     """Another file may have a kernel of that name; it uses this one if it imports it, or takes it from a module."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, RecursionError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and any(a.name in (name, "*") for a in n.names)]
     taken = any(isinstance(n, ast.Attribute) and n.attr == name for n in nodes)

@@ -163,7 +163,9 @@ def test_a_library_that_does_not_export_functions_imports_them_from_their_module
         assert "from liger_kernel.ops.reglu import LigerReGLUFunction\n" in changes[path]
 
 
-@pytest.mark.parametrize("text", ["def broken(:\n", "VALUE = 1\n"])
+@pytest.mark.parametrize(
+    "text", ["def broken(:\n", "VALUE = 1\n", f"VALUE = {'-' * 5000}1\n"], ids=["broken", "no import", "too deep"]
+)
 def test_a_library_that_cannot_be_extended_says_which_file_and_why(text: str) -> None:
     with pytest.raises(UserFacingError) as caught:
         LAYOUT.kernel_changes(reglu(), _with("src/liger_kernel/transformers/functional.py", text))

@@ -127,8 +127,13 @@ def test_what_cannot_surely_be_given_rows_is_left_alone(old: str, new: str, reas
     assert reason in _refused(old, new)
 
 
-def test_a_kernel_that_another_file_launches_is_left_alone() -> None:
-    tree = Tree({"ops/scale.py": b"", "ops/other.py": b"from ops.scale import _norm_forward_kernel\n"})
+@pytest.mark.parametrize(
+    "other",
+    ["from ops.scale import _norm_forward_kernel\n", f"_norm_forward_kernel = {'lambda:' * 3000}1\n"],
+    ids=["imported", "not to be read"],
+)
+def test_a_kernel_that_another_file_launches_is_left_alone(other: str) -> None:
+    tree = Tree({"ops/scale.py": b"", "ops/other.py": other.encode()})
     answer = SEVERAL_ROWS.propose(situation(ROW_NORM, tree=tree))
     assert isinstance(answer, Proposed)
     assert "`_double_backward_kernel`" in answer.notes.change

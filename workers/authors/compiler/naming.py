@@ -250,7 +250,7 @@ def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
 def _returned(source: str) -> list[str | None]:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name == "reference":
@@ -267,7 +267,7 @@ def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
     """Give what the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):

@@ -79,7 +79,7 @@ def _source(tree: Tree, path: str) -> str:
         raise _unlike(path, "it is missing or no text")
     try:
         ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _unlike(path, "it does not parse") from error
     return source
 

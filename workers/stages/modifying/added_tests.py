@@ -50,7 +50,7 @@ def _lines_stay(old: str, new: str) -> bool:
 def _is_import(line: str) -> bool:
     try:
         return all(isinstance(node, Imports) for node in ast.parse(line).body)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
 
 

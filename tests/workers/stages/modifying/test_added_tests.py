@@ -77,6 +77,12 @@ def test_what_takes_something_away_is_told(new: str, told: str) -> None:
     assert told in found
 
 
+@pytest.mark.parametrize("line", [f"{'-' * 5000}1", f"{'lambda:' * 3000}1"], ids=["recursion", "memory"])
+def test_a_line_that_nests_too_deeply_is_no_import(line: str) -> None:
+    assert "must stay as it is" in (weakening(OLD, f"{line}\n{OLD}") or "")
+    assert "cannot be parsed" in (weakening(OLD, f"{OLD}{line}\n") or "")
+
+
 def test_line_endings_are_no_other_text() -> None:
     old = OLD.replace("\n", "\r\n")
     assert weakening(old, old + NEW.replace("\n", "\r\n")) is None
