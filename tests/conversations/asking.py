@@ -153,6 +153,8 @@ def ask_models(open_talk: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch) 
 
             patient = functools.partial(Surroundings, clock=lambda: now[0], sleep=sleep, chance=lambda: 0.5)
             monkeypatch.setattr("workers.models.installed.Surroundings", patient)
+            # No host works beside a stage here: what is begun meanwhile would come to nothing, and which that is would be chance.
+            monkeypatch.setattr("workers.engine.at_once.LOOK_S", 60.0)
             for name, line in lines.items():
                 # As in a process that has its keys from its environment: they are known as secrets.
                 monkeypatch.setenv(f"KERNELSMITH_{name.upper()}_API_KEY", line.kind.key)

@@ -14,7 +14,8 @@ class Attempt:
     round: int  # 0: asked for at once; from 1: after what failed before
     variation: int
     question: str  # the key of its question; the record is the artifact ``models/STAGE-ATTEMPT/KEY.json``
-    outcome: str  # a verdict's status, a fault of the answer, a trouble of the model, style, layout, duplicate, or not judged
+    # A verdict's status, a fault of the answer, a trouble of the model, style, layout, duplicate, or not judged, needed or faster.
+    outcome: str
     evidence: str = ""  # the first thing that was wrong, in a sentence
     tokens: int | None = None  # read and written; None where nobody counted
     chosen: bool = False

@@ -70,7 +70,7 @@ class AuthorName(StrEnum):
 class Choose(StrEnum):
     """Which of a model's proved candidates is taken."""
 
-    first = "first"  # in the order in which they were asked for; the rest is not judged
+    first = "first"  # of those answered by then, in the order in which they were asked for; the others are ended
     best = "best"  # the fastest of all
 
 

@@ -14,8 +14,8 @@ from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
 from workers.engine.held import held
-from workers.engine.interruptions import LeaseLost, Suspended
-from workers.engine.protocol import DEFAULT_LIMITS
+from workers.engine.interruptions import Begun, LeaseLost, Suspended
+from workers.engine.protocol import DEFAULT_LIMITS, T
 from workers.engine.questions import Questions
 from workers.models.protocol import Answer, ModelError, Question
 from workers.runtime import Runtime
@@ -36,6 +36,8 @@ class RunContext:
         self._runtime = runtime
         self._lease = lease
         self._notes = 0
+        self._waits = True  # False while something is tried meanwhile
+        self._begun: dict[str, str] = {}
         self._questions = Questions(runtime, lease, self.cancelled)
         self.lost = threading.Event()
         self.emitted: list[Update] = []
@@ -85,10 +87,27 @@ class RunContext:
             if work is None:
                 work = gpu_work.ask(session, job, row, key, asked, beside, self._runtime.clock())
                 row.tries = 0
-            self._suspend(session, job, row, work.request_id)
+            if self._waits:
+                self._suspend(session, job, row, work.request_id)
         self._runtime.at_boundary("gpu_requested")
         self._runtime.notifier.gpu(work.request_id, work.architecture)
-        raise Suspended(work.request_id)
+        raise (Suspended if self._waits else Begun)(work.request_id)
+
+    def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
+        """Give what a function comes to, or None while it waits for a GPU host."""
+        begun = self._begun.get(key)
+        if begun is not None:
+            with self._runtime.database.read() as session:
+                if not gpu_work.ended(session, begun):
+                    return None
+        self._waits = False
+        try:
+            return function()
+        except Begun as waiting:
+            self._begun[key] = waiting.request_id
+            return None
+        finally:
+            self._waits = True
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
         """Give the JSON value of ``function``, called once in this attempt and kept."""
@@ -111,8 +130,16 @@ class RunContext:
         """Ask several questions at once; each is kept as it arrives."""
         return self._questions.ask_all(questions)
 
+    def ask_until(
+        self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
+    ) -> dict[str, Answer | ModelError]:
+        """Ask several questions at once, and end those that are left once ``enough`` says so of what has been answered."""
+        return self._questions.ask_until(questions, enough)
+
     def note(self, text: str) -> None:
         """Say what runs now; a note that an earlier run of the attempt has shown is not shown again."""
+        if not self._waits:
+            return  # notes are known by their number, and what is tried meanwhile is tried in each run another number of times
         self._notes += 1
         with self._held() as (session, job, row):
             if self._notes > row.notes:

@@ -15,5 +15,13 @@ class Suspended(Interruption):
         self.request_id = request_id
 
 
+class Begun(Interruption):
+    """What was tried meanwhile waits for a GPU request; the stage goes on with something else."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+
 class LeaseLost(Interruption):
     """Another worker has the attempt, or the job was cancelled: nothing that this run does may be kept."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gpu_runner.contracts import Action, GpuResult, Limits
 from workers.authors.protocol import Feedback
@@ -12,6 +12,7 @@ from workers.contracts import JobRequest, JobView, StageName, Update
 from workers.models.protocol import Answer, ModelError, Question
 
 DEFAULT_LIMITS = Limits()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,29 @@ class StageContext(Protocol):
 
         Raises:
             UserFacingError: a budget had no room for one of them, or no model is configured; what was answered is kept.
+        """
+        ...
+
+    def ask_until(
+        self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
+    ) -> dict[str, Answer | ModelError]:
+        """Ask several questions at once, and end those that are left once ``enough`` says so of what has been answered.
+
+        It is called with those in the order of ``questions``: before anything is asked, where answers are kept already, and about
+        every second while some go on. What is left then is kept as ``not_needed``, so that each run of the attempt has the same
+        answers. Which those are is chance, so that what is decided may depend on the answers alone, and not on what ``enough`` saw.
+        None asks all, as ``ask_all`` does, and so does a replay, whose recording knows what was not needed.
+
+        Raises:
+            UserFacingError: as by ``ask_all``, unless there was enough.
+        """
+        ...
+
+    def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
+        """Give what a function comes to, or None while it waits for a GPU host: that works on it, and the stage goes on.
+
+        For ``enough`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of it,
+        outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
         """
         ...
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.engine.at_once import AtOnce, Enough, Signals
 from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost
 from workers.models.budgets import Amount, most_of
 from workers.models.ledger import ANSWERED, Ending, Metered
 from workers.models.pricing import cost, dollars, price_of
-from workers.models.protocol import Answer, ModelError, Provider, Question, Trouble, Usage
+from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
 from workers.runtime import Runtime
 from workers.store import answers, attempts, lifecycle, spending
 from workers.store.attempts import Lease
 from workers.store.spending import Spent, Wanted
 
-MOST_AT_ONCE = 4
 MOST_KEY = 200
 LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
 
@@ -40,6 +38,9 @@ NO_MODEL = Failure(
     "no language model is configured on this bot",
     "An operator configures one (docs/operations.md, Settings). `--author compiler` needs none.",
 )
+
+
+NOT_NEEDED = Refusal(Trouble.not_needed, "its answer was not waited for, since another one had decided")
 
 
 class RunBook:
@@ -118,7 +119,7 @@ class Questions:
         self._lease = lease
         self._cancelled = cancelled
 
-    def ask(self, key: str, question: Question, stop: threading.Event | None = None) -> Answer:
+    def ask(self, key: str, question: Question, signals: Signals | None = None) -> Answer:
         """Give the answer that is kept under a key, or ask for it and keep it."""
         if not 0 < len(key) <= MOST_KEY:
             raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
@@ -129,50 +130,62 @@ class Questions:
             return known.result()
         if not models.providers:
             raise UserFacingError(NO_MODEL)
+        signals = signals or Signals()
         book = RunBook(self._runtime, self._lease, key)
-        cancelled = self._watch(stop or threading.Event())
-        outcome: Answer | Refusal
         try:
-            try:
-                outcome = models.ask(sent, [Metered(provider, book) for provider in models.providers], cancelled)
-            except ModelError as error:
-                outcome = Refusal.of(error)
+            outcome = self._outcome(sent, book, signals)
             self._runtime.at_boundary("model_answered")
-            return self._kept(key, Record(sent, outcome, book.tried()), book, stop).result()
+            return self._kept(key, Record(sent, outcome, book.tried()), book, signals).result()
         finally:
             book.close()
 
     def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
         """Ask several at once; each is kept as it arrives."""
-        stop = threading.Event()
-        with ThreadPoolExecutor(MOST_AT_ONCE, "question") as pool:
-            futures = [
-                pool.submit(contextvars.copy_context().run, self._in_turn, keys, questions, stop)
-                for keys in _alike(questions)
-            ]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:
-                # Either all have ended, or something broke: then the rest is asked in vain.
-                stop.set()
-            wait(futures, return_when=ALL_COMPLETED)
-        found = {key: outcome for future in futures for key, outcome in future.result().items()}
+        return self.ask_until(questions, None)
+
+    def ask_until(self, questions: Mapping[str, Question], enough: Enough | None) -> dict[str, Answer | ModelError]:
+        """Ask several at once until ``enough`` says so of those that were answered; what is left then is kept as not needed."""
+        models = self._runtime.models()
+        first = models.providers[0] if models.providers else None
+        prefix_of = first.prefix if isinstance(first, PrefixCache) else lambda _: None
+        if not models.paid:
+            # A recording knows which answers were not needed: others would be missed here.
+            enough = None
+        many = AtOnce(self.ask, questions, self._all_known(questions), prefix_of)
+        found = many.run(enough)
+        if many.signals.not_needed.is_set():
+            # A budget that had no room for one more candidate is no reason to give up the one that is there.
+            short = {key: questions[key] for key, outcome in found.items() if isinstance(outcome, UserFacingError)}
+            found |= {key: self._left_out(key, question) for key, question in short.items()}
         for outcome in found.values():
             if isinstance(outcome, UserFacingError):
                 raise outcome
         return {key: outcome for key in questions if not isinstance(outcome := found[key], UserFacingError)}
 
-    def _in_turn(
-        self, keys: Sequence[str], questions: Mapping[str, Question], stop: threading.Event
-    ) -> dict[str, Answer | ModelError | UserFacingError]:
-        found: dict[str, Answer | ModelError | UserFacingError] = {}
-        for key in keys:
-            try:
-                found[key] = self.ask(key, questions[key], stop)
-            except (ModelError, UserFacingError) as error:
-                # One that came to nothing, or a budget that has no room for it, is no reason to end the others.
-                found[key] = error
-        return found
+    def _outcome(self, sent: Question, book: RunBook, signals: Signals) -> Answer | Refusal:
+        if signals.not_needed.is_set():
+            return NOT_NEEDED
+        models = self._runtime.models()
+        providers = [Metered(provider, book, signals.began) for provider in models.providers]
+        try:
+            return models.ask(sent, providers, self._watch(signals))
+        except ModelError as error:
+            if error.trouble is Trouble.cancelled and signals.not_needed.is_set():
+                return replace(NOT_NEEDED, provider=error.provider, usage=error.usage, request_id=error.request_id)
+            return Refusal.of(error)
+
+    def _left_out(self, key: str, question: Question) -> Answer | ModelError:
+        signals = Signals()
+        signals.not_needed.set()
+        try:
+            return self.ask(key, question, signals)
+        except ModelError as error:
+            return error
+
+    def _all_known(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
+        redact = self._runtime.models().redact
+        kept = {key: self._known(key, digest_of(redact(question))) for key, question in questions.items()}
+        return {key: record.told() for key, record in kept.items() if record is not None}
 
     def _known(self, key: str, digest: str) -> Record | None:
         with held(self._runtime, self._lease) as (session, job, row):
@@ -184,11 +197,11 @@ class Questions:
             attempts.keep_artifact(session, job, name, kept.record, MEDIA_TYPE, len(record))
         return read_record(record)
 
-    def _kept(self, key: str, record: Record, book: RunBook, stop: threading.Event | None) -> Record:
+    def _kept(self, key: str, record: Record, book: RunBook, signals: Signals) -> Record:
         content = write_record(record)
         digest = self._runtime.blobs.put(content)
         # A request that was ended from here says nothing about its question.
-        final = record.final and (isinstance(record.outcome, Answer) or stop is None or not stop.is_set())
+        final = record.final and (isinstance(record.outcome, Answer) or not signals.stop.is_set())
         with self._runtime.database.write() as session:
             found = attempts.held(session, self._lease)
             book.settle(session)
@@ -206,7 +219,7 @@ class Questions:
         self._runtime.at_boundary("model_kept")
         return record
 
-    def _watch(self, stop: threading.Event) -> Callable[[], bool]:
+    def _watch(self, signals: Signals) -> Callable[[], bool]:
         looked_at, gone = -LOOK_EVERY_S, False
 
         def cancelled() -> bool:
@@ -217,7 +230,7 @@ class Questions:
                 with contextlib.suppress(SQLAlchemyError):
                     # A database that gives no answer for a moment is no reason to throw away what is being paid for.
                     gone = self._cancelled()
-            return gone or stop.is_set()
+            return gone or signals.ended()
 
         return cancelled
 
@@ -232,11 +245,3 @@ def told(record: Record) -> str:
         f"answered by {record.outcome.provider}" if isinstance(record.outcome, Answer) else record.outcome.trouble.value
     )
     return f"{record.question.purpose}: {ending}, {tokens:,} tokens{paid}"
-
-
-def _alike(questions: Mapping[str, Question]) -> list[list[str]]:
-    # The very same question twice is asked one after the other, so that a replay gives each key its own answer again.
-    groups: dict[str, list[str]] = {}
-    for key, question in questions.items():
-        groups.setdefault(digest_of(question), []).append(key)
-    return list(groups.values())

@@ -39,6 +39,8 @@ def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageRes
         row.output = to_json(result.output)
         row.state = StageState.waiting if waits else StageState.done
         row.ended_at, row.awaiting = now, None
+        # What was begun meanwhile and is not needed any more, such as the proof of a candidate that came after the one taken.
+        lifecycle.stop_gpu_work(session, job, now)
         attempts.release(row)
         kind = "checkpoint" if waits else "stage_finished"
         lifecycle.record(session, job, kind, f"{row.stage}, attempt {row.attempt}", now)

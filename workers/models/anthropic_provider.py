@@ -7,10 +7,10 @@ from collections.abc import Callable
 import anthropic
 import httpx2
 
-from workers.models.anthropic_speech import hear, parameters
+from workers.models.anthropic_speech import cached_prefix, hear, parameters
 from workers.models.exchange import Endpoint, Streaming, Tongue, asked
 from workers.models.options import Thinking
-from workers.models.protocol import Answer, Question
+from workers.models.protocol import Answer, ModelError, Question
 
 BASE_URL = "https://api.anthropic.com"
 
@@ -33,7 +33,20 @@ class AnthropicProvider:
         """Give the configured model's name."""
         return self._endpoint.model
 
-    def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+    def prefix(self, question: Question) -> str | None:
+        """Give what of a question the prompt cache keeps, None where nothing is marked for it."""
+        try:
+            return cached_prefix(parameters(question, self.model, self._thinking, self.name))
+        except ModelError:
+            return None
+
+    def ask(
+        self,
+        question: Question,
+        timeout_s: float,
+        cancelled: Callable[[], bool],
+        began: Callable[[], None] = lambda: None,
+    ) -> Answer:
         """Ask once, streaming.
 
         Raises:
@@ -56,4 +69,4 @@ class AnthropicProvider:
             return stream
 
         tongue = Tongue(opened, hear, (anthropic.AnthropicError,), "request-id")
-        return asked(self._endpoint, tongue, question, timeout_s, cancelled)
+        return asked(self._endpoint, tongue, question, timeout_s, cancelled, began)

@@ -64,6 +64,20 @@ def parameters(question: Question, model: str, thinking: Thinking, provider: str
     return wanted
 
 
+def cached_prefix(wanted: Mapping[str, Any]) -> str | None:
+    """Give the start of a request that the prompt cache keeps, as JSON: up to the last mark, with all that invalidates it.
+
+    Source: platform.claude.com/docs, Prompt caching, What invalidates the cache: tools, their choice and thinking are in it.
+    """
+    system = [block for block in wanted.get("system", ()) if "cache_control" in block]
+    blocks = [(message["role"], block) for message in wanted["messages"] for block in message["content"]]
+    marked = [number for number, (_, block) in enumerate(blocks, 1) if "cache_control" in block]
+    if not marked and not system:
+        return None
+    around = {name: wanted.get(name) for name in ("model", "tools", "tool_choice", "thinking", "system")}
+    return json.dumps([around, blocks[: max(marked, default=0)]], sort_keys=True)
+
+
 def _thought(question: Question, thinking: Thinking) -> dict[str, Any]:
     room = max(LEAST_BUDGET, question.thinking_tokens or ROOM_FOR_THOUGHT)
     told: dict[str, Any] = {"max_tokens": question.most_tokens + room}  # thoughts count towards it

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 
 from workers.models.faults import refusal, short_id
 from workers.models.forms import OpenFormError
-from workers.models.heard import Heard, HeardError, concluded
+from workers.models.heard import Heard, HeardError, concluded, may_have_taken
 from workers.models.protocol import Answer, ModelError, Question, Trouble
 from workers.models.wire import Call, client_for
 
@@ -75,6 +75,8 @@ class Exchange:
     endpoint: Endpoint
     tongue: Tongue
     call: Call
+    question: Question
+    began: Callable[[], None] = lambda: None
     heard: Heard = field(default_factory=Heard)
     request_id: str | None = None
 
@@ -94,6 +96,7 @@ class Exchange:
                     raise HeardError("an event of the stream is not what the protocol says")
                 # The SDKs build events without a check, so that a field may hold anything.
                 self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
+                self.began()
                 self.call.check()
         finally:
             stream.response.close()
@@ -133,22 +136,26 @@ class Exchange:
         return self._error(Trouble.unreachable, f"{self.endpoint.name} could not be reached")
 
     def _error(self, trouble: Trouble, sentence: str) -> ModelError:
-        return ModelError(
-            trouble, sentence, provider=self.endpoint.name, usage=self.heard.usage, request_id=self.request_id
-        )
+        used = may_have_taken(self.heard, self.question)
+        return ModelError(trouble, sentence, provider=self.endpoint.name, usage=used, request_id=self.request_id)
 
 
 def asked(
-    endpoint: Endpoint, tongue: Tongue, question: Question, timeout_s: float, cancelled: Callable[[], bool]
+    endpoint: Endpoint,
+    tongue: Tongue,
+    question: Question,
+    timeout_s: float,
+    cancelled: Callable[[], bool],
+    began: Callable[[], None] = lambda: None,
 ) -> Answer:
-    """Ask once.
+    """Ask once; ``began`` is called with each event of the stream, the first one included.
 
     Raises:
         ModelError: there is no answer that can be used; neither its cause nor its context is kept.
         OpenFormError: the question's form cannot be held strictly, a fault of the program.
     """
     call = Call(timeout_s, endpoint.quiet_s, endpoint.connect_s, cancelled)
-    exchange = Exchange(endpoint, tongue, call)
+    exchange = Exchange(endpoint, tongue, call, question, began)
     failure: ModelError | None = None
     try:
         with client_for(call, _certificates()) as http:

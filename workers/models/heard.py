@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from workers.models.budgets import CHARACTERS_A_TOKEN, most_of
 from workers.models.forms import MOST_CHARACTERS, FormError, parsed
-from workers.models.protocol import Form, ModelError, Trouble, Usage
+from workers.models.protocol import Form, ModelError, Question, Trouble, Usage
 
 MOST_CALLS = 8
 MOST_TOKENS = 10**9
@@ -79,6 +80,22 @@ def text_of(value: object) -> str:
 def tokens(value: object) -> int:
     """Give a count of tokens, 0 where a server says none or nonsense."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
+
+
+def may_have_taken(heard: Heard, question: Question) -> Usage:
+    """Give the most that a request can have taken that ended before its answer was whole; nothing where nothing came.
+
+    While it answers, a provider counts what it read, and what it wrote at the end only. Until then that is what was heard, and
+    all the thought that was left room for: how much of it a model has had is told by nobody.
+    """
+    begun = heard.usage != Usage() or heard.characters > 0 or heard.model != ""
+    if not begun or (heard.whole and heard.usage != Usage()):
+        return heard.usage
+    used = heard.usage
+    if not used.input_tokens + used.cache_read_tokens + used.cache_written_tokens:
+        used = replace(used, input_tokens=most_of(question, None).input_tokens)
+    said = min(-(-heard.characters // CHARACTERS_A_TOKEN), question.most_tokens) + question.thinking_tokens
+    return replace(used, output_tokens=max(used.output_tokens, said))
 
 
 def concluded(heard: Heard, form: Form | None, provider: str, most_tokens: int) -> dict[str, Any] | None:

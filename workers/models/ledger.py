@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from workers.models.protocol import Answer, ModelError, Provider, Question, Usage
+from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Usage
 
 ANSWERED = "answered"
 
@@ -55,11 +55,15 @@ class Book(Protocol):
 
 
 class Metered:
-    """A provider whose every attempt goes through the book. An attempt that breaks in neither way stays promised."""
+    """A provider whose every attempt goes through the book. An attempt that breaks in neither way stays promised.
 
-    def __init__(self, provider: Provider, book: Book) -> None:
+    ``began`` is called when an answer begins to stream in, by providers that others wait for because of their caches.
+    """
+
+    def __init__(self, provider: Provider, book: Book, began: Callable[[], None] = lambda: None) -> None:
         self._provider = provider
         self._book = book
+        self._began = began
 
     @property
     def name(self) -> str:
@@ -81,12 +85,17 @@ class Metered:
         request_id = self._book.reserve(self._provider, question)
         started = time.monotonic()
         try:
-            answer = self._provider.ask(question, timeout_s, cancelled)
+            answer = self._asked(question, timeout_s, cancelled)
         except ModelError as error:
             self._book.failed(Ending(request_id, error.trouble.value, error.usage, time.monotonic() - started))
             raise
         self._book.answered(Ending(request_id, ANSWERED, answer.usage, time.monotonic() - started))
         return answer
+
+    def _asked(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
+        if isinstance(self._provider, PrefixCache):
+            return self._provider.ask(question, timeout_s, cancelled, self._began)
+        return self._provider.ask(question, timeout_s, cancelled)
 
 
 def ask_in_order(question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from workers.errors import WorkersError
 
@@ -93,6 +93,7 @@ class Trouble(StrEnum):
     rejected = "rejected"  # any other request that the provider does not take, such as an unknown model
     out_of_budget = "out_of_budget"  # ours, not the provider's
     cancelled = "cancelled"  # ours: nobody waits for the answer any more
+    not_needed = "not_needed"  # ours: what others answered was enough
 
 
 # A later try of the same question may succeed; the others need another question, another setting or another provider.
@@ -135,6 +136,29 @@ class Provider(Protocol):
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
         """Ask, streaming; ``cancelled`` is looked at while the answer streams in, and ends the request.
+
+        Raises:
+            ModelError: there is no answer that can be used.
+        """
+        ...
+
+
+@runtime_checkable
+class PrefixCache(Provider, Protocol):
+    """A provider that reads the start of a question from its cache once it has begun to answer one that starts so."""
+
+    def prefix(self, question: Question) -> str | None:
+        """Give what of a question is kept in the cache, the same for questions that share it; None where nothing is."""
+        ...
+
+    def ask(
+        self,
+        question: Question,
+        timeout_s: float,
+        cancelled: Callable[[], bool],
+        began: Callable[[], None] = lambda: None,
+    ) -> Answer:
+        """Ask as any provider; ``began`` is called once the answer has begun to stream in.
 
         Raises:
             ModelError: there is no answer that can be used.

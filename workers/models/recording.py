@@ -21,8 +21,9 @@ from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 VERSION = 1
 LINES = "recording.jsonl"
 MOST_BYTES = 1 << 30
-# What follows from the question and the answer alone, so that the same question ends so again as far as anybody can tell.
-FINAL = frozenset({Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated})
+# What follows from the question and the answer alone, so that the same question ends so again as far as anybody can tell. What was
+# not needed stays so as well: who chooses among several answers shall have the same ones to choose from.
+FINAL = frozenset({Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated, Trouble.not_needed})
 
 
 class RecordingError(WorkersError):
@@ -83,9 +84,14 @@ class Record:
         Raises:
             ModelError: there was none.
         """
-        if isinstance(self.outcome, Refusal):
-            raise self.outcome.error()
-        return self.outcome
+        outcome = self.told()
+        if isinstance(outcome, ModelError):
+            raise outcome
+        return outcome
+
+    def told(self) -> Answer | ModelError:
+        """Give the answer, or the error that there was in place of it."""
+        return self.outcome.error() if isinstance(self.outcome, Refusal) else self.outcome
 
 
 def digest_of(question: Question) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workers.contracts import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.models.pricing import Price, cost, price_of
-from workers.models.protocol import Answer, Form, Part, Question
+from workers.models.protocol import Answer, Form, Part, Question, Trouble
 from workers.models.recording import LINES, Record, Recording, RecordingError, Refusal, Tried, digest_of, read_record
 
 
@@ -70,15 +70,17 @@ def _question_use(record: Record, prices: Mapping[str, Price]) -> QuestionUse:
         answer_characters=_answer_characters(outcome) if isinstance(outcome, Answer) else None,
         most_output_tokens=record.question.most_tokens,
         most_thinking_tokens=record.question.thinking_tokens,
-        requests=tuple(_request_use(tried, prices) for tried in record.tried or (_only(outcome),)),
+        requests=tuple(_request_use(tried, prices) for tried in record.tried or _only(outcome)),
     )
 
 
-def _only(outcome: Answer | Refusal) -> Tried:
-    """The one attempt that a record without attempts tells of."""
+def _only(outcome: Answer | Refusal) -> tuple[Tried, ...]:
+    """The one attempt that a record without attempts tells of; none where nobody was asked in the end."""
     if isinstance(outcome, Answer):
-        return Tried(outcome.provider, outcome.model, "answered", outcome.usage)
-    return Tried(outcome.provider, "", outcome.trouble.value, outcome.usage)
+        return (Tried(outcome.provider, outcome.model, "answered", outcome.usage),)
+    if outcome.trouble is Trouble.not_needed:
+        return ()
+    return (Tried(outcome.provider, "", outcome.trouble.value, outcome.usage),)
 
 
 def _request_use(tried: Tried, prices: Mapping[str, Price]) -> RequestUse:

@@ -191,6 +191,12 @@ def give_up(session: Session, request_id: str, now: float) -> str | None:
     return work.job_id if answered == 1 else None
 
 
+def ended(session: Session, request_id: str) -> bool:
+    """Tell whether a request is answered, or not wanted any more."""
+    state = session.scalar(select(GpuWork.state).where(GpuWork.request_id == request_id))
+    return state not in ("pending", "running")
+
+
 def result_of(work: GpuWork) -> GpuResult | None:
     """Give a request's result, None while there is none."""
     return None if work.result is None else from_json(GpuResult, work.result)

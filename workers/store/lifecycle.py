@@ -89,6 +89,11 @@ def stop_work(session: Session, job: Job, state: StageState, now: float) -> None
         .where(StageAttempt.job_id == job.job_id, StageAttempt.state.in_(ACTIVE_STAGES))
         .values(state=state, ended_at=now, lease_token=None, lease_until=None)
     )
+    stop_gpu_work(session, job, now)
+
+
+def stop_gpu_work(session: Session, job: Job, now: float) -> None:
+    """Take back the GPU requests that a job still has running or waiting."""
     session.execute(
         update(GpuWork)
         .where(GpuWork.job_id == job.job_id, GpuWork.state.in_(("pending", "running")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -183,3 +184,30 @@ def test_the_server_refuses_what_the_api_refuses(server: ProtocolServer, change:
     with pytest.raises(WrongRequestError) as told:
         wire.check(good)
     assert fault in str(told.value)
+
+
+def prefix(
+    thinking: Thinking = Thinking.adaptive, said: str = "the angle", start: str = "the problem", **fields: Any
+) -> str | None:
+    endpoint = Endpoint("anthropic", wire.MODEL, "http://127.0.0.1:9", SecretStr(wire.KEY))
+    asked = Question("x", stable("system"), (Message(Role.user, (*stable(start), Part(said))),), FORM, **fields)
+    return AnthropicProvider(endpoint, thinking).prefix(asked)
+
+
+def test_questions_share_a_prefix_that_are_the_same_up_to_the_last_mark() -> None:
+    assert prefix() == prefix(said="another angle", most_tokens=7)
+    assert prefix() != prefix(start="another problem")
+
+
+def test_thinking_is_part_of_the_prefix_where_it_is_part_of_the_request() -> None:
+    assert prefix(thinking_tokens=4000) != prefix()
+    assert prefix(Thinking.none, thinking_tokens=4000) == prefix(Thinking.none)
+    assert prefix(Thinking.budget, thinking_tokens=4000) != prefix(Thinking.budget, thinking_tokens=5000)
+
+
+def test_what_is_not_marked_has_no_prefix() -> None:
+    endpoint = Endpoint("anthropic", wire.MODEL, "http://127.0.0.1:9", SecretStr(wire.KEY))
+    provider = AnthropicProvider(endpoint)
+    assert provider.prefix(Question("x", (), (Message(Role.user, (Part("said"),)),))) is None
+    assert provider.prefix(Question("x", (), (Message(Role.user, ()),))) is None
+    assert provider.prefix(Question("x", stable("system"), (Message(Role.user, (Part("said"),)),))) is not None

@@ -26,8 +26,8 @@ from workers.contracts import (
     UserFacingError,
     Verb,
 )
-from workers.engine.protocol import DEFAULT_LIMITS, Stage, StageResult
-from workers.engine.questions import NO_MODEL
+from workers.engine.protocol import DEFAULT_LIMITS, Stage, StageResult, T
+from workers.engine.questions import NO_MODEL, NOT_NEEDED
 from workers.models.protocol import Answer, ModelError, Question, Usage
 from workers.tree import Tree
 
@@ -65,6 +65,9 @@ class FakeContext:
     speaks: list[Said] | Spoken | None = None  # None: no model is configured
     questions: dict[str, Question] = field(default_factory=dict)
     kept: dict[str, Answer | ModelError] = field(default_factory=dict)
+    given: dict[str, GpuResult] = field(default_factory=dict)
+    # The keys of questions as their answers arrive, each looked at before the next one; None: all at once, before anybody looks.
+    arrivals: Sequence[str] | None = None
 
     @property
     def has_models(self) -> bool:
@@ -84,6 +87,26 @@ class FakeContext:
             if key not in self.kept:
                 self.kept[key] = _heard(self.speaks(question) if callable(self.speaks) else self.speaks.pop(0))
         return {key: self.kept[key] for key in questions}
+
+    def ask_until(
+        self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
+    ) -> dict[str, Answer | ModelError]:
+        if self.arrivals is None or enough is None:
+            return self.ask_all(questions)
+        arrived: set[str] = set()
+        for key in self.arrivals:
+            if arrived and enough({key: self.kept[key] for key in questions if key in arrived}):
+                left = {key: question for key, question in questions.items() if key not in arrived}
+                self.questions |= left
+                self.kept |= {key: NOT_NEEDED.error() for key in left}
+                break
+            self.ask_all({key: questions[key]})
+            arrived.add(key)
+        return self.ask_all(questions)
+
+    def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
+        assert key
+        return function()
 
     @property
     def job(self) -> JobView:
@@ -112,6 +135,8 @@ class FakeContext:
         same = json.dumps([self.stage, place, to_json(request), dict(files or {}), to_json(limits)], sort_keys=True)
         # The engine gives a key's answer again whatever the second request asks for.
         assert self.keys.setdefault(key, same) == same, f"{key} is asked for two things in one attempt"
+        if place in self.given:
+            return self.given[place]
         if lasting and same in self.lasting:
             return self.lasting[same]
         self.asked.append((place, request))
@@ -121,6 +146,7 @@ class FakeContext:
         # What a stage gets has been written down and read again.
         payload = None if failed else json.loads(json.dumps(to_json(answer)))
         result = GpuResult("r", action, payload, answer if failed else None, duration_s=1.0)
+        self.given[place] = result
         if lasting and not failed:
             self.lasting[same] = result
         return result
@@ -159,6 +185,7 @@ class FakeContext:
         self.keys.clear()
         self.questions.clear()
         self.kept.clear()
+        self.given.clear()
         result = stage.run(self)
         self.results[stage.name] = json.loads(json.dumps(result.output))
         return result

@@ -10,11 +10,12 @@ from gpu_runner.contracts import to_json
 from workers.authors.llm.protocol import Task
 from workers.contracts import Attempt, StageName
 from workers.engine.protocol import StageContext
-from workers.models.protocol import Usage
+from workers.models.protocol import ModelError, Trouble, Usage
 
 MAX_EVIDENCE = 500
 ASKED = "asked"
 NOT_JUDGED = "not judged"
+NOT_NEEDED = "not needed"
 NOT_FASTER = "not faster"
 DUPLICATE = "duplicate"
 
@@ -40,6 +41,11 @@ class Book:
             Attempt(number, task.value, round_, variation, question, ASKED, tokens=tokens_of(usage) or None)
         )
         return number
+
+    def unanswered(self, number: int, error: ModelError) -> None:
+        """Say why there is no answer to an attempt."""
+        needed = error.trouble is not Trouble.not_needed
+        self.ended(number, error.trouble.value if needed else NOT_NEEDED, str(error))
 
     def ended(self, number: int, outcome: str, evidence: str = "") -> None:
         """Say what became of an attempt."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gpu_runner.contracts import Action, BenchmarkRequest, BenchmarkResult, Pass, from_json
 from workers.authors.llm import kernel_question, read_kernel
@@ -12,6 +13,7 @@ from workers.contracts import Choose, Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
+from workers.stages.authoring.early import Early
 from workers.stages.authoring.judging import Judged, judged
 from workers.stages.authoring.unanswered import ask_once, nobody_answered
 from workers.stages.headroom import geometric_mean, time_of
@@ -79,13 +81,17 @@ class Search:
         count = self._terms.candidates
         self._context.note(f"asking a model for {count} kernels" if count > 1 else "asking a model for a kernel")
         questions = {f"{self._terms.prefix}candidate-{n + 1}": kernel_question(self._brief, n) for n in range(count)}
-        answers = ask_once(self._context, questions, f"{self._terms.prefix}unanswered")
+        every = self._terms.choose is Choose.best
+        early = Early(self._context, self._trials, lambda found: found.proved, every=every)
+        answers = ask_once(self._context, questions, f"{self._terms.prefix}unanswered", early.enough)
         errors = [answer for answer in answers.values() if isinstance(answer, ModelError)]
         task = Task.repair if self._brief.failed else Task.revise if self._brief.remarks else Task.generate
         usable = self._read_all(answers, task)
         self._book.keep()
         if len(errors) == count:
             raise UserFacingError(self._nobody(errors))
+        if every:
+            early.enough(answers)  # so that hosts prove side by side what all has to be proved
         proved = []
         for candidate in usable:
             found = self._judge(candidate)
@@ -94,6 +100,21 @@ class Search:
                 if self._terms.choose is Choose.first:
                     break
         return self._best(proved) if len(proved) > 1 else next(iter(proved), None)
+
+    def _trials(self, answers: Mapping[str, Answer | ModelError]) -> dict[str, Callable[[], Judged]]:
+        """Give what of some answers can be judged, by the question's key."""
+        found: dict[str, Callable[[], Judged]] = {}
+        seen: set[str] = set()
+        for key, answer in answers.items():
+            try:
+                kernel = None if isinstance(answer, ModelError) else read_kernel(answer, self._brief)
+            except UnusableAnswer:
+                continue
+            if kernel is not None and (known := fingerprint(kernel.source)) not in seen:
+                seen.add(known)
+                design = self._bench.designed(kernel.plan, kernel.source)
+                found[key] = partial(judged, self._context, self._bench, design, key)
+        return found
 
     def _read_all(self, answers: Mapping[str, Answer | ModelError], task: Task) -> list[_Candidate]:
         read = [
@@ -106,7 +127,7 @@ class Search:
     ) -> _Candidate | None:
         number = self._book.add(task, round_, variation, key, answer.usage)
         if isinstance(answer, ModelError):
-            self._book.ended(number, answer.trouble.value, str(answer))
+            self._book.unanswered(number, answer)
             return None
         try:
             kernel = read_kernel(answer, brief)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpu_runner.contracts import from_json, to_json
 from workers.contracts import Failure, FailureCode
@@ -23,17 +23,21 @@ PASSES = "It may pass with time."
 
 
 def ask_once(
-    context: StageContext, questions: Mapping[str, Question], key: str = "unanswered"
+    context: StageContext,
+    questions: Mapping[str, Question],
+    key: str = "unanswered",
+    enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None = None,
 ) -> dict[str, Answer | ModelError]:
     """Ask several questions at once; what nobody answered stays unanswered until the stage's next attempt.
 
     A trouble that passes is not kept with the question, so that a retry asks again. A search that goes on with the other candidates
     would ask again as well, each time that it comes back from a GPU, and wait for a provider that is down. ``key`` is the memo's.
+    With ``enough`` the questions are ended once it says so of what has been answered; what is left is not needed then.
     """
     first: dict[str, Answer | ModelError] = {}
 
     def missing() -> dict[str, object]:
-        first.update(context.ask_all(questions))
+        first.update(context.ask_until(questions, enough))
         return {name: to_json(Refusal.of(it)) for name, it in first.items() if isinstance(it, ModelError)}
 
     unanswered = {name: from_json(Refusal, it).error() for name, it in context.memo(key, missing).items()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from workers.authors.llm import change_question, read_change
 from workers.authors.llm.protocol import ChangeAnswer, ChangeBrief, Failed, Remark, Task, UnusableAnswer
@@ -12,6 +14,7 @@ from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
+from workers.stages.authoring.early import Early
 from workers.stages.authoring.unanswered import ask_once, nobody_answered
 from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
@@ -77,7 +80,8 @@ class Search:
         count = self._context.request.options.candidates
         self._context.note(f"asking a model for {count} changes" if count > 1 else "asking a model for a change")
         questions = {f"candidate-{n + 1}": change_question(self._brief, n) for n in range(count)}
-        answers = ask_once(self._context, questions)
+        early = Early(self._context, self._trials, lambda result: isinstance(result, Proved) and result.broken is None)
+        answers = ask_once(self._context, questions, enough=early.enough)
         task = Task.revise if self._brief.remarks else Task.modify
         read = [
             self._read(key, answer, (task, 0, place), self._brief, self._given.problem)
@@ -96,6 +100,23 @@ class Search:
                 return proposal.number, proved
             reserve = reserve or (proposal.number, proved)
         return reserve
+
+    def _trials(self, answers: Mapping[str, Answer | ModelError]) -> dict[str, Callable[[], Proved | Fell]]:
+        """Give what of some answers can be judged, by the question's key."""
+        found: dict[str, Callable[[], Proved | Fell]] = {}
+        seen: set[str] = set()
+        for key, answer in answers.items():
+            try:
+                change = None if isinstance(answer, ModelError) else read_change(answer, self._brief)
+            except UnusableAnswer:
+                continue
+            if change is not None:
+                change = replace(change, problem=change.problem or self._given.problem)
+                changes = proposed_changes(change, self._subject)
+                if (known := _identity(change, changes)) not in seen:
+                    seen.add(known)
+                    found[key] = partial(judged, self._context, key, self._subject, change, changes)
+        return found
 
     def _repaired(self, number: int) -> tuple[int, Proved] | None:
         last = self._furthest()
@@ -123,7 +144,7 @@ class Search:
     ) -> _Proposal | None:
         number = self._book.add(*asked, key, answer.usage)
         if isinstance(answer, ModelError):
-            self._book.ended(number, answer.trouble.value, str(answer))
+            self._book.unanswered(number, answer)
             return None
         try:
             change = read_change(answer, brief)
@@ -136,8 +157,7 @@ class Search:
             return None
         change = replace(change, problem=change.problem or carried)
         changes = proposed_changes(change, self._subject)
-        parts = [f"{item.path} {fingerprint(item.text or '')}" for item in changes]
-        known = self._seen.setdefault("\n".join([*parts, fingerprint(change.problem or "")]), number)
+        known = self._seen.setdefault(_identity(change, changes), number)
         if known != number:
             self._book.ended(number, DUPLICATE, f"it is the same change as attempt {known}")
             return None
@@ -169,3 +189,8 @@ class Search:
         cure = "Nothing of them was pushed. `/kernel retry` asks anew; the attempts are on the job's page."
         code = CODES.get(last.step, FailureCode.verdict) if last else FailureCode.verdict
         return Failure(code, message, cure, log=log or None, attempts=self._book.sentences())
+
+
+def _identity(change: ChangeAnswer, changes: tuple[FileChange, ...]) -> str:
+    parts = [f"{item.path} {fingerprint(item.text or '')}" for item in changes]
+    return "\n".join([*parts, fingerprint(change.problem or "")])

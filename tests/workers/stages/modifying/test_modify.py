@@ -318,3 +318,23 @@ def test_an_answer_that_cannot_be_used_is_told_in_one_spelling() -> None:
         refused(context)
         questions.append(context.questions["repair-1"])
     assert questions[0] == questions[1]
+
+
+def test_a_change_that_is_proved_before_the_others_have_answered_ends_them() -> None:
+    context = modifying(speaks=[slope()], candidates=3)
+    context.arrivals = ("candidate-2", "candidate-1", "candidate-3")
+    summary, _ = modified(context)
+    assert outcomes(summary) == [
+        ("modify", "not needed", False),
+        ("modify", "passed", True),
+        ("modify", "not needed", False),
+    ]
+    assert [place for place in context.order if "candidate-1" in place] == []
+
+
+def test_a_change_that_breaks_the_call_ends_no_other() -> None:
+    context = modifying(speaks=[slope(), slope(summary="Another.", tests=ADDED.replace("2.0", "2.5"))], candidates=2)
+    context.arrivals = ("candidate-2", "candidate-1")
+    context.answers["verify old-candidate-2"] = WRONG
+    summary, _ = modified(context)
+    assert outcomes(summary) == [("modify", "passed", True), ("modify", "not judged", False)]
