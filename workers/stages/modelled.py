@@ -7,8 +7,18 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Verdict, to_json
 from workers.authors.llm import read_variant, variant_question
-from workers.authors.llm.protocol import Failed, Remark, Reply, Task, UnusableAnswer, VariantAnswer, VariantBrief
+from workers.authors.llm.protocol import (
+    Failed,
+    Fault,
+    Remark,
+    Reply,
+    Task,
+    UnusableAnswer,
+    VariantAnswer,
+    VariantBrief,
+)
 from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
+from workers.layouts.beside import changed_beside
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.judging import ENDING, MAX_LOG
 from workers.stages.listening import Mute, Silence, heard
@@ -113,7 +123,7 @@ class ModelAuthor:
         if isinstance(answer, Mute):
             return self._unusable(unwritten, number, Failed("", answer.status, answer.sentence))
         try:
-            read = read_variant(answer, brief)
+            read = _keeping_to_the_call(read_variant(answer, brief), brief)
         except UnusableAnswer as unusable:
             said = "" if answer.data is None else json.dumps(answer.data)[:MOST_SOURCE]
             return self._unusable(unwritten, number, Failed(said, unusable.fault.value, str(unusable)))
@@ -138,6 +148,16 @@ class ModelAuthor:
         self._book.ended(number, ended, "" if failed is None else failed.sentence)
         self._book.keep()
         return Made(tried.variant, read.replies), failed
+
+
+def _keeping_to_the_call(read: VariantAnswer, brief: VariantBrief) -> VariantAnswer:
+    beside = changed_beside(brief.source, read.source, (brief.problem.call,))
+    if beside is None:
+        return read
+    sentence = (
+        f"`{beside}` stands in the file as well and has nothing to do with `{brief.problem.call}`: it stays as it is"
+    )
+    raise UnusableAnswer(Fault.path, sentence)
 
 
 def _failed(source: str, tried: Tried) -> Failed | None:

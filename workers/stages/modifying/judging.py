@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from gpu_runner.contracts import Status, Verdict
-from workers.authors.llm.protocol import ChangeAnswer, Failed
+from workers.authors.llm.protocol import ChangeAnswer, Failed, Fault
 from workers.contracts import FileChange, StyleOutcome
 from workers.engine.protocol import StageContext
+from workers.layouts.beside import changed_beside
 from workers.layouts.known_problem import own_path
 from workers.stages.modifying.confines import objection
 from workers.stages.modifying.diffs import diff
@@ -93,6 +94,9 @@ def _judged(
     judge = judge_of(context, key, subject, answer.problem, changes, patch)
     if isinstance(judge, Failed):
         return Fell(judge, Step.problem, changes)
+    beside = _beside(subject, judge, changes)
+    if beside is not None:
+        return Fell(Failed(patch, Fault.path.value, beside), Step.place, changes)
     broken = broken_call(context, key, subject, judge, changes, patch)
     if isinstance(broken, Failed):
         return Fell(broken, Step.call, changes)
@@ -109,6 +113,19 @@ def _judged(
         return Fell(failed_by(verdict, patch, judge), Step.verdict, changes)
     changes = (*changes, *_own_problem(subject, judge))
     return Proved(changes, answer, judge, tidy.outcome, suites, verdict, broken, (*tidy.notes, *suites.notes))
+
+
+def _beside(subject: Subject, judge: Judge, changes: tuple[FileChange, ...]) -> str | None:
+    """Say what a change touches of the kernel's file that no verdict on its calls would see; None where that is nothing."""
+    path, calls = subject.standing.path, (subject.problem.call, judge.problem.call)
+    after = next((change.text for change in changes if change.path == path), None)
+    name = None if after is None else changed_beside(subject.text(path), after, calls)
+    if name is None:
+        return None
+    return (
+        f"`{name}` stands in `{path}` as well and has nothing to do with `{judge.problem.call}`, so that nothing proves it: "
+        "it stays as it is. A problem whose CALL uses it lets it change."
+    )
 
 
 def _own_problem(subject: Subject, judge: Judge) -> tuple[FileChange, ...]:
