@@ -110,6 +110,9 @@ class Contest:
             if name in self.contenders
         }
         found = {name: future.result() for name, future in asked.items()}
+        if any(one is not None and objection(one, rows, timed_pass) is not None for one in found.values()):
+            # Twice more in float64: only where somebody may be called wrong for the side of a bend that it took.
+            rows = self.referee.bent(material, timed_pass, rows)
         original, candidate = found.get(ORIGINAL), found.get(CANDIDATE)
         said = None if original is None else objection(original, rows, timed_pass)
         if said is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,9 @@ from gpu_runner.benchmark.material import Material
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.session import Session
 from gpu_runner.verify.compare import FLOORS, Truth, rms
+from gpu_runner.verify.truth import SHAKE
 
+HALVES = (torch.float16, torch.bfloat16)
 LOOSE = 4.0  # times the floor of the dtype, where the reference's own values stand in for the truth
 
 
@@ -56,6 +58,33 @@ def prove(session: Session, material: Material, timed_pass: Pass) -> Rows:
         found.append(None if form is None else _wanted(label, form, float(natural), *next(pairs), facts["kind"]))
     outputs = tuple(item for item in found[: len(facts["outputs"])] if item is not None)
     return Rows(outputs, tuple(found[len(facts["outputs"]) :]), str(facts["kind"])[:20])
+
+
+def bent(session: Session, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
+    """Give the same with what half precision may make of elements at a step or a bend: what is true a step of the inputs away.
+
+    Raises:
+        as ``prove``.
+    """
+    held = [*rows.outputs, *(item for item in rows.gradients if item is not None)]
+    if rows.kind != "float64" or not any(item.truth.own.dtype in HALVES for item in held):
+        return rows
+    secret = material.secrets[timed_pass]
+    more = {"place": secret.place, "rows": secret.rows, "backward": timed_pass is not Pass.forward, "shake": SHAKE}
+    reply = session.call("bends", material.call.meta | more, material.call.tensors)
+    moved = [buffer.to_torch() for buffer in reply.tensors]
+    if len(moved) != 2 * len(held):
+        raise ValueError("another number of tensors than there are outputs and gradients")
+    sides = zip(held, moved[: len(held)], moved[len(held) :], strict=True)
+    new = iter([_shaken(item, up, down) for item, up, down in sides])
+    outputs = tuple(next(new) for _ in rows.outputs)
+    return replace(rows, outputs=outputs, gradients=tuple(item and next(new) for item in rows.gradients))
+
+
+def _shaken(item: Wanted, *sides: torch.Tensor) -> Wanted:
+    if any(side.shape != item.truth.exact.shape for side in sides):
+        raise ValueError("rows of two shapes")
+    return replace(item, truth=replace(item.truth, shaken=sides)) if item.truth.own.dtype in HALVES else item
 
 
 def _wanted(

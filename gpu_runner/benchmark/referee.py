@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_runner.benchmark import notes
 from gpu_runner.benchmark.contender import FAILURES
 from gpu_runner.benchmark.material import Material, make_material
-from gpu_runner.benchmark.proving import Rows, prove
+from gpu_runner.benchmark.proving import Rows, bent, prove
 from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.envelope import RunnerError
@@ -53,6 +53,15 @@ class Referee:
             self._doubtful = True
             self.remarks.lack(f"{material.workload.label()}: the results of the timed runs were not checked: {error}")
         return proved
+
+    def bent(self, material: Material, timed_pass: Pass, rows: Rows) -> Rows:
+        """Give the truth with what half precision may make of a step or a bend; where that cannot be asked for, as it was."""
+        try:
+            self._revive()
+            return bent(self.oracle.session, material, timed_pass, rows)
+        except UNUSABLE:
+            self._doubtful = True
+            return rows
 
     def _revive(self) -> None:
         """Start the child again where it has ended.

@@ -46,6 +46,18 @@ def truth(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return facts, [item for item in (*exact, *own) if item is not None]
 
 
+def bends(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Give the exact rows in float64 of inputs that are ``meta["shake"]`` of themselves away, and of such on the other side."""
+    found: list[torch.Tensor] = []
+    for step in (meta["shake"], -meta["shake"]):
+        _release(state, MOST_MEMORY)
+        _, outputs, gradients = _run(state, meta, tensors, torch.float64, step)
+        found += [item for item in _rows([*outputs, *gradients], meta["rows"]) if item is not None]
+        del outputs, gradients
+    _release(state, 1.0)
+    return {}, found
+
+
 def forms(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the form of every output from a run; for a reference that does not run on shapes alone."""
     outputs = _outputs(state, given(state, meta, tensors))
@@ -67,10 +79,12 @@ def _exact(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], own:
 
 
 def _run(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], dtype: torch.dtype | None
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], dtype: torch.dtype | None, step: float = 0.0
 ) -> tuple[Arguments, list[torch.Tensor], Values]:
     arguments = given(state, meta, tensors).rolled(meta["place"])
     arguments = arguments if dtype is None else arguments.promoted(dtype)
+    if step:
+        arguments = arguments.shaken(step)
     raised: AbstractContextManager[None] = lifted() if dtype is torch.float64 else nullcontext()
     with raised:
         outputs = _outputs(state, arguments)
@@ -133,4 +147,4 @@ def _release(state: State, share: float) -> None:
         torch.cuda.set_per_process_memory_fraction(share)
 
 
-HANDLERS: dict[str, Handler] = {"truth": truth, "forms": forms}
+HANDLERS: dict[str, Handler] = {"truth": truth, "bends": bends, "forms": forms}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,39 @@ def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest
     monkeypatch.setattr(child, "call", lambda *args: Reply(whole(*args).meta, whole(*args).tensors[:-1]))
     with pytest.raises(ValueError, match="another number"):
         proving.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
+
+
+def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhere_else() -> None:
+    def bend(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x.float() - 0.5).clamp(min=0.0).to(x.dtype) * w
+
+    form = {"inputs": [{**item, "dtype": "bfloat16"} for item in META["inputs"]]}
+    form |= {"upstream": [{"shape": [ROWS, COLUMNS], "dtype": "bfloat16"}]}
+    material = replace(MATERIAL, call=Call(META | form, []))
+    child: Any = Child(bend)
+    rows = proving.prove(child, material, Pass.backward)
+    inputs = sampled(drawn("cpu", META | form).rolled(SECRET.place).leaves["x"].detach(), SECRET.rows)
+    of_x, of_w = rows.gradients
+    assert of_x is not None
+    assert of_w is not None
+    right, weights = of_x.truth.exact.bfloat16(), of_w.truth.exact.bfloat16()
+    tie = inputs == 0.5
+    assert int(tie.sum()) > 10
+
+    def said(gradient: torch.Tensor, against: proving.Rows) -> str | None:
+        found = Computed(0, [True, True], [(ROWS, COLUMNS), (COLUMNS,)], [gradient, weights])
+        return objection(found, against, Pass.backward)
+
+    other = torch.where(tie, torch.zeros_like(right), right)
+    beside = torch.where((inputs > 0.5) & (inputs < 0.52), torch.zeros_like(right), right)
+    wrong = "gradient of x of a timed run is wrong"
+    bent = proving.bent(child, material, Pass.backward, rows)
+    assert [said(value, rows) for value in (right, other, beside)] == [None, wrong, wrong]
+    assert [said(value, bent) for value in (right, other, beside)] == [None, None, wrong]
+    assert said(torch.where(tie, 20 * right, right), bent) == wrong
+
+
+def test_full_precision_is_held_to_the_truth_alone() -> None:
+    child: Any = Child(scale)
+    rows = proving.prove(child, MATERIAL, Pass.full)
+    assert proving.bent(child, MATERIAL, Pass.full, rows) is rows
