@@ -79,7 +79,7 @@ def read_change(answer: Answer, brief: ChangeBrief) -> ChangeAnswer:
         now[path] = with_added(path, tests[path], data["added_tests"]["text"])
     problem = _new_problem(data, brief.problem)
     files = tuple((path, text) for path, text in now.items() if text != {**stood, **tests}[path])
-    failed_so = brief.failed is not None and bool(before) and all(now.get(p) == text for p, text in before.items())
+    failed_so = brief.failed is not None and bool(before) and dict(files) == before
     if problem is None and (not files or failed_so):
         raise UnusableAnswer(Fault.same, "the answer changes nothing")
     return ChangeAnswer(files, data["summary"], problem, replies_to(brief.remarks, data["replies"]))

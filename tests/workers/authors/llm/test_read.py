@@ -145,6 +145,12 @@ def test_review_that_only_asks_may_leave_everything_as_it_is() -> None:
         read_change(answer(change(edits=[], replies=replies)), failed)
 
 
+def test_repair_that_leaves_the_files_of_the_last_proposal_and_changes_another_one_is_taken() -> None:
+    tests = dict(read_change(answer(added(briefs.ADDED)), briefs.change_brief()).files)[briefs.TEST_PATH]
+    failed = briefs.change_brief(before=((briefs.TEST_PATH, tests),), failed=Failed("", "incorrect_values", "off"))
+    assert [path for path, _ in read_change(answer(change()), failed).files] == [briefs.PATH, briefs.TEST_PATH]
+
+
 def test_added_imports_stand_a_line_each() -> None:
     test = "def test_more():\n    value = torch.ones(1) * pi\n    assert value < tau\n"
     text = f"from math import (\n    pi,\n    tau,\n)\n\n\n{test}"
