@@ -19,6 +19,7 @@ from tests.workers.models.protocol_server import Asked, Reply
 Count = Callable[[str], int]
 CALL_TOKENS = 40  # of the envelope of a tool's call
 TOGETHER_S = 120.0
+LEADING = 2  # of a round: questions with thinking and without share no more than the system prompt
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,11 @@ class Prefix:
 
 @dataclass
 class Provider:
-    """Answers the questions of one job; those of a round are answered when all have come, so that none reads another's cache."""
+    """Answers the questions of one job.
+
+    Of a round the first with thinking and the first without are answered when both have come, so that neither reads the other's
+    cache; what is asked later reads theirs.
+    """
 
     job: RecordedCommand
     count: Count
@@ -42,7 +47,7 @@ class Provider:
 
     def __post_init__(self) -> None:
         """Have a barrier for each round."""
-        self._rounds = [threading.Barrier(each.questions) for each in self.job.rounds]
+        self._rounds = [threading.Barrier(min(each.questions, LEADING)) for each in self.job.rounds]
 
     def replies(self) -> list[Callable[[Asked], Reply]]:
         """Give a reply for each question that the job shall ask."""
@@ -53,7 +58,9 @@ class Provider:
         with self._guard:
             number, self.asked = self.asked, self.asked + 1
             read = max((prefix.tokens for prefix in prefixes if prefix.key in self._cached), default=0)
-        self._round_of(number).wait(TOGETHER_S)
+        place, barrier = self._place_of(number)
+        if place < barrier.parties:
+            barrier.wait(TOGETHER_S)
         with self._guard:
             self._cached.update(prefix.key for prefix in prefixes)
         longest = max((prefix.tokens for prefix in prefixes), default=0)
@@ -69,11 +76,11 @@ class Provider:
         )
         return Reply(pieces, headers={"request-id": REQUEST_ID})
 
-    def _round_of(self, number: int) -> threading.Barrier:
-        for barrier in self._rounds:
-            if number < barrier.parties:
-                return barrier
-            number -= barrier.parties
+    def _place_of(self, number: int) -> tuple[int, threading.Barrier]:
+        for each, barrier in zip(self.job.rounds, self._rounds, strict=True):
+            if number < each.questions:
+                return number, barrier
+            number -= each.questions
         raise LookupError("the job asks more questions than it was said to")
 
 
