@@ -8,8 +8,8 @@ from tests.adversarial.table import ATTACKS, Stop
 from tests.conversations.asking import KERNEL_PATH, Ask, Asking
 from tests.conversations.talk import REPOSITORY, gist
 from tests.conversations.test_models import BLOCK
-from tests.recorded.libraries import PLAIN
-from tests.workers.stages.creating import RIGHT, kernel
+from tests.recorded.libraries import LIGER, PLAIN
+from tests.workers.stages.creating import RIGHT, WRONG, kernel
 from workers.contracts import FailureCode, JobState
 
 AT_ONCE = 6  # a candidate and five repairs
@@ -90,3 +90,26 @@ def test_the_real_runner_stops_the_rest_and_passes_what_is_right(ask_models: Ask
     assert untouched(asking)
     assert talk.job().state is not JobState.failed
     assert KERNEL_PATH in body
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_wrong_kernel_for_the_liger_layout_ends_with_its_verdict_and_is_repaired(ask_models: Ask) -> None:
+    asking = ask_models(real_runner=True, files=LIGER)
+    talk = asking.talk
+    wrong, right = (text.replace("class ReGLUFunction", "class LigerReGLUFunction") for text in (WRONG, RIGHT))
+    asking.line.answer(kernel(wrong), kernel(right))
+    number = asking.ask(BLOCK, options="--candidates 1 --repairs 1")
+    talk.review()
+    talk.skip(number)
+    body = talk.heard(talk.pull())[-1]
+    rows = [row for row in body.splitlines() if row.startswith(("| 1 ", "| 2 "))]
+    assert [row.split("`")[1] for row in rows] == ["incorrect_gradient", "passed"]
+    assert "The last proposal failed" in asking.line.prompts()[1] and "gradient of a" in asking.line.prompts()[1]
+    assert talk.job().state is JobState.waiting
+    assert list(pushed(asking).values()) == [["Add the reference of reglu and its tests", "Add the reglu kernel"]]
+    branch = talk.job().branch or ""
+    made = talk.hub.read_file(REPOSITORY, branch, "src/liger_kernel/ops/reglu.py") or b""
+    assert right[right.index("@triton.jit") :].encode() in made
+    standing = [path for path in LIGER if path.startswith("src/liger_kernel/ops/") and not path.endswith("__init__.py")]
+    assert standing and all(talk.hub.read_file(REPOSITORY, branch, path) == LIGER[path] for path in standing)
