@@ -25,12 +25,12 @@ class Deliveries:
         self.transport: Transport = webhooks.post
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._busy = threading.Lock()
+        self._on_the_way: list[Delivery] = []
 
     def waiting(self) -> list[Delivery]:
-        """What is yet to be delivered, in the order in which it happened."""
+        """What has not arrived yet, in the order in which it happened; what is just being sent as well."""
         with self._world.lock:
-            return list(self._world.undelivered)
+            return [*self._on_the_way, *self._world.undelivered]
 
     def log(self) -> list[Delivery]:
         """All deliveries, those that wait as well."""
@@ -43,6 +43,7 @@ class Deliveries:
             if not self._world.undelivered:
                 return None
             delivery = self._world.undelivered.popleft()
+            self._on_the_way.append(delivery)
         return self._send(delivery, twice)
 
     def deliver_all(self, order: Order = "as_sent", twice: bool = False, seed: int = 0) -> list[Delivery]:
@@ -53,6 +54,7 @@ class Deliveries:
             with self._world.lock:
                 batch = list(self._world.undelivered)
                 self._world.undelivered.clear()
+                self._on_the_way += batch
             if not batch:
                 return done
             if order == "reversed":
@@ -97,6 +99,10 @@ class Deliveries:
                 self._stop.wait(_IDLE_S)
 
     def _send(self, delivery: Delivery, twice: bool) -> Delivery:
-        for one in [delivery, webhooks.again(delivery)] if twice else [delivery]:
-            webhooks.send(one, self.transport)
+        try:
+            for one in [delivery, webhooks.again(delivery)] if twice else [delivery]:
+                webhooks.send(one, self.transport)
+        finally:
+            with self._world.lock:
+                self._on_the_way.remove(delivery)
         return delivery

@@ -145,6 +145,22 @@ def test_deliveries_are_stepped_one_by_one(hub: Hub, receiver: Receiver) -> None
     assert hub.deliver_next() is None
 
 
+def test_a_delivery_that_is_just_being_sent_has_not_arrived_yet(hub: Hub, receiver: Receiver) -> None:
+    hub.open_issue("acme/lib", "alice", "Wanted", "")
+    hub.comment("acme/lib", 1, "alice", "one")
+    seen: list[list[str]] = []
+
+    def looks(url: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
+        seen.append([one.event for one in hub.deliveries.waiting()])
+        return receiver(url, headers, body)
+
+    hub.deliveries.transport = looks
+    hub.deliver_next()
+    hub.deliver_all()
+    assert seen == [["issues", "issue_comment"], ["issue_comment"]]
+    assert hub.deliveries.waiting() == []
+
+
 def test_a_delivery_that_was_lost_is_found_and_sent_again(place: Place) -> None:
     receiver = Receiver()
     place.hub.deliveries.transport = receiver
