@@ -11,15 +11,22 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from service.localhub import Hub, HubServer
-from tests.faults import optimizing
+from tests.conversations.asking import Line
+from tests.conversations.modifying import LIGER
+from tests.faults import modelled, optimizing
 from tests.faults.installation import REPOSITORY, ROOT, SECRET, SEVERAL_MACHINES, Installation
+from tests.faults.modelled import Modelled
 from tests.faults.optimizing import Undisturbed
 from tests.faults.processes import free_port
 from tests.recorded.libraries import PLAIN, STANDING
+from tests.workers.models.kinds import ANTHROPIC
 from tests.workers.store.servers import redis_over_tcp
 from workers import embedded
 
-LEASE_S = 2
+LEASE_S = 2  # of what is renewed while somebody works on it
+# Of what is not: it holds what a service that has just started needs for a command while its workers start beside it, on a
+# machine that has other things to do. Of one that is too short each try is cut off, and the pauses between them grow.
+WORK_S = 8
 
 
 @pytest.fixture
@@ -46,16 +53,38 @@ def standing(tmp_path: Path) -> Iterator[Installation]:
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Installation]:
     """The same with the service, the stages and the GPU host apart, as on machines of their own."""
-    with redis_over_tcp(tmp_path) as redis_url:
-        state = tmp_path / "state"
-        shared = {
-            "REDIS_URL": redis_url,
-            "DATABASE_URL": f"sqlite:///{state / 'kernelsmith.sqlite3'}",
-            "KERNELSMITH_ARTIFACTS_URL": str(state / "artifacts"),
-        }
-        with _installed(tmp_path, STANDING, shared, SEVERAL_MACHINES) as installation:
-            optimizing.answers(installation.desk)
-            yield installation
+    with _several(tmp_path) as installation:
+        yield installation
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """A provider of a model; what it answers, somebody has to ask for."""
+    with ANTHROPIC.serve() as server:
+        yield Line(ANTHROPIC, server)
+
+
+@pytest.fixture
+def asking(tmp_path: Path, line: Line) -> Iterator[Modelled]:
+    """An installation for that library whose jobs may ask the model."""
+    with _installed(tmp_path, STANDING, modelled.settings(line)) as installation:
+        optimizing.answers(installation.desk)
+        yield Modelled(installation, line)
+
+
+@pytest.fixture
+def asking_to_modify(tmp_path: Path, line: Line) -> Iterator[Modelled]:
+    """An installation for that library with a test file of the kernel, whose jobs may ask the model."""
+    with _installed(tmp_path, LIGER, modelled.settings(line)) as installation:
+        optimizing.answers(installation.desk)
+        yield Modelled(installation, line)
+
+
+@pytest.fixture
+def asking_machines(tmp_path: Path, line: Line) -> Iterator[Modelled]:
+    """The same on machines of their own."""
+    with _several(tmp_path, modelled.settings(line)) as installation:
+        yield Modelled(installation, line)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +94,38 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
         optimizing.answers(installation.desk)
         issue = optimizing.ask(installation)
         return optimizing.look(installation, issue)
+
+
+@pytest.fixture(scope="module")
+def undisturbed_asking(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """What an optimize job comes to that a model writes the variants of and nobody disturbs."""
+    with (
+        ANTHROPIC.serve() as server,
+        _installed(
+            tmp_path_factory.mktemp("undisturbed"), STANDING, modelled.settings(Line(ANTHROPIC, server))
+        ) as installation,
+    ):
+        optimizing.answers(installation.desk)
+        asking = Modelled(installation, Line(ANTHROPIC, server).answer(*modelled.SAID))
+        issue = asking.ask()
+        found = optimizing.look(installation, issue, modelled.OPTIMIZED)
+        assert asking.paid() == modelled.answered(*modelled.QUESTIONS)
+        assert optimizing.requested(installation) == modelled.REQUESTS
+        return found
+
+
+@contextmanager
+def _several(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Installation]:
+    with redis_over_tcp(folder) as redis_url:
+        state = folder / "state"
+        shared = {
+            "REDIS_URL": redis_url,
+            "DATABASE_URL": f"sqlite:///{state / 'kernelsmith.sqlite3'}",
+            "KERNELSMITH_ARTIFACTS_URL": str(state / "artifacts"),
+        }
+        with _installed(folder, STANDING, shared | dict(more or {}), SEVERAL_MACHINES) as installation:
+            optimizing.answers(installation.desk)
+            yield installation
 
 
 @contextmanager
@@ -108,8 +169,8 @@ def _environment(folder: Path, port: int, server: HubServer) -> dict[str, str]:
         "KERNELSMITH_ARCHITECTURE": "interpreter",
         "KERNELSMITH_POLL_S": "0.2",
         "KERNELSMITH_LEASE_S": str(LEASE_S),
-        "KERNELSMITH_PUBLISH_LEASE_S": str(LEASE_S),
-        "KERNELSMITH_DELIVERY_LEASE_S": str(LEASE_S),
+        "KERNELSMITH_PUBLISH_LEASE_S": str(WORK_S),
+        "KERNELSMITH_DELIVERY_LEASE_S": str(WORK_S),
         "KERNELSMITH_RECONCILE_EVERY_S": "1",
         "KERNELSMITH_RENOTIFY_AFTER_S": "1",
         "KERNELSMITH_STAGE_PROCESSES": "1",

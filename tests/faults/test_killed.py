@@ -8,7 +8,7 @@ from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import Installation
 from tests.faults.processes import parent_of
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
 # A place where a stage has done half of its work. It begins at stage_claimed, and at stage_ran it has ended and nobody knows.
 INSIDE = {"analyze": "gpu_requested", "generate": "memo_computed", "validate": "memo_kept"}

@@ -25,7 +25,7 @@ from tests.faults.processes import is_gone, parent_of, until
 from workers import inbox
 from workers.contracts import FailureCode, JobState
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_the_worker_of_stages_is_killed_between_variants_and_in_finalize(
@@ -121,6 +121,32 @@ def test_a_job_that_is_cancelled_in_a_variant_leaves_nothing_and_retry_goes_on_f
     ending = retried(undisturbed, {"done": len(REQUESTS), "cancelled": 1})
     assert_the_same(look(standing, issue, ending), undisturbed)
     assert requested(standing) == (*asked, *REQUESTS[len(asked) - 1 :])
+    assert run_again(standing) == {}
+
+
+def test_a_job_that_loses_its_worker_three_times_fails_and_retry_goes_on_from_the_last_finished_variant(
+    standing: Installation, undisturbed: Undisturbed
+) -> None:
+    issue = at_the_second_variant(standing, "benchmark")
+    standing.paused("runner.benchmark")
+    standing.pause("stage_claimed")
+    standing.release("runner.benchmark")
+    # v2 is measured by now; whoever takes the stage dies before anything new is done.
+    for _ in range(3):
+        standing.kill(standing.paused("stage_claimed"), "pool process at stage_claimed")
+    standing.paused("stage_claimed")
+    standing.release("stage_claimed")
+    failed = standing.ended(JobState.failed)
+    assert failed.failure is not None and failed.failure.code is FailureCode.internal
+    report = comments(standing, issue)["report"]
+    assert "broke 3 times" in report and "`/kernel retry`" in report
+    assert untouched(standing)
+    asked = requested(standing)
+    assert asked == REQUESTS[: REQUESTS.index("benchmark: v2-benchmark") + 1]
+    standing.retry(issue)
+    ending = retried(undisturbed, {"done": len(REQUESTS)})
+    assert_the_same(look(standing, issue, ending), undisturbed)
+    assert requested(standing) == REQUESTS
     assert run_again(standing) == {}
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-LONGEST_S = 120.0
+LONGEST_S = 300.0
 
 
 def pause(desk: Path, place: str) -> None:

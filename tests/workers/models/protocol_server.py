@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-PATIENCE_S = 20.0  # of a reply that hangs until its client goes away
+PATIENCE_S = 120.0  # of a reply that hangs until its client goes away
 
 
 class WrongRequestError(Exception):
