@@ -7,6 +7,8 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 Number = int | float
 
 _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
@@ -41,7 +43,7 @@ def _parsed(text: str) -> ast.expr:
         raise ExpressionError("the expression is too long")
     try:
         return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         raise ExpressionError(f"{text!r} is no expression") from error
 
 

@@ -37,6 +37,7 @@ from gpu_runner.contracts import (
     from_json,
     to_json,
 )
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
 from workers.authors.table import author_named
@@ -197,7 +198,7 @@ def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob
 def _syntax(source: str) -> ast.Module:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         message = f"the candidate cannot be read: {getattr(error, 'msg', error)}"
         raise UserFacingError(Failure(FailureCode.refused, message, line=getattr(error, "lineno", None))) from error
 

@@ -1,4 +1,4 @@
-"""A job as its recording holds it beside its questions: what was asked for, what was decided, what the runner said, and what it came to.
+"""A job as its recording holds it: what was asked for and decided, what the runner said, and what it came to.
 
 The runner draws its inputs anew each time, so that the figures of a failing verdict are other ones in every run; so are times on a
 GPU. They stand in the questions that follow, and settings and choices hang on them. So failing results and what was measured are

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 CALL_CURE = (
     'Write one call over the reference\'s parameters as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
 )
@@ -20,7 +22,7 @@ def checked_call(text: Any, parameters: Sequence[str]) -> str:
     """
     try:
         tree = ast.parse(text, mode="eval").body if isinstance(text, str) else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         raise ValueError("CALL is not an expression") from error
     call = tree.value if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant) else tree
     if not isinstance(call, ast.Call) or call.keywords or not all(isinstance(node, PLAIN) for node in ast.walk(call)):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.syntax import UNPARSABLE
 from gpu_runner.contracts.verify import CandidateSource, SourceFile
 from gpu_runner.verify import allowed
 from gpu_runner.verify.objections import Objection, objections_in
@@ -60,7 +61,7 @@ def objections_to(file: SourceFile, local: frozenset[str]) -> list[Objection]:
         return [Objection(Status.refused, "too large", "The file is larger than 1 MiB.", path=file.path)]
     try:
         tree = ast.parse(file.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         line = getattr(error, "lineno", None)
         message = f"It cannot be parsed: {getattr(error, 'msg', None) or type(error).__name__}."
         return [Objection(Status.compile_error, "syntax", message, line, file.path)]

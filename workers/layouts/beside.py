@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 Uses = Mapping[str, set[str]]
 
 
@@ -27,7 +29,7 @@ def _bound(source: str) -> dict[str, list[ast.stmt]] | None:
     """Give the statements of a file's top level by the names that they bind, imports left out; None where it does not parse."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return None
     found: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
@@ -46,7 +48,7 @@ def _bound_by(node: ast.stmt) -> Iterable[str]:
 def _names(call: str | None) -> set[str]:
     try:
         return _used([ast.parse(call or "", mode="eval")])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return set()
 
 

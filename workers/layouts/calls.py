@@ -6,6 +6,8 @@ import ast
 import copy
 from dataclasses import dataclass
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 # What a call may do with an input besides giving it: nothing that computes.
 VIEWS = frozenset(
     {"contiguous", "flatten", "numel", "reshape", "size", "squeeze", "t", "transpose", "unsqueeze", "view"}
@@ -41,7 +43,7 @@ def read_call(text: str) -> Call | None:
         return None
     try:
         node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return None
     index: int | None = None
     if isinstance(node, ast.Subscript):
@@ -61,7 +63,7 @@ def fits(call: Call, source: str) -> bool:
     """Tell whether a file defines what is called, and it takes that many arguments."""
     try:
         body = _definitions(ast.parse(source).body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return False
     for node in reversed(body):
         if node.name != call.symbol:
@@ -82,7 +84,7 @@ def defined_functions(source: str) -> tuple[str, ...]:
     """Give the autograd Functions that a file defines, in their order."""
     try:
         body = _definitions(ast.parse(source).body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return ()
     return tuple(dict.fromkeys(node.name for node in body if isinstance(node, ast.ClassDef) and is_function(node)))
 

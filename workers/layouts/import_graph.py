@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 Imports = ast.Import | ast.ImportFrom
 
 
@@ -36,7 +38,7 @@ class Library:
         if path not in self._parsed:
             try:
                 self._parsed[path] = ast.parse(self.sources[path])
-            except (KeyError, SyntaxError, ValueError, RecursionError, MemoryError):
+            except (KeyError, *UNPARSABLE):
                 self._parsed[path] = None
         return self._parsed[path]
 

@@ -12,6 +12,8 @@ import re
 import sys
 from dataclasses import dataclass
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 SECTIONS = ("future", "standard", "third", "first")
 
 
@@ -52,7 +54,7 @@ def read_imports(source: str) -> tuple[Statement, ...]:
     """Give the imports at the top level of a module, one entry a name; none where the source does not parse."""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return ()
     found: list[Statement] = []
     for node in body:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.layouts.rank import forward_operators, subtracts_a_sum
 
 # A trait of a kernel, and how it shows in Triton source.
@@ -117,7 +118,7 @@ def _named_alike(one: str, other: str) -> float:
 def _tensors(source: str) -> int:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return 0
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and any("Function" in ast.unparse(base) for base in node.bases):

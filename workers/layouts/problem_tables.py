@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from gpu_runner.contracts import Problem, ProblemError, parse_problem
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.layouts.imports import block
 from workers.layouts.protocol import Design
 from workers.layouts.pysource import INDENT, docstring, literal
@@ -43,7 +44,7 @@ def problem_in_suite(source: str) -> str | None:
     """Give the problem that a test file states; None where it states none."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return None
     tables = _table_nodes(tree)
     defines = any(isinstance(node, ast.FunctionDef) and node.name == "reference" for node in tree.body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 
 def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:
     """Give the functions of a module, in order, that use one of the names."""
@@ -32,6 +34,6 @@ def outside(source: str, functions: Collection[str]) -> str | None:
 def _functions(source: str) -> list[ast.FunctionDef]:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return []
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]

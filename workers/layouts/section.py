@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.protocol import SourceStyle
 from workers.layouts.imports import read_imports
 from workers.layouts.protocol import Standing
@@ -41,7 +42,7 @@ def _prefix(name: str, source: str) -> str:
 def _names(source: str) -> set[str]:
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return set()
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return names | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -16,6 +18,6 @@ def fingerprint(source: str) -> str:
             if isinstance(node, Documented) and ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
         text = ast.dump(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         text = source
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import cast
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.strategies.fitting import KeptError
 from workers.strategies.patches import Patches, indent_of
 from workers.strategies.syntax import KernelFile, Launch, autotune_of, called, names_in, parameters_of
@@ -133,7 +134,7 @@ def _uses(text: str, name: str, module: str) -> bool:
     """Another file may have a kernel of that name; it uses this one if it imports it, or takes it from a module."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return True
     imports = [n for n in nodes if isinstance(n, ast.ImportFrom) and any(a.name in (name, "*") for a in n.names)]
     taken = any(isinstance(n, ast.Attribute) and n.attr == name for n in nodes)

@@ -8,6 +8,7 @@ import keyword
 import re
 
 from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.compiler.domain import ROW
 from workers.authors.compiler.values import Value
 
@@ -250,7 +251,7 @@ def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
 def _returned(source: str) -> list[str | None]:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return []
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name == "reference":
@@ -267,7 +268,7 @@ def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
     """Give what the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return ()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):

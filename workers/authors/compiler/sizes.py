@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpu_runner.contracts.graph import Dim, Expr
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.compiler.refusals import CannotCompileError
 
 # Products of powers of distinct primes of this size meet only where the sizes are the same in letters.
@@ -23,7 +24,7 @@ def names_in(text: str) -> tuple[str, ...]:
     """
     try:
         tree = ast.parse(text, mode="eval")
-    except SyntaxError as error:
+    except UNPARSABLE as error:
         raise CannotCompileError(f"the size `{text}` is not arithmetic") from error
     names: list[str] = []
     allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Name, ast.Constant, ast.Load)

@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from gpu_runner.contracts import Expr, Graph, Problem
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.protocol import KernelPlan, KernelSketch
 
 MOST_CHARACTERS = 400
@@ -61,7 +62,7 @@ def is_count(text: str, known: set[str]) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return False
     return _is_count(tree, known, MOST_DEPTH)
 

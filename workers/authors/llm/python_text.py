@@ -7,6 +7,7 @@ import builtins
 import warnings
 from collections.abc import Iterable, Iterator
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.llm.hearing import named
 from workers.authors.llm.protocol import Fault, UnusableAnswer
 
@@ -62,7 +63,7 @@ def parsed(text: str, what: str, beside: str = "") -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a text is no fault, and a warning would quote it
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         # Three backquotes within a text of the program parse; those around it do not.
         if any(line.lstrip().startswith(FENCE) for line in text.splitlines()):
             sentence = f"{what} has Markdown around its code; give the file's text alone"

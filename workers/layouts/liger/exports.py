@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.dimensions import axes_of
 from workers.layouts.edits import with_function, with_listed_name
@@ -79,7 +80,7 @@ def _source(tree: Tree, path: str) -> str:
         raise _unlike(path, "it is missing or no text")
     try:
         ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         raise _unlike(path, "it does not parse") from error
     return source
 
@@ -97,7 +98,7 @@ def _exports_ops(tree: Tree) -> bool:
 def _defined(source: str) -> set[str]:
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return set()
     return {
         node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")

@@ -11,6 +11,7 @@ import csv
 import io
 from collections.abc import Iterator
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.layouts.liger.data import rows_of
 
 # Source: create_unique_key in benchmark/scripts/utils.py of Liger-Kernel 0.8.
@@ -96,5 +97,5 @@ def _constants(script: str) -> set[str]:
 def _nodes(script: str) -> list[ast.AST]:
     try:
         return list(ast.walk(ast.parse(script)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return []

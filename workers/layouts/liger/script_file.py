@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.layouts.comparison import outputs_of
 from workers.layouts.dimensions import axes_of
 from workers.layouts.liger import script_by_hand, script_with_sweeps
@@ -40,7 +41,7 @@ def helpers_of(tree: Tree) -> frozenset[str]:
     for path in (SCRIPT_HELPERS, MODEL_CONFIGS):
         try:
             body = ast.parse(tree.read(path) or "").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except UNPARSABLE:
             continue
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.llm.protocol import Example
 
 Read = Callable[[str], str | None]  # a path's text, None where there is none
@@ -70,7 +71,7 @@ def beside(code: Code, path: str, read: Read) -> tuple[Example, ...]:
                 continue
             try:
                 held = piece(text, name)
-            except (SyntaxError, ValueError, RecursionError):
+            except UNPARSABLE:
                 held = None
             if held is not None:
                 found[candidate, name] = Example(candidate, held.text, WHY)

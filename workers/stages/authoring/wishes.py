@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.llm.protocol import Example
 from workers.contracts import ProblemKind, ProblemText
 from workers.layouts.protocol import Layout
@@ -83,7 +84,7 @@ def stands_alone(text: str) -> bool:
     """Tell whether a text is a problem file: its function with its inputs, or a ``Model`` with what makes its inputs."""
     try:
         names = {name for node in ast.parse(text).body for name in _names(node)}
-    except (SyntaxError, ValueError, RecursionError):
+    except UNPARSABLE:
         return False
     return {"reference", "INPUTS"} <= names or {"Model", "get_inputs"} <= names
 
@@ -117,7 +118,7 @@ def _piece(text: str, path: str, symbol: str, read: Read) -> Wish:
     try:
         code = piece(text, symbol)
         known = defined_names(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except UNPARSABLE as error:
         raise refuse(f"`{path}` does not parse", "Correct the file.") from error
     if code is None:
         near = ", ".join(f"`{name}`" for name in known[:40]) or "nothing"
@@ -128,7 +129,7 @@ def _piece(text: str, path: str, symbol: str, read: Read) -> Wish:
 def _parses(text: str) -> bool:
     try:
         ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except UNPARSABLE:
         return False
     return True
 

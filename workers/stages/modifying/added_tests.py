@@ -9,6 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gpu_runner.contracts.syntax import UNPARSABLE
+
 # What pytest and unittest call around tests that they find.
 HOOKS = re.compile(r"(?:pytest_|setup|teardown|setUp|tearDown|collect_ignore)\w*|__\w+__|pytestmark|load_tests")
 STATEMENTS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
@@ -23,7 +25,7 @@ def weakening(old: str, new: str) -> str | None:
     try:
         before, whole = ast.parse(old), ast.parse(new)
         added = _added(before, whole)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return "it cannot be parsed with what is added."
     if added is None:
         return STAYS
@@ -50,7 +52,7 @@ def _lines_stay(old: str, new: str) -> bool:
 def _is_import(line: str) -> bool:
     try:
         return all(isinstance(node, Imports) for node in ast.parse(line).body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return False
 
 
