@@ -122,8 +122,10 @@ def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
 
 
 def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
-    """Give where the job can be followed on GitHub."""
+    """Give where the job can be followed on GitHub; nowhere, if it was given by hand."""
     origin = job.request.origin
+    if not origin.number:
+        return ()
     kind = "pull" if origin.is_pull else "issues"
     links = [
         Link(

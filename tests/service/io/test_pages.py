@@ -251,3 +251,24 @@ def test_a_book_of_attempts_that_cannot_be_read_does_not_break_the_page(book: by
     with pages(shown, book=book) as client:
         answer = client.get("/jobs/abcdefgh")
     assert answer.status_code == 200 and "Tried in" not in answer.text
+
+
+def test_without_prices_there_is_no_column_of_costs() -> None:
+    book = json.dumps(
+        {"stage": "generate", "attempt": 1, "attempts": [to_json(Attempt(1, "generate", 0, 0, "c", "passed"))]}
+    )
+    shown = job(artifacts=(ArtifactView("attempts-generate-1.json", "book", "application/json", 9),))
+    with pages(shown, book=book.encode()) as client:
+        text = client.get("/jobs/abcdefgh").text
+    assert "<th>tokens</th><th></th>" in text
+
+
+def test_a_job_by_hand_leads_to_no_page_of_github() -> None:
+    asked, by_hand = job(), job()
+    by_hand = replace(by_hand, request=replace(by_hand.request, origin=replace(by_hand.request.origin, number=0)))
+    with pages(asked) as client:
+        assert "where it was asked, #" in client.get("/jobs/abcdefgh").text
+    with pages(by_hand) as client:
+        text = client.get("/jobs/abcdefgh").text
+    assert "where it was asked" not in text
+    assert "github.example" not in text
