@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_runner.contracts import Pass
+from gpu_runner.contracts import Knob, Pass
 from workers.contracts import Notes, PlannedStrategy
 from workers.strategies.evidence import bound_of
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Table
@@ -19,24 +19,25 @@ class ParameterSweep:
     id = "parameter_sweep"
     title = "Launch settings by measurement"
     document = "parameter_sweep.md"
+    needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """Always the first: it costs nothing to read, and it says how much the code as it stands can give."""
+        found = _found(situation)
+        if isinstance(found, DoesNotApply):
+            return PlannedStrategy(self.id, self.title, found.sentence, 1.0, 1.0, bound_of(situation))
         kernels = [k for k in situation.reading.kernels if k.launch]
         fixed = sum(1 for k in kernels if not any(name == "num_warps" for name, _ in k.launch))
-        trigger = f"{len(kernels)} kernels are launched with settings of one rule for all GPUs and sizes"
+        many = f"{len(kernels)} kernels are" if len(kernels) > 1 else "1 kernel is"
+        trigger = f"{many} launched with settings of one rule for all GPUs and sizes"
         trigger += f", {fixed} of them with Triton's default number of warps." if fixed else "."
         return PlannedStrategy(self.id, self.title, trigger, 1.0, 1.3 if fixed else 1.15, bound_of(situation))
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """Give the file with its settings looked up; with nothing found it settles back to the file as it stands."""
-        source = situation.source
-        try:
-            found = swept(source)
-        except ValueError as error:
-            return DoesNotApply(f"The source was not understood: {error}.")
-        if found is None:
-            return DoesNotApply(AUTOTUNED if situation.reading.autotuned else NOTHING)
+        found = _found(situation)
+        if isinstance(found, DoesNotApply):
+            return found
         text, knobs = found
         named = ", ".join(f"`{knob.setting}` ({knob.tuned_pass})" for knob in knobs)
         notes = Notes(
@@ -44,7 +45,17 @@ class ParameterSweep:
             f"Every launch looks its settings up in `TUNED` first: {named}. No kernel is changed.",
             "Between nothing and 15%, most where a pass is far from its floor; the file stays as it is if nothing is found.",
         )
-        return Proposed(text, notes, knobs, lambda _, table: settled_sweep(source, table))
+        return Proposed(text, notes, knobs, lambda _, table: settled_sweep(situation.source, table))
+
+
+def _found(situation: Situation) -> tuple[str, tuple[Knob, ...]] | DoesNotApply:
+    try:
+        found = swept(situation.source)
+    except ValueError as error:
+        return DoesNotApply(f"The source was not understood: {error}.")
+    if found is None:
+        return DoesNotApply(AUTOTUNED if situation.reading.autotuned else NOTHING)
+    return found
 
 
 def settled_sweep(source: str, table: Table) -> str:

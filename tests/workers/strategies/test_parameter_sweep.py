@@ -116,3 +116,6 @@ def test_a_file_that_triton_tunes_itself_is_told_as_such() -> None:
     answer = ParameterSweep().propose(situation(tuned))
     assert isinstance(answer, DoesNotApply)
     assert "`@triton.autotune` chooses this file's settings" in answer.sentence
+    planned = ParameterSweep().plan(situation(tuned))
+    assert planned is not None
+    assert (planned.trigger, planned.gain_high) == (answer.sentence, 1.0)
