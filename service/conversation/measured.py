@@ -17,6 +17,8 @@ from service.conversation.comparisons import (
     PassResult,
     by_pass,
     change,
+    compared,
+    mean_speedup,
     memory_ratio,
     with_interval,
     word_of,
@@ -215,7 +217,16 @@ def _names(kernels: tuple[MeasuredKernel, ...], word: Word) -> str:
 
 def _passes(kernel: MeasuredKernel, word: Word) -> str:
     results = by_pass(kernel.benchmark.rows) if kernel.benchmark else ()
-    return ", ".join(f"{r.timed_pass.value} {ratio(r.speedup)}" for r in results if r.count(word))
+    return ", ".join(_where(result, word) for result in results if result.count(word))
+
+
+def _where(result: PassResult, word: Word) -> str:
+    """Give a pass with its speed at the sizes that have the word: over all sizes a slower one may be hidden by the others."""
+    members = [row for row in result.rows if (found := compared(row)) is not None and found.word is word]
+    told = f"{result.timed_pass.value} {ratio(mean_speedup(members))}"
+    return (
+        told if len(members) == len(result.rows) else f"{told} on {len(members)} of {counted(len(result.rows), 'size')}"
+    )
 
 
 def _codes(kernels: tuple[MeasuredKernel, ...]) -> str:

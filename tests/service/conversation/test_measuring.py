@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from gpu_runner.contracts import Status, Verdict
+from gpu_runner.contracts import Pass, Status, Verdict, Word
 from service.conversation import check_run_output, find_marker, report_comment, status_comment
 from service.conversation.comparisons import by_pass
 from service.conversation.markdown import length
@@ -21,11 +21,13 @@ from tests.service.conversation.kernels_facts import (
     MEASURE,
     NOTHING_TIMED,
     RMS,
+    SIZES,
     SLOWER,
     SOFTMAX,
     UNDECIDED,
     VERIFY_DONE,
     asked,
+    row,
 )
 from workers.contracts import JobState, MeasuredKernel, ReportUpdate, StageName, StageState, Verb
 
@@ -272,6 +274,14 @@ def test_only_faster_only_the_same_and_undecided() -> None:
 **Next:** nothing, or name the kernels that should be compared: `/kernel bench NAME`.\
 """,
         ]
+    )
+
+
+def test_what_is_slower_at_one_size_is_not_hidden_by_the_mean_of_all() -> None:
+    rows = (row(SIZES[0], Pass.forward, 0.95, Word.slower), row(SIZES[1], Pass.forward, 1.2, Word.faster))
+    mixed = replace(RMS, benchmark=replace(SLOWER, rows=rows))
+    assert gist(bench(mixed)).split("\n")[0] == snapshot(
+        "**Compared with the merge base with main:** 1 of 1 kernel is slower: `rms_norm` (forward 0.95× on 1 of 2 sizes); 1 of 1 kernel is faster: `rms_norm` (forward 1.20× on 1 of 2 sizes)."
     )
 
 
