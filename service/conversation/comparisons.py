@@ -79,6 +79,15 @@ def memory_ratio(rows: Iterable[WorkloadTiming]) -> float | None:
     return geometric_mean(known for row in rows if (known := row.memory_ratio) is not None)
 
 
+def overall_memory(rows: Sequence[WorkloadTiming]) -> float | None:
+    """Give the one ratio of peak memory for a kernel: of forward and backward together where that was measured, else of all.
+
+    A pass on its own may hold next to nothing, and a mean over such a ratio and that of both passes is of no use to anyone.
+    """
+    together = [row for row in rows if row.timed_pass is Pass.full]
+    return memory_ratio(together or rows)
+
+
 def change(value: float | None) -> str:
     """Give a ratio as what changed, such as "+12%"."""
     if not usable(value):

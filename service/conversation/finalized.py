@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpu_runner.contracts import BenchmarkResult, Status, Word
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
-from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, memory_ratio, overall_speedup
+from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, overall_memory, overall_speedup
 from service.conversation.links import Links
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.profiled import TITLES as PROFILE_TITLES
@@ -110,7 +110,7 @@ def _gained(benchmark: BenchmarkResult | None) -> str:
     if mean is None:
         return "is changed, but could not be compared with what stood before."
     slower = sum(result.count(Word.slower) for result in by_pass(benchmark.rows))
-    memory = memory_ratio(benchmark.rows)
+    memory = overall_memory(benchmark.rows)
     told = f"is {ratio(mean)} as fast as before on {inline(benchmark.gpu or 'the GPU', 60)}"
     told += f", peak memory {change(memory)}" if memory is not None else ""
     return f"{told}; slower on {counted(slower, 'measurement')}." if slower else f"{told}."

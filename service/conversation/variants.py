@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpu_runner.contracts import BenchmarkResult, Pass
 from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
-from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, memory_ratio
+from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, overall_memory
 from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import DASH, counted, ratio, usable
 from service.conversation.validated import pictures
@@ -151,7 +151,7 @@ def _row(variant: Variant, winner: str | None) -> list[str]:
         f"{inline(variant.title, 80)}{WRITTEN if variant.attempts else ''}",
         OUTCOME_WORDS[variant.outcome],
         *means,
-        change(memory_ratio(variant.rows)),
+        change(overall_memory(variant.rows)),
         ratio(variant.score),
         why,
     ]

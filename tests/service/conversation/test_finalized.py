@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
+from gpu_runner.contracts import Pass, Word
 from service.conversation import (
     check_run_output,
     checkpoint_comment,
@@ -26,11 +27,13 @@ from tests.service.conversation.kernels_facts import (
     OPTIMIZED,
     PROFILE_SUMMARY,
     PROFILE_WAITS,
+    SIZES,
     V0,
     V1,
     V2,
     V3,
     asked,
+    row,
 )
 from workers.contracts import (
     CheckpointUpdate,
@@ -474,3 +477,13 @@ def test_a_size_at_which_a_timed_run_was_wrong_stands_in_the_first_line() -> Non
         "**`rms_norm` cannot be merged as it is:** it could not be timed on every size "
         "(gradient of b of a timed run is wrong)."
     )
+
+
+def test_peak_memory_in_the_first_line_is_that_of_both_passes_together() -> None:
+    assert FINALIZED.benchmark is not None
+    size = SIZES[0]
+    rows = (row(size, Pass.forward, 2.0, Word.faster, memory=1e-5), row(size, Pass.full, 1.5, Word.faster, memory=0.5))
+    told = report_comment(
+        ReportUpdate(replace(FINALIZED, benchmark=replace(FINALIZED.benchmark, rows=rows))), OPTIMIZE_DONE, LINKS, {}
+    ).splitlines()[0]
+    assert "1.50× as fast as before on NVIDIA H200, peak memory -50%." in told
