@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import tempfile
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -272,7 +271,7 @@ def _run(action: Action, payload: object) -> Answer:
     host = Host("this machine", (sys.executable, "-m", "gpu_runner"), interpret=architecture == INTERPRETER)
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with _scratch() as folder:
-        return Answer(execute(host, request, {}, BlobStore(str(folder)), threading.Event()))
+        return Answer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from workers import runtime as runtimes
 from workers.contracts import RecordingUse
 from workers.engine.advance import advance
 from workers.errors import WorkersError
+from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.models.ledger import Models
@@ -50,13 +51,15 @@ __all__ = [
 
 
 STANDBY = Standby()  # of this process, as far as it answers GPU requests itself
+BESIDE = HostBeside(STANDBY)
 atexit.register(STANDBY.close)
 
 
 def configure(data_dir: Path, database_url: str | None = None, redis_url: str | None = None) -> None:
     """Have this process work in a folder of its own, whatever database and Redis the environment names.
 
-    Without ``database_url`` it is SQLite in the folder; without ``redis_url`` this process looks for its work itself.
+    Without ``database_url`` it is SQLite in the folder; without ``redis_url`` this process looks for its work itself, and is the
+    GPU host of its jobs while models are asked for them.
 
     Raises:
         WrongSettingsError: a setting of the environment cannot be used.
@@ -64,7 +67,10 @@ def configure(data_dir: Path, database_url: str | None = None, redis_url: str | 
     urls = {"database_url": database_url, "redis_url": redis_url}
     changes: dict[str, object] = {name: None if url is None else SecretStr(url) for name, url in urls.items()}
     given = load_settings().model_copy(update=changes | {"data_dir": data_dir, "artifacts_url": None})
-    runtimes.install(runtimes.build(given))
+    runtime = runtimes.build(given)
+    if redis_url is None:
+        runtime.hosting = BESIDE.working
+    runtimes.install(runtime)
 
 
 def close() -> None:

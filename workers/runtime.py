@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -54,6 +55,11 @@ def installed_models(settings: Settings) -> Models:
     return installed(settings, secret_values())
 
 
+def hosts_elsewhere(_runtime: Runtime, _job_id: str) -> AbstractContextManager[None]:
+    """Answer no GPU request: other processes do, or this one does by turns."""
+    return nullcontext()
+
+
 @dataclass
 class Runtime:
     """One process's tools. ``stages`` and ``models`` are called when they are needed, so that the doors open without them."""
@@ -66,6 +72,8 @@ class Runtime:
     models: Callable[[], Models] = no_models
     clock: Callable[[], float] = time.time
     runner_command: tuple[str, ...] = (sys.executable, "-m", "gpu_runner")
+    # Answers a job's GPU requests while models are asked for it, where no other process does.
+    hosting: Callable[[Runtime, str], AbstractContextManager[None]] = hosts_elsewhere
     before: Before = field(default_factory=Before)  # in a replay: what the runner said then and would not say again
     at_boundary: Callable[[str], None] = lambda _name: None  # called where a process may die; fault tests kill it there
 

@@ -151,8 +151,11 @@ class Questions:
         if not models.paid:
             # A recording knows which answers were not needed: others would be missed here.
             enough = None
-        many = AtOnce(self.ask, questions, self._all_known(questions), prefix_of)
-        found = many.run(enough)
+        known = self._all_known(questions)
+        many = AtOnce(self.ask, questions, known, prefix_of)
+        looks = enough is not None and len(questions) > max(1, len(known))
+        with self._runtime.hosting(self._runtime, self._lease.job_id) if looks else contextlib.nullcontext():
+            found = many.run(enough)
         if many.signals.not_needed.is_set():
             # A budget that had no room for one more candidate is no reason to give up the one that is there.
             short = {key: questions[key] for key, outcome in found.items() if isinstance(outcome, UserFacingError)}

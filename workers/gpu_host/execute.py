@@ -8,9 +8,8 @@ import os
 import signal
 import stat
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
@@ -29,7 +28,7 @@ RESERVED = frozenset({"", ".", "..", "request.json", "result", LOG, LOCK})
 
 
 class AbandonedError(WorkersError):
-    """The lease was lost while the request ran; its result must not be kept."""
+    """The lease was lost while the request ran, or nobody waits for it any more; its result must not be kept."""
 
 
 class RunnerKilledError(Exception):
@@ -45,13 +44,13 @@ def execute(
     request: GpuRequest,
     files: dict[str, str],
     blobs: BlobStore,
-    lost: threading.Event,
+    given_up: Callable[[], bool],
     standby: Standby | None = None,
 ) -> GpuResult:
     """Give the result of a request; whatever goes wrong around the runner is a result with an ``error``.
 
     Raises:
-        AbandonedError: ``lost`` was set while it ran.
+        AbandonedError: it was ``given_up`` while it ran.
         RunnerKilledError: the runner was killed before it wrote a result; another try may do better.
     """
     started = time.monotonic()
@@ -61,7 +60,7 @@ def execute(
     with _room(waiting) as scratch:
         try:
             _lay_out(scratch, request, files, blobs)
-            ended = _run(host, scratch, waiting, min(request.limits.time_s + GRACE_S, host.longest_s), lost)
+            ended = _run(host, scratch, waiting, min(request.limits.time_s + GRACE_S, host.longest_s), given_up)
             result = _read(scratch / "result" / "result.json", request)
         except (BlobError, OSError, ValueError) as error:
             return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
@@ -93,23 +92,23 @@ def _room(waiting: Waiting | None) -> Iterator[Path]:
             yield scratch
 
 
-def _run(host: Host, scratch: Path, waiting: Waiting | None, time_s: float, lost: threading.Event) -> str:
+def _run(host: Host, scratch: Path, waiting: Waiting | None, time_s: float, given_up: Callable[[], bool]) -> str:
     """Run the runner to its end, or kill it with all of its processes; give how it ended."""
     request, result = scratch / "request.json", scratch / "result"
     if waiting is not None:
         with waiting.runner:
             waiting.tell(request, result)
-            return _watch(waiting.child, time_s, lost)
+            return _watch(waiting.child, time_s, given_up)
     with launched(host, scratch, ["--request", str(request), "--result", str(result)]) as child:
-        return _watch(child, time_s, lost)
+        return _watch(child, time_s, given_up)
 
 
-def _watch(child: subprocess.Popen[bytes], time_s: float, lost: threading.Event) -> str:
+def _watch(child: subprocess.Popen[bytes], time_s: float, given_up: Callable[[], bool]) -> str:
     deadline = time.monotonic() + time_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
-        if lost.is_set():
+        if given_up():
             raise AbandonedError
         if time.monotonic() > deadline:
             return f"was killed after {time_s:.0f} s and wrote no result"

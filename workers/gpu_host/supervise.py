@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 
 import structlog
 
@@ -22,11 +23,14 @@ MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the ta
 log = structlog.get_logger(__name__)
 
 
-def serve(runtime: Runtime, request_id: str, standby: Standby | None = None) -> bool:
-    """Answer a request; False where another host has it, it is answered already, or the lease was lost.
+def serve(
+    runtime: Runtime, request_id: str, standby: Standby | None = None, unwanted: threading.Event | None = None
+) -> bool:
+    """Answer a request; False where another host has it, it is answered already, or the lease was lost or given back.
 
     A runner on ``standby`` is taken for it. Another one is started beside it where there are cores to spare, else after the answer:
-    its imports would disturb what is measured. Without a GPU nothing is measured, and its memory is not worth the seconds.
+    its imports would disturb what is measured. Without a GPU nothing is measured, and its memory is not worth the seconds. Once
+    ``unwanted`` is set the runner is ended, and the request is given back for another time.
     """
     if _gave_up(runtime, request_id):
         return True
@@ -37,7 +41,7 @@ def serve(runtime: Runtime, request_id: str, standby: Standby | None = None) -> 
     request = lease.request
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
         try:
-            result = _run(runtime, lease, standby)
+            result = _run(runtime, lease, standby, unwanted or threading.Event())
         except RunnerKilledError as killed:
             if lease.tries < gpu_work.MAX_HOST_TRIES:
                 log.warning("runner_killed", error=str(killed), tries=lease.tries)
@@ -45,7 +49,8 @@ def serve(runtime: Runtime, request_id: str, standby: Standby | None = None) -> 
                 return False
             result = killed.result
         if result is None:
-            log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
+            if unwanted is None or not unwanted.is_set():
+                log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
             return False
         runtime.at_boundary("gpu_ran")
         job_id = _answer(runtime, lease, result)
@@ -88,7 +93,7 @@ def _claim(runtime: Runtime, request_id: str) -> GpuLease | None:
         return gpu_work.claim(session, request_id, name, runtime.clock(), runtime.settings.lease_s)
 
 
-def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None) -> GpuResult | None:
+def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None, unwanted: threading.Event) -> GpuResult | None:
     def renew() -> bool:
         with runtime.database.write() as session:
             now = runtime.clock()
@@ -99,14 +104,27 @@ def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None) -> GpuResul
         return before
     with heartbeat(renew, runtime.settings.lease_s, f"gpu/{lease.request.request_id}") as lost:
         try:
-            return execute(host_of(runtime), lease.request, lease.files, runtime.blobs, lost, standby)
+            return execute(
+                host_of(runtime),
+                lease.request,
+                lease.files,
+                runtime.blobs,
+                lambda: lost.is_set() or unwanted.is_set(),
+                standby,
+            )
         except AbandonedError:
+            if unwanted.is_set():
+                _leave(runtime, lease)
             return None
         except (KeyboardInterrupt, SystemExit):
-            # The process is told to end; nobody needs to wait for its lease to run out.
-            with runtime.database.write() as session:
-                gpu_work.leave(session, lease.request.request_id, lease.token)
+            _leave(runtime, lease)
             raise
+
+
+def _leave(runtime: Runtime, lease: GpuLease) -> None:
+    """Give a lease back, since the process is told to end; nobody needs to wait for it to run out."""
+    with runtime.database.write() as session:
+        gpu_work.leave(session, lease.request.request_id, lease.token)
 
 
 def _offer_again(runtime: Runtime, lease: GpuLease) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,7 +42,7 @@ def standby() -> Iterator[Standby]:
 
 
 def answered(standby: Standby | None, tmp_path: Path, files: dict[str, str] | None = None) -> GpuResult:
-    return execute(HOST, REQUEST, files or {}, BlobStore(str(tmp_path)), threading.Event(), standby)
+    return execute(HOST, REQUEST, files or {}, BlobStore(str(tmp_path)), lambda: False, standby)
 
 
 def waiting(standby: Standby) -> standbys.Waiting:
