@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpu_runner.roles.interpreter import hasten_interpreter
+
 _CANONICAL_NAN = 0x7FC0
 _BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"})
 
@@ -22,6 +24,7 @@ def teach_interpreter() -> None:
     if getattr(builder, "computes_bfloat16", False):
         return
     builder.computes_bfloat16 = True
+    hasten_interpreter()
     builder.binary_op = _binary(builder.binary_op)
     builder.unary_op = _unary(builder.unary_op)
     builder.cast_impl = _cast(builder.cast_impl)
