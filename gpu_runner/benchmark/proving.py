@@ -11,6 +11,7 @@ from gpu_runner.benchmark.material import Material
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.session import Session
 from gpu_runner.verify.compare import FLOORS, Truth, rms
+from gpu_runner.verify.tolerances import typical_of
 from gpu_runner.verify.truth import SHAKE
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -92,6 +93,7 @@ def _wanted(
 ) -> Wanted:
     if exact.shape != own.shape:
         raise ValueError("rows of two shapes")
+    typical = typical_of(natural)
     if kind in ("own", str(own.dtype).removeprefix("torch.")) and own.dtype in FLOORS:
         natural += LOOSE * FLOORS[own.dtype].tensor * rms(own)
-    return Wanted(label, tuple(form["shape"]), Truth(exact, own, natural))
+    return Wanted(label, tuple(form["shape"]), Truth(exact, own, natural, typical=typical))

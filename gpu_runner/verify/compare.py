@@ -3,243 +3,128 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import torch
 
-from gpu_runner.verify.measures import Sheet, Sums, own_error, pieces, rms
+from gpu_runner.verify.levels import Lent, Levels, position_of
+from gpu_runner.verify.measures import rms
+from gpu_runner.verify.tolerances import (
+    FAR,
+    FEW_ELEMENTS,
+    FLOAT32_STEP,
+    FLOORS,
+    PEER_RATIO,
+    Comparison,
+    Floor,
+    Truth,
+    natural_error,
+)
 
-__all__ = ["FLOAT32_STEP", "FLOORS", "Comparison", "Floor", "Truth", "compare", "natural_error", "rms"]
+__all__ = [
+    "FLOAT32_STEP",
+    "FLOORS",
+    "Comparison",
+    "Floor",
+    "Truth",
+    "compare",
+    "is_far",
+    "loss_of",
+    "natural_error",
+    "needs_loss",
+    "rms",
+]
 
-ERROR_RATIO = 2.0  # a candidate may err twice as much as the reference in the same dtype
-SCATTER_RATIO = 2.0  # over the errors of a few runs of what stands, where its values differ from run to run
-PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
-FLOAT32_STEP = 2.0**-24
-
-
-@dataclass(frozen=True)
-class Floor:
-    """Error that is always allowed in a dtype, relative to scale: of the whole tensor, of one row, of one element."""
-
-    tensor: float
-    row: float
-    element: float
-    smallest: float  # half the distance between the smallest numbers of the dtype
-
-
-# Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element
-# may be off by one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
-FLOORS: dict[torch.dtype, Floor] = {
-    torch.float64: Floor(1e-12, 4e-12, 2e-11, 0.0),
-    torch.float32: Floor(1.5e-6, 5e-6, 2e-5, 2.0**-149),
-    torch.float16: Floor(4e-4, 8e-4, 2e-3, 2.0**-24),
-    torch.bfloat16: Floor(3e-3, 6e-3, 1.2e-2, 2.0**-133),
-}
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains.
-
-    Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
-    float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
-    count, ``loud`` where a NaN is let pass.
-    """
-
-    exact: torch.Tensor
-    own: torch.Tensor
-    natural: float = 0.0
-    shaken: tuple[torch.Tensor, ...] = ()
-    held: torch.Tensor | None = None
-    loud: torch.Tensor | None = None
-
-    def own_error(self) -> torch.Tensor:
-        """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
-        return own_error(self.exact.double(), [self.own, *self.shaken])
+SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How a value compares; ``level`` says which bound decided."""
-
-    passed: bool
-    level: str  # tensor, row, element, nonfinite, unwritten, exact
-    error: float | None = None
-    allowed: float | None = None
-    position: tuple[int, ...] | None = None
-    got: float | None = None
-    expected: float | None = None
-    alone: Comparison | None = None  # how it fails without what stands in its place, where it passes only beside that
-    loud: bool = False  # it is NaN where there is another answer, and that was let pass
-
-    @property
-    def by_peer(self) -> bool:
-        """Say whether it passed only because what stands in its place errs as much."""
-        return self.alone is not None
-
-
-def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = ()) -> Comparison:
+def compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor] = (), loss: float = 0.0) -> Comparison:
     """Hold a value of the right shape and dtype against the truth.
 
     Whole numbers and truth values must equal the truth or the reference. ``peers`` are what stands in the repository gave for the
-    same value: an error no larger than theirs passes, over the tensor, in the worst row and in the worst element alike. Where
-    they differ among themselves, as sums by atomics do, one run's error is a matter of luck, and twice the largest passes.
+    same value. An error no larger than theirs passes, over the tensor, in the worst row and in the worst element alike; and where
+    they exceed what is allowed, this value may exceed it twice as far: who adds in another order has other roundings, and of two
+    kernels that are equally exact either may have the worst row. Of few elements one run says too little: ``loss`` is what share of
+    its values what stands loses elsewhere (``loss_of``).
     """
-    alone = _compare(got, truth, ())
+    alone = _compare(got, truth, (), 0.0)
     if alone.passed or not peers:
         return alone
-    beside = _compare(got, truth, peers)
+    beside = _compare(got, truth, peers, loss)
     return replace(beside, alone=alone) if beside.passed else beside
 
 
-def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison:
+def needs_loss(got: torch.Tensor, truth: Truth) -> bool:
+    """Say whether ``loss`` can matter to how a value compares."""
+    return got.numel() <= FEW_ELEMENTS and truth.typical > 0.0
+
+
+def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
+    """Give the largest share that a kernel loses of a tensor's values, of those tensors that tell it and are not wrong by far."""
+    found = 0.0
+    for value, truth in pairs:
+        if value.numel() < SEVERAL or value.dtype not in FLOORS:
+            continue
+        levels = Levels.of(value, truth)
+        if levels.strains()[0]() <= FAR:
+            found = max(found, levels.loss)
+    return found
+
+
+def is_far(comparison: Comparison) -> bool:
+    """Say whether a value is not inexact but wrong: beyond what roundings and approximations explain."""
+    if comparison.passed:
+        return False
+    return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
+
+
+def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], loss: float) -> Comparison:
     if not got.dtype.is_floating_point:
         return _compare_exact(got, truth, peers)
     if got.numel() == 0:
         return Comparison(True, "tensor", 0.0, 0.0)
-    measures = _Measures.of(got, truth)
-    odd = None if measures.is_plain() else _nonfinite(got, truth, peers)
+    if loss and needs_loss(got, truth):
+        truth = replace(truth, natural=truth.natural + PEER_RATIO * loss * truth.typical)
+    levels = Levels.of(got, truth)
+    odd = None if levels.is_plain() else _nonfinite(got, truth, peers)
     if odd is not None:
         return odd
     if truth.held is not None and peers:
         truth = replace(truth, held=truth.held & ~_lost_by(peers, truth))
-        measures = _Measures.of(got, truth)
-    found = [measures.tensor(), measures.row(), measures.element()]
-    worst = [_Measures.of(peer, truth).worst() for peer in peers if peer.dtype.is_floating_point]
-    scatter = SCATTER_RATIO if _scatter(peers) else 1.0
-    bounds = [scatter * max(errors) for errors in zip(*worst, strict=True)] if worst else [-1.0] * 3
-    pairs = zip(found, measures.worst(), bounds, strict=True)
-    failed = [comparison for comparison, error, bound in pairs if not comparison.passed and error > bound]
-    if failed:
+        levels = Levels.of(got, truth)
+    found = levels.held()
+    failed = [comparison for comparison in found if not comparison.passed]
+    if not failed:
+        return replace(found[0], loud=_is_loud(got, truth))
+    if not peers:
         return failed[0]
-    return replace(_decisive(found, measures.relative(bounds)), loud=_is_loud(got, truth))
+    lent = _lent(found, peers, truth, got.dtype)
+    beyond = [comparison for comparison in levels.held(lent) if not comparison.passed]
+    if beyond:
+        return beyond[0]
+    first, more = failed[0], lent[found.index(failed[0])]
+    allowed = max(more.factor * (first.allowed or 0.0), levels.relative(more.error))
+    return Comparison(True, first.level, first.error, allowed, loud=_is_loud(got, truth))
 
 
-def _decisive(found: Sequence[Comparison], bounds: Sequence[float]) -> Comparison:
-    """Give the comparison that says most of a value that passed, with all that was allowed.
-
-    That is the one over the whole tensor, or the first that passed by what stands alone: then its error is what is allowed.
-    """
-    for comparison, bound in zip(found, bounds, strict=True):
-        if not comparison.passed:
-            return Comparison(True, comparison.level, comparison.error, bound)
-    return found[0]
-
-
-def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
-    """Give the absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
-
-    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it.
-    """
-    if own_input <= 0.0:
-        return 0.0
-    worth = max((u * y for u, y in zip(upstream, outputs, strict=True)), default=0.0)
-    return 16 * FLOAT32_STEP * worth / own_input * math.sqrt(max(1.0, per_element))
-
-
-@dataclass(frozen=True)
-class _Measures:
-    """Errors over the tensor, by row and by element, with the odd (non-finite) places set to zero."""
-
-    shape: tuple[int, ...]
-    sheet: Sheet
-    sums: Sums
-    floor: Floor
-    natural: float
-
-    @classmethod
-    def of(cls, got: torch.Tensor, truth: Truth) -> _Measures:
-        held = None if truth.held is None else _rows(truth.held)
-        shaken = tuple(_rows(values) for values in truth.shaken)
-        sheet = Sheet(_rows(got), _rows(truth.exact), _rows(truth.own), shaken, held)
-        natural = truth.natural + FLOORS[got.dtype].smallest * 2
-        floor = FLOORS[got.dtype]
-        return cls(tuple(got.shape), sheet, sheet.sums(ERROR_RATIO, floor.element), floor, natural)
-
-    def is_plain(self) -> bool:
-        """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
-        return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
-
-    def tensor(self) -> Comparison:
-        error = self.sums.overall(self.sums.error)
-        allowed = ERROR_RATIO * self._own_rms() + self.floor.tensor * self.sums.scale + self.natural
-        if error <= allowed:
-            return Comparison(True, "tensor", self._relative(error), self._relative(allowed))
-        return self._failed("tensor", self._worst_of_row(int(self.sums.peak.argmax())), error, allowed)
-
-    def row(self) -> Comparison:
-        error, own = self.sums.mean(self.sums.error), self.sums.mean(self.sums.own)
-        # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
-        allowed = ERROR_RATIO * torch.clamp(own, min=1.5 * self._own_rms()) + self.floor.row * self._row_scale()
-        excess = error - allowed - self.natural
-        worst = int(excess.argmax())
-        if float(excess[worst]) <= 0:
-            return Comparison(True, "row", self._relative(float(error[worst])), self._relative(float(allowed[worst])))
-        return self._failed("row", self._worst_of_row(worst), float(error[worst]), float(allowed[worst]) + self.natural)
-
-    def element(self) -> Comparison:
-        typical = torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
-        scale = self._row_scale()
-        beyond = self.sums.excess > PEAK_RATIO * (typical + self.natural)  # in no other row can an element lie beyond
-        found: tuple[float, int, float, float] | None = None
-        for rows, columns in pieces(*self.sheet.got.shape):
-            if not bool(beyond[rows].any()):
-                continue
-            piece = self.sheet.piece((rows, columns))
-            size = torch.maximum(_finite_abs(piece.exact), scale[rows, None])
-            budget = PEAK_RATIO * (typical[rows, None] + self.natural) + self.floor.element * size
-            allowed = ERROR_RATIO * piece.own_error + budget
-            excess = piece.error - allowed
-            row, column = divmod(int(excess.argmax()), excess.shape[1])
-            if float(excess[row, column]) > (found[0] if found else 0.0):
-                place = (rows.start + row) * self.sums.columns + columns.start + column
-                found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
-        if found is None:
-            return Comparison(True, "element", self._relative(float(self.sums.peak.max())))
-        return self._failed("element", *found[1:])
-
-    def worst(self) -> tuple[float, float, float]:
-        """Give the error over the tensor, in the worst row and in the worst element."""
-        rows = self.sums.mean(self.sums.error)
-        return self.sums.overall(self.sums.error), float(rows.max()), float(self.sums.peak.max())
-
-    def relative(self, errors: Sequence[float]) -> list[float]:
-        """Give errors as shares of the tensor's scale."""
-        return [self._relative(error) for error in errors]
-
-    def _row_scale(self) -> torch.Tensor:
-        return self.sums.mean(self.sums.exact)
-
-    def _own_rms(self) -> float:
-        return self.sums.overall(self.sums.own)
-
-    def _relative(self, value: float) -> float:
-        return value / self.sums.scale if self.sums.scale > 0 else value
-
-    def _worst_of_row(self, row: int) -> int:
-        error = self.sheet.piece((slice(row, row + 1), slice(None))).error
-        return row * self.sums.columns + int(error.argmax())
-
-    def _failed(self, level: str, place: int, error: float, allowed: float) -> Comparison:
-        row, column = divmod(place, self.sums.columns)
-        return Comparison(
-            False,
-            level,
-            self._relative(error),
-            self._relative(allowed),
-            _position(place, self.shape),
-            float(self.sheet.got[row, column]),
-            float(self.sheet.exact[row, column]),
-        )
-
-
-def _finite_abs(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.nan_to_num(tensor.abs(), nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _scatter(peers: Sequence[torch.Tensor]) -> bool:
-    return any(not torch.equal(torch.nan_to_num(peers[0]), torch.nan_to_num(other)) for other in peers[1:])
+def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype) -> list[Lent]:
+    """Give what runs of what stands add to what is allowed, by level; where the value passes that is not asked for."""
+    known: list[torch.Tensor] = []
+    lent = [Lent()] * len(found)
+    for peer in peers:
+        numbers = torch.nan_to_num(peer)
+        if not peer.dtype.is_floating_point or any(torch.equal(numbers, other) for other in known):
+            continue
+        known.append(numbers)
+        levels = Levels.of(peer, truth, dtype)
+        for place, (own, strain, error) in enumerate(zip(found, levels.strains(), levels.worst(), strict=True)):
+            if not own.passed:
+                before = lent[place]
+                lent[place] = Lent(max(before.factor, PEER_RATIO * strain()), max(before.error, error))
+    # Where its runs differ among themselves, the largest error that was seen is a matter of luck as well.
+    scatter = PEER_RATIO if len(known) > 1 else 1.0
+    return [replace(more, error=scatter * more.error) for more in lent]
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
@@ -248,10 +133,6 @@ def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:
     for peer in peers:
         lost |= ~torch.isfinite(peer) & torch.isfinite(truth.exact)
     return lost
-
-
-def _rows(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
 
 
 def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison:
@@ -264,7 +145,7 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
     place = int(wrong.to(torch.uint8).argmax())
     share = float(wrong.double().mean())
     got_value, expected = float(got.flatten()[place]), float(truth.exact.flatten()[place])
-    return Comparison(False, "exact", share, 0.0, _position(place, tuple(got.shape)), got_value, expected)
+    return Comparison(False, "exact", share, 0.0, position_of(place, tuple(got.shape)), got_value, expected)
 
 
 def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison | None:
@@ -291,7 +172,7 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     value = float(got.flatten()[place])
     level = "unwritten" if math.isnan(value) and math.isfinite(float(truth.exact.flatten()[place])) else "nonfinite"
     expected = float(truth.exact.flatten()[place])
-    return Comparison(False, level, math.inf, None, _position(place, tuple(got.shape)), value, expected)
+    return Comparison(False, level, math.inf, None, position_of(place, tuple(got.shape)), value, expected)
 
 
 def _is_loud(got: torch.Tensor, truth: Truth) -> bool:
@@ -304,11 +185,3 @@ def _of_any_kind(got: torch.Tensor, truth: Truth) -> torch.Tensor:
     neither = ~torch.isfinite(exact) & ~torch.isfinite(own)
     differ = (torch.isnan(exact) != torch.isnan(own)) | (torch.isinf(exact) & torch.isinf(own) & (exact != own))
     return ~torch.isfinite(got) & neither & differ
-
-
-def _position(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index = []
-    for size in reversed(shape):
-        index.append(place % size)
-        place //= size
-    return tuple(reversed(index))

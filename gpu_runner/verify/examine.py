@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
+
+import torch
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer, Value
 from gpu_runner.verify.borders import judge_memory
-from gpu_runner.verify.compare import Comparison, compare
+from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss
 from gpu_runner.verify.finding import Examined
 from gpu_runner.verify.form import gradient_fault, output_fault
 from gpu_runner.verify.honesty import judge_honesty
@@ -17,7 +18,7 @@ from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal, unwritten
 from gpu_runner.verify.proof import Expected, Proof
-from gpu_runner.verify.telling import CHECKS, remark
+from gpu_runner.verify.telling import CHECKS, how, remark
 
 
 def examine(
@@ -132,45 +133,36 @@ class _Examiner:
             return
         got = value.tensor.reshape(item.shape)
         check = CHECKS.get(self.case.case.content, check)
-        comparison = compare(got, item.truth, self.peer.tensors(run, item.label, item))
+        comparison = self._compared(run, item, got)
         if comparison.passed:
             self.notes.ok(check, item.label, comparison)
             if comparison.alone is not None:
-                self.notes.excuse(check, _how(comparison.alone), item.label, comparison.alone)
+                self.notes.excuse(check, how(comparison.alone), item.label, comparison.alone)
             return
         left = unwritten(got)
         if bool(left.any()):
             message = f"{int(left.sum())} of {left.numel()} elements were never written."
             self.notes.wrong(Status.unwritten_output, "written", message, item.label, comparison)
             return
-        message = _how(comparison) + remark(self.case, item, comparison)
+        message = how(comparison) + remark(self.case, item, comparison)
         self.notes.wrong(wrong, check, message, item.label, comparison)
 
+    def _compared(self, run: str, item: Expected, got: torch.Tensor) -> Comparison:
+        peers = self.peer.tensors(run, item.label, item)
+        comparison = compare(got, item.truth, peers)
+        if comparison.passed or not peers or not needs_loss(got, item.truth):
+            return comparison
+        return compare(got, item.truth, peers, self._loss(run))
 
-def _odd(comparison: Comparison) -> str:
-    got, expected = comparison.got, comparison.expected
-    if got is None or expected is None or math.isfinite(got) == math.isfinite(expected):
-        return "It is another number than the truth, and one of them is not finite."
-    if math.isfinite(got) and math.isnan(expected):
-        cure = "Comparisons and `tl.maximum` drop a NaN; `propagate_nan=tl.PropagateNan.ALL` lets it through."
-        return f"It is a number where the truth is NaN: a fault of what feeds it would stay unseen. {cure}"
-    if math.isfinite(got):
-        return f"It is a number where the truth is {expected}."
-    return f"It is {got} where the truth is a number."
+    def _loss(self, run: str) -> float:
+        """Give what share of a value the original loses in this run."""
+        proof = self.case.other if run == "interleaved other" else self.case
+        assert proof is not None, "there are values of a second set of inputs only where there is one"
+        items = [item for item in proof.expected().values() if item is not None]
+        return loss_of((tensor, item.truth) for item in items for tensor in self.peer.tensors(run, item.label, item))
 
 
 def _same(first: Value, second: Value | None) -> bool:
     if second is None or (first.tensor is None) != (second.tensor is None):
         return False
     return first.tensor is None or second.tensor is None or bits_equal(first.tensor, second.tensor)
-
-
-def _how(comparison: Comparison) -> str:
-    if comparison.level == "unwritten":
-        return "It is NaN where the truth is a number: memory that is not part of an input was read, or the formula overflows."
-    if comparison.level == "nonfinite":
-        return _odd(comparison)
-    if comparison.level == "exact":
-        return f"{comparison.error:.1%} of the elements differ."
-    where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]
-    return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."

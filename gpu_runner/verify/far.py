@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from gpu_runner.verify.answer import Answer, Value
-from gpu_runner.verify.compare import Comparison, compare
+from gpu_runner.verify.compare import compare, is_far
 from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Proof
-
-FAR = 10.0  # times the allowed error: rounding and approximations stay below it, another formula does not
 
 # Runs on the same inputs as the first: what gives the same bits is not looked at again.
 _SAME_INPUTS = ("first", "second", "interleaved", "second backward")
@@ -65,14 +63,8 @@ def _wrong(item: Expected, label: str, value: Value) -> str | None:
     if value.tensor.numel() != item.truth.exact.numel():
         return f"{label} has the shape {value.shape}, not {item.shape}"
     comparison = compare(value.tensor.reshape(item.shape), item.truth)
-    if not _is_far(comparison):
+    if not is_far(comparison):
         return None
     if comparison.allowed is None or comparison.error is None:
         return f"{label} is not finite where it should be"
     return f"{label} errs by {comparison.error:.3g} of its scale, {comparison.allowed:.3g} is allowed"
-
-
-def _is_far(comparison: Comparison) -> bool:
-    if comparison.passed:
-        return False
-    return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed

@@ -1,4 +1,4 @@
-"""Says what a case of large or odd values held where an answer is wrong. Pure."""
+"""Says how an answer is wrong, and what a case of large or odd values held there. Pure."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def passed_over(case: Case) -> Check:
     return Check(_LEFT_OUT.format(CHECKS[case.content]), case.label(), True)
 
 
+def how(comparison: Comparison) -> str:
+    """Say how a value differs from the truth, in one or two sentences."""
+    if comparison.level == "unwritten":
+        return "It is NaN where the truth is a number: memory that is not part of an input was read, or the formula overflows."
+    if comparison.level == "nonfinite":
+        return _odd(comparison)
+    if comparison.level == "exact":
+        return f"{comparison.error:.1%} of the elements differ."
+    where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]
+    return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."
+
+
 def remark(proof: Proof, item: Expected, comparison: Comparison) -> str:
     """Say what the inputs held, and what the row did that is wrong; nothing of a case with ordinary values."""
     if not proof.filled:
@@ -39,3 +51,15 @@ def _row(proof: Proof, item: Expected, comparison: Comparison) -> str:
             row = sum(index * math.prod(shape[axis + 1 : -1]) for axis, index in enumerate(at))
             return f", this one of `{name}`: {row_words(proof.case.content, row, place, proof.case.reach)}"
     return ""
+
+
+def _odd(comparison: Comparison) -> str:
+    got, expected = comparison.got, comparison.expected
+    if got is None or expected is None or math.isfinite(got) == math.isfinite(expected):
+        return "It is another number than the truth, and one of them is not finite."
+    if math.isfinite(got) and math.isnan(expected):
+        cure = "Comparisons and `tl.maximum` drop a NaN; `propagate_nan=tl.PropagateNan.ALL` lets it through."
+        return f"It is a number where the truth is NaN: a fault of what feeds it would stay unseen. {cure}"
+    if math.isfinite(got):
+        return f"It is a number where the truth is {expected}."
+    return f"It is {got} where the truth is a number."

@@ -18,6 +18,7 @@ from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, lay, ma
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.sizes import Case, Content, fallbacks
+from gpu_runner.verify.tolerances import typical_of
 
 # By how much of itself an input is shaken in order to see how much of an answer float32 can hold at all. A kernel that rounds an
 # intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
@@ -241,7 +242,7 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
     def added(item: Expected, name: str) -> Expected:
         meeting = elements / max(1, math.prod(item.shape))
         natural = natural_error(upstream, outputs, rms(proof.inputs[name]), meeting)
-        return replace(item, truth=replace(item.truth, natural=natural))
+        return replace(item, truth=replace(item.truth, natural=natural, typical=typical_of(natural)))
 
     return {name: None if item is None else added(item, name) for name, item in found.items()}
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import torch
 
 from gpu_runner import peaks
-from gpu_runner.benchmark import conditions, contender, estimate, material, race
+from gpu_runner.benchmark import checks, conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
 from gpu_runner.contracts import RecordRequest
 from gpu_runner.profiler import rules
 from gpu_runner.roles import cold, gauge, sampling, timing
 from gpu_runner.tuning import final, plan, search, table, tuner
-from gpu_runner.verify import compare, far, judge, mutants, poison, sizes
+from gpu_runner.verify import judge, mutants, poison, sizes, tolerances
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
 FLAT = " ".join(PAGE.split())  # a phrase may go on in the next line
@@ -26,11 +26,19 @@ def row(first: str) -> str:
 
 def test_the_allowed_errors_are_told() -> None:
     for name in ("float32", "float16", "bfloat16"):
-        floor = compare.FLOORS[getattr(torch, name)]
+        floor = tolerances.FLOORS[getattr(torch, name)]
         told = [float(cell) for cell in row(name).strip("| ").split(" | ")[1:]]
         assert told == [floor.tensor, floor.row, floor.element]
-    assert f"{compare.ERROR_RATIO:.0f} x own + floor x scale" in row("whole tensor")
-    assert f"+ {compare.PEAK_RATIO:.0f} x typical own" in row("each element")
+    assert f"{tolerances.ERROR_RATIO:.0f} x own + floor x scale" in row("whole tensor")
+    assert f"+ {tolerances.PEAK_RATIO:.0f} x typical own" in row("each element")
+
+
+def test_what_is_allowed_beside_an_original_is_told() -> None:
+    assert tolerances.PEER_RATIO == 2.0
+    assert "and beyond the table by twice as much" in row("errs more than the table above allows")
+    assert f"Of {tolerances.FEW_ELEMENTS} elements or fewer the share counts" in FLAT
+    assert checks.MOST_LENT == 0.1
+    assert "ten times beyond what is allowed, and by more than a tenth of the scale, lends nothing" in FLAT
 
 
 def test_the_cases_are_told_with_their_sizes() -> None:
@@ -106,7 +114,7 @@ def test_the_search_for_settings_is_told() -> None:
 
 def test_what_is_recorded_and_what_is_wrong_by_far_is_told() -> None:
     assert f"{RecordRequest('', '', '', '').most} at most" in FLAT
-    assert far.FAR == 10.0
+    assert tolerances.FAR == 10.0
     assert "more than ten times the allowed error" in FLAT
     assert timing.MOST_LATE == 3
     assert "three times the runs of a turn at most" in FLAT

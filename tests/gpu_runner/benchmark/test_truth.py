@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,20 +12,14 @@ from gpu_runner.benchmark import proving
 from gpu_runner.benchmark.checks import objection, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
-from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.roles import State, truth
 from gpu_runner.roles.drawn import drawn
 from gpu_runner.roles.sampling import MOST_ELEMENTS, sampled
 from gpu_runner.session import Reply
 from gpu_runner.verify.proof import Call
+from tests.gpu_runner.benchmark.child import Child, entry
 
 ROWS, COLUMNS = 1200, 1024
-
-
-def entry(name: str, shape: list[int], **more: Any) -> dict[str, Any]:
-    plain = {"dtype": "float32", "init": "normal", "noisy": False, "low": 0, "high": 2, "grad": True}
-    return {"name": name, "shape": shape} | plain | more
 
 
 META = {
@@ -43,18 +35,6 @@ META = {
 }
 SECRET = Secret(1, 99)
 MATERIAL = Material(Workload((("T", ROWS),)), Call(META, []), True, 3, dict.fromkeys(Pass, SECRET), None, {})
-
-
-class Child:
-    """The role in this process."""
-
-    def __init__(self, reference: Any) -> None:
-        self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
-        self.state.values["reference"] = reference
-
-    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> Reply:
-        found, given = truth.HANDLERS[method](self.state, meta, list(tensors))
-        return Reply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
 
 
 def scale(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -184,7 +164,8 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
 
     def said(gradient: torch.Tensor, against: proving.Rows) -> str | None:
         found = Computed(0, [True, True], [(ROWS, COLUMNS), (COLUMNS,)], [gradient, weights])
-        return objection(found, against, Pass.backward)
+        words = objection(found, against, Pass.backward)
+        return words and words.split(":")[0]
 
     other = torch.where(tie, torch.zeros_like(right), right)
     beside = torch.where((inputs > 0.5) & (inputs < 0.52), torch.zeros_like(right), right)

@@ -1,0 +1,175 @@
+"""Holds the errors of a value against what is allowed: over the tensor, in the worst row and in the worst element. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.verify.measures import Piece, Place, Sheet, Sums, pieces
+from gpu_runner.verify.tolerances import ERROR_RATIO, FLOORS, PEAK_RATIO, Comparison, Floor, Truth
+
+_TINY = 1e-300  # of float64, where nothing may be allowed at all
+
+
+@dataclass(frozen=True)
+class Lent:
+    """What stands in the repository adds to what is allowed: so many times as much, and this error wherever it is."""
+
+    factor: float = 1.0
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Errors over the tensor, by row and by element, with the odd (non-finite) places set to zero."""
+
+    shape: tuple[int, ...]
+    sheet: Sheet
+    sums: Sums
+    floor: Floor
+    natural: float
+
+    @classmethod
+    def of(cls, got: torch.Tensor, truth: Truth, dtype: torch.dtype | None = None) -> Levels:
+        """Read a value beside its truth; ``dtype``: the one whose floor is allowed, by default the value's own."""
+        floor = FLOORS[dtype or got.dtype]
+        held = None if truth.held is None else as_rows(truth.held)
+        shaken = tuple(as_rows(values) for values in truth.shaken)
+        sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, held)
+        sums = sheet.sums(ERROR_RATIO, floor.element)
+        return cls(tuple(got.shape), sheet, sums, floor, truth.natural + floor.smallest * 2)
+
+    def is_plain(self) -> bool:
+        """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
+        return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
+
+    def held(self, lent: Sequence[Lent] = (Lent(), Lent(), Lent())) -> list[Comparison]:
+        """Hold the errors over the tensor, in the rows and in the elements against what is allowed, and against what is lent."""
+        return [hold(more) for hold, more in zip((self._tensor, self._row, self._element), lent, strict=True)]
+
+    def worst(self) -> tuple[float, float, float]:
+        """Give the error over the tensor, in the worst row and in the worst element."""
+        rows = self.sums.mean(self.sums.error)
+        return self.sums.overall(self.sums.error), float(rows.max()), float(self.sums.peak.max())
+
+    def strains(self) -> tuple[Callable[[], float], ...]:
+        """Give what tells, over the tensor, in the rows and in the elements, the largest error as a share of what is allowed."""
+        return self._tensor_strain, self._row_strain, self._element_strain
+
+    def relative(self, value: float) -> float:
+        """Give an error as a share of the tensor's scale."""
+        return value / self.sums.scale if self.sums.scale > 0 else value
+
+    @property
+    def loss(self) -> float:
+        """Give the error over the tensor as a share of its scale."""
+        return self.relative(self.sums.overall(self.sums.error))
+
+    def _tensor(self, lent: Lent) -> Comparison:
+        error, allowed = self.sums.overall(self.sums.error), max(lent.factor * self._allowed(), lent.error)
+        if error <= allowed:
+            return Comparison(True, "tensor", self.relative(error), self.relative(allowed))
+        return self._failed("tensor", self._worst_of_row(int(self.sums.peak.argmax())), error, allowed)
+
+    def _row(self, lent: Lent) -> Comparison:
+        error, allowed = self.sums.mean(self.sums.error), (lent.factor * self._allowed_by_row()).clamp(min=lent.error)
+        excess = error - allowed
+        worst = int(excess.argmax())
+        if float(excess[worst]) <= 0:
+            return Comparison(True, "row", self.relative(float(error[worst])), self.relative(float(allowed[worst])))
+        return self._failed("row", self._worst_of_row(worst), float(error[worst]), float(allowed[worst]))
+
+    def _element(self, lent: Lent) -> Comparison:
+        typical, scale = self._typical(), self._row_scale()
+        beyond = self.sums.excess > PEAK_RATIO * (typical + self.natural)  # in no other row can an element lie beyond
+        found: tuple[float, int, float, float] | None = None
+        for rows, columns in pieces(*self.sheet.got.shape):
+            if not bool(beyond[rows].any()):
+                continue
+            piece = self.sheet.piece((rows, columns))
+            allowed = self._allowed_by_element(piece, (rows, columns), typical, scale)
+            allowed = (lent.factor * allowed).clamp(min=lent.error)
+            excess = piece.error - allowed
+            row, column = divmod(int(excess.argmax()), excess.shape[1])
+            if float(excess[row, column]) > (found[0] if found else 0.0):
+                place = (rows.start + row) * self.sums.columns + columns.start + column
+                found = float(excess[row, column]), place, float(piece.error[row, column]), float(allowed[row, column])
+        if found is None:
+            return Comparison(True, "element", self.relative(float(self.sums.peak.max())))
+        return self._failed("element", *found[1:])
+
+    def _tensor_strain(self) -> float:
+        return self.sums.overall(self.sums.error) / max(self._allowed(), _TINY)
+
+    def _row_strain(self) -> float:
+        return float((self.sums.mean(self.sums.error) / self._allowed_by_row().clamp(min=_TINY)).max())
+
+    def _element_strain(self) -> float:
+        typical, scale = self._typical(), self._row_scale()
+        worst = 0.0
+        for place in pieces(*self.sheet.got.shape):
+            piece = self.sheet.piece(place)
+            allowed = self._allowed_by_element(piece, place, typical, scale)
+            worst = max(worst, float((piece.error / allowed.clamp(min=_TINY)).max()))
+        return worst
+
+    def _allowed(self) -> float:
+        return ERROR_RATIO * self._own_rms() + self.floor.tensor * self.sums.scale + self.natural
+
+    def _allowed_by_row(self) -> torch.Tensor:
+        # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
+        own = torch.clamp(self.sums.mean(self.sums.own), min=1.5 * self._own_rms())
+        return ERROR_RATIO * own + self.floor.row * self._row_scale() + self.natural
+
+    def _allowed_by_element(
+        self, piece: Piece, place: Place, typical: torch.Tensor, scale: torch.Tensor
+    ) -> torch.Tensor:
+        rows = place[0]
+        size = torch.maximum(_finite_abs(piece.exact), scale[rows, None])
+        budget = PEAK_RATIO * (typical[rows, None] + self.natural) + self.floor.element * size
+        return ERROR_RATIO * piece.own_error + budget
+
+    def _typical(self) -> torch.Tensor:
+        return torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
+
+    def _row_scale(self) -> torch.Tensor:
+        return self.sums.mean(self.sums.exact)
+
+    def _own_rms(self) -> float:
+        return self.sums.overall(self.sums.own)
+
+    def _worst_of_row(self, row: int) -> int:
+        error = self.sheet.piece((slice(row, row + 1), slice(None))).error
+        return row * self.sums.columns + int(error.argmax())
+
+    def _failed(self, level: str, place: int, error: float, allowed: float) -> Comparison:
+        row, column = divmod(place, self.sums.columns)
+        return Comparison(
+            False,
+            level,
+            self.relative(error),
+            self.relative(allowed),
+            position_of(place, self.shape),
+            float(self.sheet.got[row, column]),
+            float(self.sheet.exact[row, column]),
+        )
+
+
+def as_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a tensor as [rows, columns]."""
+    return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
+
+
+def position_of(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Give the index of an element from its number in the order of memory."""
+    index = []
+    for size in reversed(shape):
+        index.append(place % size)
+        place //= size
+    return tuple(reversed(index))
+
+
+def _finite_abs(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.nan_to_num(tensor.abs(), nan=0.0, posinf=0.0, neginf=0.0)

@@ -1,0 +1,101 @@
+"""How far a value may lie from the truth: floors of dtypes, shares of what others lose, and how a comparison ends. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.verify.measures import own_error
+
+ERROR_RATIO = 2.0  # a candidate may err twice as much as the reference in the same dtype
+PEER_RATIO = (
+    2.0  # and twice as much as what stands: of two kernels that are equally exact either may have the better luck
+)
+FAR = 10.0  # times the allowed error: rounding and approximations stay below it, another formula does not
+PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
+FLOAT32_STEP = 2.0**-24
+NATURAL_STEPS = 16
+FEW_ELEMENTS = (
+    32  # with fewer than this, how much one run errs says next to nothing of another: ratios of 2 become common
+)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Error that is always allowed in a dtype, relative to scale: of the whole tensor, of one row, of one element."""
+
+    tensor: float
+    row: float
+    element: float
+    smallest: float  # half the distance between the smallest numbers of the dtype
+
+
+# Half and bfloat16: the root mean square of one rounding is 0.29 of a step (2**-10 and 2**-7 of the value), one element
+# may be off by one and a half steps. Float32: approximations of exp, tanh and the like on a GPU are good to a few steps of 2**-23.
+FLOORS: dict[torch.dtype, Floor] = {
+    torch.float64: Floor(1e-12, 4e-12, 2e-11, 0.0),
+    torch.float32: Floor(1.5e-6, 5e-6, 2e-5, 2.0**-149),
+    torch.float16: Floor(4e-4, 8e-4, 2e-3, 2.0**-24),
+    torch.bfloat16: Floor(3e-3, 6e-3, 1.2e-2, 2.0**-133),
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a value is held against: the truth, the reference in its own dtype, an absolute error that rounding explains.
+
+    Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
+    float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
+    count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
+    chance; zero where that is not known.
+    """
+
+    exact: torch.Tensor
+    own: torch.Tensor
+    natural: float = 0.0
+    shaken: tuple[torch.Tensor, ...] = ()
+    held: torch.Tensor | None = None
+    loud: torch.Tensor | None = None
+    typical: float = 0.0
+
+    def own_error(self) -> torch.Tensor:
+        """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
+        return own_error(self.exact.double(), [self.own, *self.shaken])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a value compares; ``level`` says which bound decided."""
+
+    passed: bool
+    level: str  # tensor, row, element, nonfinite, unwritten, exact
+    error: float | None = None
+    allowed: float | None = None
+    position: tuple[int, ...] | None = None
+    got: float | None = None
+    expected: float | None = None
+    alone: Comparison | None = None  # how it fails without what stands in its place, where it passes only beside that
+    loud: bool = False  # it is NaN where there is another answer, and that was let pass
+
+    @property
+    def by_peer(self) -> bool:
+        """Say whether it passed only because what stands in its place errs as much."""
+        return self.alone is not None
+
+
+def natural_error(upstream: list[float], outputs: list[float], own_input: float, per_element: float) -> float:
+    """Give the absolute error of a gradient that float32 rounding explains even where the gradient itself cancels to nothing.
+
+    A gradient has the unit upstream times output over input; ``per_element`` is how many output elements meet in one of it.
+    """
+    if own_input <= 0.0:
+        return 0.0
+    worth = max((u * y for u, y in zip(upstream, outputs, strict=True)), default=0.0)
+    return NATURAL_STEPS * FLOAT32_STEP * worth / own_input * math.sqrt(max(1.0, per_element))
+
+
+def typical_of(natural: float) -> float:
+    """Give the size of a gradient whose terms have their signs by chance, from its ``natural_error``."""
+    return natural / (NATURAL_STEPS * FLOAT32_STEP)

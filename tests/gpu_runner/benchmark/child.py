@@ -1,0 +1,50 @@
+"""The reference's role in this process, and what contenders would say that computed something."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpu_runner.benchmark.contender import Computed
+from gpu_runner.benchmark.material import Secret
+from gpu_runner.buffers import Buffer
+from gpu_runner.contracts import Pass
+from gpu_runner.roles import State, truth
+from gpu_runner.roles.arguments import Arguments
+from gpu_runner.roles.drawn import drawn
+from gpu_runner.roles.sampling import sampled
+from gpu_runner.session import Reply
+
+Answers = Callable[[Arguments], tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]]
+
+
+class Child:
+    """The role in this process."""
+
+    def __init__(self, reference: Any) -> None:
+        self.state = State(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()), gpu=False)
+        self.state.values["reference"] = reference
+
+    def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> Reply:
+        found, given = truth.HANDLERS[method](self.state, meta, list(tensors))
+        return Reply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
+
+
+def entry(name: str, shape: list[int], **more: Any) -> dict[str, Any]:
+    plain = {"dtype": "float32", "init": "normal", "noisy": False, "low": 0, "high": 2, "grad": True}
+    return {"name": name, "shape": shape} | plain | more
+
+
+def answer(meta: dict[str, Any], secret: Secret, timed_pass: Pass, answers: Answers) -> Computed:
+    """What a contender's child would say of its last run: outputs and gradients of the inputs at the secret place."""
+    outputs, gradients = answers(drawn("cpu", meta).rolled(secret.place))
+    outputs = () if timed_pass is Pass.backward else outputs
+    gradients = () if timed_pass is Pass.forward else gradients
+    values = [*outputs, *gradients]
+    shapes = [tuple(value.shape) for value in values]
+    rows = [sampled(value, secret.rows) for value in values]
+    return Computed(len(outputs), [True] * len(gradients), shapes, rows)
