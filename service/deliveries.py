@@ -45,7 +45,7 @@ class Delivery(Protocol):
 
     @property
     def tries(self) -> int:
-        """Give how often it was claimed, this time too."""
+        """Give how often it was claimed, this time too: the number of this claim."""
         ...
 
     @property
@@ -65,8 +65,12 @@ class DeliveryStore(Protocol):
         """Mark it as handled."""
         ...
 
-    def release_delivery(self, delivery_id: str, error: str, retry_at: float) -> bool:
-        """Put it back."""
+    def give_up_delivery(self, delivery_id: str, tries: int, outcome: str) -> bool:
+        """Mark it as one that nobody will handle; False where the claim of that number was lost."""
+        ...
+
+    def release_delivery(self, delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
+        """Put it back; False where the claim of that number was lost."""
         ...
 
 
@@ -115,13 +119,20 @@ class DeliveryProcessor:
     def _again(self, claimed: Delivery, error: Exception, retry_after_s: float, most_tries: int) -> str:
         text = f"{type(error).__name__}: {error}"
         if claimed.tries >= most_tries:
+            if not self.store.give_up_delivery(claimed.delivery_id, claimed.tries, f"error: {text}"):
+                return _lost(text)
             log.error("delivery_given_up", error=text, cure="have the command given again")
-            self.store.finish_delivery(claimed.delivery_id, f"error: {text}")
             return "error"
         pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** (claimed.tries - 1), LONGEST_PAUSE_S))
+        if not self.store.release_delivery(claimed.delivery_id, claimed.tries, text, self.clock() + pause_s):
+            return _lost(text)
         log.warning("delivery_postponed", error=text, pause_s=pause_s)
-        self.store.release_delivery(claimed.delivery_id, text, self.clock() + pause_s)
         return "postponed"
+
+
+def _lost(text: str) -> str:
+    log.warning("delivery_lost", error=text, reason="its lease ran out, and another worker has taken it")
+    return "lost"
 
 
 def handle(desk: Desk, event: str, body: bytes) -> str:

@@ -37,6 +37,7 @@ __all__ = [
     "find_jobs",
     "finish_delivery",
     "get_job",
+    "give_up_delivery",
     "gpu_hosts_ready",
     "gpu_seconds_since",
     "has_models",
@@ -260,10 +261,20 @@ def finish_delivery(delivery_id: str, outcome: str) -> bool:
         return deliveries.finish(session, delivery_id, outcome, runtime.clock())
 
 
-def release_delivery(delivery_id: str, error: str, retry_at: float) -> bool:
-    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch)."""
+def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
+    """Mark a delivery as one that nobody will handle; False where its claim of that number was lost, or it is handled."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return deliveries.give_up(session, delivery_id, tries, outcome, runtime.clock())
+
+
+def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
+    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch).
+
+    False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
+    """
     with current().database.write() as session:
-        return deliveries.release(session, delivery_id, error, retry_at)
+        return deliveries.release(session, delivery_id, tries, error, retry_at)
 
 
 def ready() -> tuple[tuple[str, bool, str], ...]:

@@ -14,7 +14,10 @@ from workers.store.text import storable
 
 @dataclass(frozen=True)
 class ClaimedDelivery:
-    """A delivery that this worker handles; ``tries`` counts this one too."""
+    """A delivery that this worker handles.
+
+    ``tries`` counts this one too, and tells its claim from every other of the delivery, also by the same worker.
+    """
 
     delivery_id: str
     event: str
@@ -62,22 +65,39 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
 
 
 def finish(session: Session, delivery_id: str, outcome: str, now: float) -> bool:
-    """Mark a delivery as handled; False where it was already."""
+    """Mark a delivery as handled; False where it was already.
+
+    Whoever has it by now: what was handled is handled. Else one that takes longer than a lease would be handled for ever.
+    """
+    return _done(session, _pending(delivery_id), outcome, now)
+
+
+def give_up(session: Session, delivery_id: str, tries: int, outcome: str, now: float) -> bool:
+    """Mark a delivery as one that nobody will handle; False where another claim than the one of that number has it."""
+    return _done(session, _claimed(delivery_id, tries), outcome, now)
+
+
+def release(session: Session, delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
+    """Put a delivery back, not to be handled before ``retry_at``; False where another claim than the one of that number has it."""
     done = swapped(
         session,
         update(Delivery)
-        .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
-        .values(state="done", outcome=storable(outcome, 1000), finished_at=now, lease_owner=None, lease_until=None),
-    )
-    return done == 1
-
-
-def release(session: Session, delivery_id: str, error: str, retry_at: float) -> bool:
-    """Put a delivery back, not to be handled before ``retry_at``."""
-    done = swapped(
-        session,
-        update(Delivery)
-        .where(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
+        .where(_claimed(delivery_id, tries))
         .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None),
     )
     return done == 1
+
+
+def _done(session: Session, condition: ColumnElement[bool], outcome: str, now: float) -> bool:
+    values = {"state": "done", "outcome": storable(outcome, 1000), "finished_at": now}
+    statement = update(Delivery).where(condition).values(**values, lease_owner=None, lease_until=None)
+    return swapped(session, statement) == 1
+
+
+def _pending(delivery_id: str) -> ColumnElement[bool]:
+    return and_(Delivery.delivery_id == delivery_id, Delivery.state == "pending")
+
+
+def _claimed(delivery_id: str, tries: int) -> ColumnElement[bool]:
+    # The owner's name is no proof of a claim: a worker whose lease ran out may have taken the delivery again.
+    return and_(_pending(delivery_id), Delivery.tries == tries)

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.workers.store.worlds import World
-from workers import inbox
+from workers import embedded, inbox
 
 
 def test_delivery_is_kept_once(world: World) -> None:
@@ -60,7 +62,7 @@ def test_released_delivery_waits_for_its_time(world: World) -> None:
     inbox.record_delivery("d1", "issues", b"")
     inbox.record_delivery("d2", "issues", b"")
     inbox.claim_delivery("w", 30)
-    inbox.release_delivery("d1", "GitHub answered 502", world.clock.now + 60)
+    assert inbox.release_delivery("d1", 1, "GitHub answered 502", world.clock.now + 60)
     second = inbox.claim_delivery("w", 300)
     assert second is not None
     assert second.delivery_id == "d2"
@@ -69,3 +71,48 @@ def test_released_delivery_waits_for_its_time(world: World) -> None:
     first = inbox.claim_delivery("w", 30)
     assert first is not None
     assert (first.delivery_id, first.tries) == ("d1", 2)
+
+
+@pytest.mark.parametrize("second", ["other", "w"], ids=["another worker", "the same one again"])
+def test_a_claim_that_was_lost_changes_nothing_of_the_one_that_followed(world: World, second: str) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    first = inbox.claim_delivery("w", 30)
+    world.clock.advance(31)
+    following = inbox.claim_delivery(second, 30)
+    assert first is not None and following is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now) is False
+    assert inbox.claim_delivery("third", 30) is None
+    assert inbox.give_up_delivery("d1", first.tries, "error: GitHub answered 502") is False
+    assert inbox.counts()["deliveries"] == {"pending": 1}
+    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now) is True
+
+
+def test_a_claim_whose_lease_ran_out_is_its_workers_until_another_one_takes_it(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    first = inbox.claim_delivery("w", 30)
+    world.clock.advance(31)
+    embedded.reconcile()
+    assert first is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 60) is True
+    assert inbox.claim_delivery("w", 30) is None
+
+
+def test_what_was_handled_is_handled_whoever_has_it_by_now(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    inbox.claim_delivery("slow", 30)
+    world.clock.advance(31)
+    following = inbox.claim_delivery("w", 30)
+    assert inbox.finish_delivery("d1", "one job") is True
+    assert following is not None
+    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now) is False
+    assert inbox.give_up_delivery("d1", following.tries, "error") is False
+    assert inbox.counts()["deliveries"] == {"done": 1}
+
+
+def test_a_delivery_is_given_up_by_the_claim_that_has_it(world: World) -> None:
+    inbox.record_delivery("d1", "issues", b"")
+    claimed = inbox.claim_delivery("w", 30)
+    assert claimed is not None
+    assert inbox.give_up_delivery("d1", claimed.tries, "error: it broke") is True
+    world.clock.advance(1000)
+    assert inbox.claim_delivery("w", 30) is None
