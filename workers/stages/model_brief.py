@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workers.authors.llm.protocol import Idea, Remark, VariantBrief
-from workers.contracts import Goal, ModelReading, PlannedStrategy, Scope, Variant
+from workers.authors.llm.protocol import Remark, VariantBrief
+from workers.contracts import Goal, ModelReading, Scope, Variant
+from workers.stages.authoring.catalog import idea
 from workers.stages.figures import figures, notebook
 from workers.stages.situation import Profiled
 from workers.stages.standing import Bench
@@ -34,14 +35,6 @@ def variant_brief(
         ideas=tuple(idea(planned) for planned in known.strategies if not planned.repeats),
         diagnosis="" if known.diagnosis is None else diagnosis_text(known.diagnosis),
         remarks=remarks,
-    )
-
-
-def idea(planned: PlannedStrategy) -> Idea:
-    """Give an entry of the catalog whose trigger holds."""
-    gain = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
-    return Idea(
-        planned.title, f"{planned.trigger} It is expected to make the kernel {gain}; against: {planned.bound.value}."
     )
 
 

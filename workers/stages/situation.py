@@ -83,7 +83,7 @@ def situation_of(
         original=bench.original,
         reading=known.reading,
         benchmark=known.benchmark,
-        profile=known.profile,
+        bounds=known.profile.bounds,
         goal=options.goal,
         scope=options.scope,
         overwrites=known.verdict.overwrites,

@@ -33,6 +33,7 @@ class CompiledFastPath:
     id = "compiled_fast_path"
     title = "Compiled kernels as a fast path"
     document = "compiled_fast_path.md"
+    needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """It is worth a try where the passes are farther from their floor than compiled kernels were seen to be."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+from gpu_runner.contracts import Bound
+from workers.strategies.captured import has_products, shared_by_rows
+from workers.strategies.evidence import Worth, bound_of
 from workers.strategies.patches import Patches
 from workers.strategies.pointers import accesses_of, derived
+from workers.strategies.protocol import Situation
 from workers.strategies.rewriting import Change, Rewriting, add_argument
 from workers.strategies.syntax import KernelFile, called, names_in
 
 PROGRAM = frozenset({"program_id"})
 RANGE = frozenset({"arange"})
+GAIN = 1.05
 HINTED = ("eviction_policy", "cache_modifier")
 
 
@@ -57,6 +62,18 @@ def _of_program(kernel: ast.FunctionDef) -> frozenset[str]:
     return derived(kernel, frozenset(found))
 
 
+def _foreseen(situation: Situation) -> Worth | None:
+    problem, graph = situation.problem, situation.graph
+    shared = shared_by_rows(problem)
+    if not shared or graph is None or has_products(graph) or bound_of(situation) is not Bound.memory:
+        return None
+    told = ", ".join(f"`{name}`" for name in shared)
+    once = ", ".join(f"`{spec.name}`" for spec in problem.inputs if len(spec.dims) > 1)
+    return Worth(
+        f"Every row reads all of {told}, and {once} only once: loads of that can be marked as evicted first", GAIN
+    )
+
+
 EVICTION_HINTS = Rewriting(
     "eviction_hints",
     "Eviction hints on streamed loads",
@@ -65,5 +82,6 @@ EVICTION_HINTS = Rewriting(
     "Rows that are read once push out of the cache what all programs share; told so, the cache keeps the shared part.",
     "Loads that are used once are marked to be evicted first, what every program reads again to be kept",
     "Every load is hinted already, or read more than once.",
-    1.05,
+    GAIN,
+    _foreseen,
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from gpu_runner.contracts import BenchmarkResult, Bound, Pass, WorkloadTiming
 from workers.contracts import Scope
-from workers.strategies.protocol import Situation
+from workers.strategies.protocol import Situation, Stands
 
 PASSES_OF_SCOPE = {
     Scope.general: (Pass.forward, Pass.backward, Pass.full),
@@ -14,6 +15,21 @@ PASSES_OF_SCOPE = {
     Scope.backward: (Pass.backward,),
 }
 STANDING = ("original", "candidate")  # v0 is timed as the original where it has that name, else as the only candidate
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The evidence for a try, and what may be gained."""
+
+    trigger: str
+    gain_high: float
+    gain_low: float = 1.0
+
+
+def nothing_foreseen(situation: Situation) -> Worth | None:
+    """Give no evidence: what only the text of a kernel tells is not known before there is one."""
+    assert situation.stands is Stands.nothing, "a text is read"
+    return None
 
 
 def standing_us(row: WorkloadTiming) -> float | None:
@@ -48,7 +64,7 @@ def slowest_pass(situation: Situation) -> Pass | None:
 
 def bound_of(situation: Situation) -> Bound:
     """Give the diagnosis of the pass that is farthest from its floor."""
-    bounds = dict(situation.profile.bounds)
+    bounds = dict(situation.bounds)
     slowest = slowest_pass(situation)
     if slowest is not None and slowest in bounds:
         return bounds[slowest]

@@ -22,6 +22,7 @@ class FastPathBySize:
     id = "fast_path_by_size"
     title = "Fast path from a size on"
     document = "fast_path_by_size.md"
+    needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """It may be worth a try wherever the fast path is; whether it is, the fast path's own rows will tell."""

@@ -18,6 +18,7 @@ class ModelChange:
     id = "model_change"
     title = "A model's change"
     document = "model_change.md"
+    needs_kernel = True
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """It is worth a try where a model may be asked and, if nobody asked for it by name, a pass is far enough from its floor."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from workers.contracts import Outcome, PlannedStrategy
 from workers.strategies.evidence import headroom
-from workers.strategies.protocol import ModelTurn, Situation
+from workers.strategies.protocol import ModelTurn, Situation, Stands
 from workers.strategies.table import FIRST, STRATEGIES
 
 FRUITLESS = (
@@ -23,10 +23,12 @@ FRUITLESS = (
 def ordered(situation: Situation) -> tuple[PlannedStrategy, ...]:
     """Give the strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
 
+    For a kernel that is yet to be written those are left out that are for a kernel of the library alone.
     A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.
     """
     most = headroom(situation)
-    planned = [found for strategy in STRATEGIES if (found := strategy.plan(situation)) is not None]
+    fitting = [s for s in STRATEGIES if situation.stands is Stands.kernel or not s.needs_kernel]
+    planned = [found for strategy in fitting if (found := strategy.plan(situation)) is not None]
     capped = [replace(p, gain_high=_capped(p.gain_high, most), gain_low=_capped(p.gain_low, most)) for p in planned]
     fruitless = {variant.strategy for variant in situation.earlier if variant.outcome in FRUITLESS}
     in_order = sorted(capped, key=lambda p: (p.strategy != FIRST, p.strategy in fruitless, -_expected(p)))

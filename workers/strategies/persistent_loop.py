@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from workers.strategies.captured import has_products, shared_by_rows
+from workers.strategies.evidence import Worth
 from workers.strategies.fitting import KeptError
 from workers.strategies.hoisting import Split, looped, rename, split, written_twice
 from workers.strategies.host_settings import looked_up
@@ -20,9 +22,9 @@ from workers.strategies.row_programs import (
     row_count,
     row_kernel,
 )
-from workers.strategies.rows_measured import row_bytes, rows_in
+from workers.strategies.rows_measured import row_bytes, rows_in, sizes_called
 from workers.strategies.syntax import constexprs_of, names_in, parameters_of, parsed
-from workers.strategies.transformed import Place, Transformation, Transformed, Worth
+from workers.strategies.transformed import Place, Transformation, Transformed
 from workers.strategies.tunable import LOOP_STAGES_NAME, PROGRAMS_NAME, tensor_of
 
 PROGRAMS, STAGES = "programs", "NUM_STAGES"
@@ -144,11 +146,7 @@ def _stages(place: Place, row_launch: RowLaunch, tensor: str, block: tuple[str, 
 
 
 def _worth(situation: Situation, found: Transformed) -> Worth | None:
-    many = [
-        row_bytes(situation.problem, w)
-        for w in situation.problem.workloads
-        if rows_in(situation.problem, w) >= MANY_ROWS
-    ]
+    many = _many_rows(situation)
     if not many:
         return None
     worth_reading = max(many) >= LEAST_ROW_BYTES
@@ -156,11 +154,28 @@ def _worth(situation: Situation, found: Transformed) -> Worth | None:
     kernels = [row_kernel(file, name, situation.tree, situation.standing.path) for name in found.kernels]
     shared = sum(split(kernel).shared_loads for kernel in kernels)
     told = f"{shared} loads are the same for every row" if shared else "no load is the same for every row"
-    trigger = f"One program a row: {len(many)} measured sizes have at least {MANY_ROWS} rows"
+    trigger = f"One program a row: {len(many)} {sizes_called(situation)} have at least {MANY_ROWS} rows"
     return Worth(
         f"{trigger}, {len(kernels)} kernels can go over them, and {told}",
         WEIGHT_GAIN if shared and worth_reading else LOOP_GAIN,
     )
+
+
+def _foreseen(situation: Situation) -> Worth | None:
+    """Only what every row reads is known to be worth a loop before there is a kernel."""
+    many, shared = _many_rows(situation), shared_by_rows(situation.problem)
+    known = situation.graph is not None and not has_products(situation.graph)
+    if not known or not many or not shared or max(many) < LEAST_ROW_BYTES:
+        return None
+    sizes = f"{len(many)} of {len(situation.problem.workloads)} sizes have at least {MANY_ROWS} rows"
+    told = ", ".join(f"`{name}`" for name in shared)
+    return Worth(f"{sizes}, and every row reads all of {told}", WEIGHT_GAIN)
+
+
+def _many_rows(situation: Situation) -> list[int]:
+    """The bytes of a row at each size that has many of them."""
+    problem = situation.problem
+    return [row_bytes(problem, size) for size in problem.workloads if rows_in(problem, size) >= MANY_ROWS]
 
 
 PERSISTENT_LOOP = Transformation(
@@ -174,4 +189,5 @@ PERSISTENT_LOOP = Transformation(
     "A program a row reads the weights again for each, and waits for its first bytes; a loop reads them once, and fetches ahead.",
     "A few programs on each multiprocessor go over the rows; how many, and how many rows ahead is fetched, is found by measuring",
     "Most where rows are many and long and share weights. Each row is computed as before.",
+    _foreseen,
 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from workers.strategies.captured import has_products, reduces_rows
+from workers.strategies.evidence import Worth
 from workers.strategies.patches import Patches, indent_of, rendered_call
 from workers.strategies.pointers import accesses_of, derived
+from workers.strategies.protocol import Situation
 from workers.strategies.rewriting import Change, Rewriting, add_argument, add_parameter
+from workers.strategies.rows_measured import row_bytes
 from workers.strategies.syntax import KernelFile, Launch, called, constexprs_of, names_in
 from workers.strategies.tunable import tensor_of
 
@@ -14,6 +18,9 @@ STAGES = "NUM_STAGES"
 MOST_STAGES = 3
 # What a program may hold in shared memory on every NVIDIA GPU since sm_80: 99 KiB (CUDA C++ Programming Guide, table 24).
 SHARED_BYTES = 96 * 1024
+# A row of more bytes is gone through in blocks: as one block it would spill (docs/strategies/knowledge.md).
+WIDE_ROW_BYTES = 65536
+GAIN = 1.25
 
 
 def with_pipelines(file: KernelFile) -> Change | None:
@@ -100,6 +107,15 @@ def _rewrite(
             add_argument(patches, file, launch.call, f"{STAGES}={value}")
 
 
+def _foreseen(situation: Situation) -> Worth | None:
+    graph, sizes = situation.graph, situation.problem.workloads
+    wide = [size for size in sizes if row_bytes(situation.problem, size) > WIDE_ROW_BYTES]
+    if not wide or graph is None or has_products(graph) or not reduces_rows(graph):
+        return None
+    told = f"{len(wide)} of {len(sizes)} sizes have rows of more than {WIDE_ROW_BYTES} bytes"
+    return Worth(f"{told}, which a program goes through in blocks: such a loop loads ahead, with stages", GAIN)
+
+
 PIPELINED_LOOPS = Rewriting(
     "pipelined_loops",
     "Pipelined loops",
@@ -108,5 +124,6 @@ PIPELINED_LOOPS = Rewriting(
     "A loop that waits for its own loads keeps too few bytes on their way; with stages the next turns are fetched meanwhile.",
     "Loops that load are pipelined, as deep as shared memory holds on every GPU since sm_80",
     "No kernel loads in a plain loop over rows or blocks whose bytes can be told.",
-    1.25,
+    GAIN,
+    _foreseen,
 )

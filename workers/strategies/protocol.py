@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from gpu_runner.contracts import BenchmarkResult, Graph, Knob, Problem, ProfileResult
+from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Knob, Pass, Problem
 from workers.authors.protocol import Author, SourceStyle
 from workers.contracts import Goal, Notes, PlannedStrategy, Scope, SourceReading, Variant
 from workers.layouts.protocol import Standing
@@ -22,9 +22,21 @@ class ModelTurn(StrEnum):
     first = "first"  # right after the sweep
 
 
+class Stands(StrEnum):
+    """What there is of a kernel before it is changed or written."""
+
+    kernel = "kernel"  # one of the library: it is called by others, and was measured
+    start = "start"  # a text to start from, which nobody calls yet
+    nothing = "nothing"  # its problem alone
+
+
 @dataclass(frozen=True)
 class Situation:
-    """All that a strategy decides by. ``source`` is the file of the variant to start from, ``original`` that of v0."""
+    """All that a strategy decides by. ``source`` is the file of the variant to start from, ``original`` that of v0.
+
+    Of a kernel that is yet to be written ``standing`` says where it will be, both texts are that of the start or empty, and
+    ``benchmark`` holds no rows where the start was not measured.
+    """
 
     standing: Standing
     problem: Problem
@@ -33,7 +45,7 @@ class Situation:
     original: str
     reading: SourceReading
     benchmark: BenchmarkResult  # of v0
-    profile: ProfileResult
+    bounds: tuple[tuple[Pass, Bound], ...]  # what limits each pass, as far as it is known
     goal: Goal
     scope: Scope
     overwrites: tuple[str, ...]  # inputs, and "upstream N", that v0 overwrites and a variant may
@@ -42,6 +54,7 @@ class Situation:
     author: Author
     earlier: tuple[Variant, ...] = ()
     model: ModelTurn = ModelTurn.never
+    stands: Stands = Stands.kernel
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,11 @@ class Strategy(Protocol):
     @property
     def document(self) -> str:
         """Give the name of its file in docs/strategies/."""
+        ...
+
+    @property
+    def needs_kernel(self) -> bool:
+        """Tell whether it is for a kernel of the library alone: it measures settings, or keeps the calls that there are."""
         ...
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:

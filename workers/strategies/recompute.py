@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from gpu_runner.contracts import Bound
 from workers.contracts import Goal
+from workers.strategies.captured import kept_for_backward
+from workers.strategies.evidence import Worth, bound_of
 from workers.strategies.fitting import KeptError
 from workers.strategies.lifting import mask_of
 from workers.strategies.patches import Patches, indent_of
@@ -37,10 +40,11 @@ from workers.strategies.slicing import (
     unified,
 )
 from workers.strategies.syntax import KernelFile, called, names_in, parameters_of, parsed
-from workers.strategies.transformed import Place, Transformation, Transformed, Worth
+from workers.strategies.transformed import Place, Transformation, Transformed
 
 # Where speed alone is the goal, what is saved must be a large part of what is moved.
 LEAST_GAIN = 1.1
+FORESEEN_GAIN = 1.25  # a tensor less among the four or five of an element-wise backward pass
 
 
 def without_saving(place: Place) -> str:
@@ -269,6 +273,16 @@ def _worth(situation: Situation, found: Transformed) -> Worth | None:
     return Worth(f"{trigger} would go", max(gain, 1.25), 1.05)
 
 
+def _foreseen(situation: Situation) -> Worth | None:
+    """Arithmetic is free where memory bounds a pass: what autograd would keep is then cheaper to compute again."""
+    kept = () if situation.graph is None else kept_for_backward(situation.problem, situation.graph)
+    if not kept or bound_of(situation) is not Bound.memory:
+        return None
+    named = ", ".join(f"`{op}`" for op in dict.fromkeys(kept))
+    trigger = f"Backward needs what forward computes by {named} at the size of an input, and memory bounds it"
+    return Worth(trigger, FORESEEN_GAIN)
+
+
 def _moved(file: KernelFile) -> int:
     found = (accesses_of(kernel) for kernel in file.kernels.values())
     return sum(len(accesses.loads) + len(accesses.stores) for accesses in found)
@@ -285,4 +299,5 @@ RECOMPUTE = Transformation(
     "Writing an intermediate and reading it again moves more bytes than computing it takes, and keeps memory until backward.",
     "What forward wrote for backward alone is computed again there, from what backward loads anyway, and rounded as it was",
     "A tensor of the size of an input less between forward and backward, and a write and a read less.",
+    _foreseen,
 )

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workers.contracts import Notes, PlannedStrategy
-from workers.strategies.evidence import bound_of, share_sentence
+from workers.strategies.evidence import Worth, bound_of, nothing_foreseen, share_sentence
 from workers.strategies.patches import Patches, indent_of, rendered_call
-from workers.strategies.protocol import DoesNotApply, Proposed, Situation
+from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Stands
 from workers.strategies.syntax import KernelFile, parsed
 
 WIDTH = 120
@@ -35,18 +35,24 @@ class Rewriting:
     change: str  # what is done to each place
     nothing: str  # the sentence where there is nothing to change
     gain_high: float
+    foreseen: Callable[[Situation], Worth | None] = nothing_foreseen  # by the problem alone
+    needs_kernel: bool = False
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """It is worth a try where the source has such places."""
+        """It is worth a try where the source has such places, or where the problem alone says that it will have."""
         try:
-            found = self.rewrite(parsed(situation.source))
+            worth = self.foreseen(situation) if situation.stands is Stands.nothing else self._worth(situation)
         except ValueError:
             return None
-        if found is None:
+        if worth is None:
             return None
         told = share_sentence(situation)
-        trigger = f"{self.change}: {len(found.places)} places{'; ' + told if told else ''}."
-        return PlannedStrategy(self.id, self.title, trigger, 1.0, self.gain_high, bound_of(situation))
+        trigger = f"{worth.trigger}{'; ' + told if told else ''}."
+        return PlannedStrategy(self.id, self.title, trigger, worth.gain_low, worth.gain_high, bound_of(situation))
+
+    def _worth(self, situation: Situation) -> Worth | None:
+        found = self.rewrite(parsed(situation.source))
+        return None if found is None else Worth(f"{self.change}: {len(found.places)} places", self.gain_high)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """Give the file with every such place changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from gpu_runner.contracts import Problem, Workload
+from workers.strategies.protocol import Situation, Stands
 
 BYTES = {
     "float64": 8,
@@ -17,6 +18,11 @@ BYTES = {
     "uint8": 1,
     "bool": 1,
 }
+
+
+def sizes_called(situation: Situation) -> str:
+    """Give the word for the problem's sizes: before there is a kernel nothing was measured at them."""
+    return "measured sizes" if situation.stands is Stands.kernel else "sizes"
 
 
 def row_bytes(problem: Problem, workload: Workload) -> int:

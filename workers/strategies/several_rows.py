@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from workers.strategies.captured import has_products, reduces_rows
+from workers.strategies.evidence import Worth
 from workers.strategies.fitting import KeptError
 from workers.strategies.host_settings import looked_up
 from workers.strategies.lifting import BOTH, ROW, Lifted, lifted, mask_of
@@ -19,9 +21,9 @@ from workers.strategies.row_programs import (
     row_count,
     row_kernel,
 )
-from workers.strategies.rows_measured import row_bytes
+from workers.strategies.rows_measured import row_bytes, sizes_called
 from workers.strategies.syntax import KernelFile, constexprs_of, names_in, parameters_of
-from workers.strategies.transformed import Place, Transformation, Transformed, Worth
+from workers.strategies.transformed import Place, Transformation, Transformed
 from workers.strategies.tunable import ROWS_NAME
 
 # Below this a program moves too few bytes to keep memory busy; below the second one by far (docs/strategies/knowledge.md).
@@ -146,14 +148,25 @@ def _vectors(kernel: ast.FunctionDef) -> list[ast.Call]:
 
 
 def _worth(situation: Situation, found: Transformed) -> Worth | None:
+    return _short_rows(situation, f"and {len(found.kernels)} kernels can take several")
+
+
+def _foreseen(situation: Situation) -> Worth | None:
+    graph = situation.graph
+    if graph is None or has_products(graph) or not reduces_rows(graph):
+        return None
+    return _short_rows(situation, "and each is reduced by itself")
+
+
+def _short_rows(situation: Situation, told: str) -> Worth | None:
     sizes = [row_bytes(situation.problem, workload) for workload in situation.problem.workloads]
     small = [size for size in sizes if size <= SMALL_ROW_BYTES]
     if not small:
         return None
     share = len(small) / len(sizes)
     high = 1.0 + (0.6 if min(small) <= TINY_ROW_BYTES else 0.3) * share
-    trigger = f"One short row a program: {len(small)} of {len(sizes)} measured sizes have rows of at most "
-    return Worth(f"{trigger}{max(small)} bytes, and {len(found.kernels)} kernels can take several", high)
+    trigger = f"One short row a program: {len(small)} of {len(sizes)} {sizes_called(situation)} have rows of at most "
+    return Worth(f"{trigger}{max(small)} bytes, {told}", high)
 
 
 SEVERAL_ROWS = Transformation(
@@ -167,4 +180,5 @@ SEVERAL_ROWS = Transformation(
     "A program of one short row has too few bytes on their way; several rows keep more, with fewer programs to start.",
     "Blocks of rows and columns in the place of one row, reduced along the columns; how many rows is found by measuring",
     "Most where rows are short; wide rows keep one a program. Each row is computed as before.",
+    _foreseen,
 )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workers.contracts import Notes, PlannedStrategy
-from workers.strategies.evidence import bound_of, share_sentence
+from workers.strategies.evidence import Worth, bound_of, nothing_foreseen, share_sentence
 from workers.strategies.fitting import KeptError, fitted
 from workers.strategies.host_settings import can_look_up, has_lookup, knobs_in, settled_settings, with_lookup
-from workers.strategies.protocol import DoesNotApply, Proposed, Situation
+from workers.strategies.protocol import DoesNotApply, Proposed, Situation, Stands
 from workers.strategies.syntax import KernelFile, parsed
 from workers.tree import Tree
 
@@ -44,15 +44,6 @@ class Transformed:
 
 
 @dataclass(frozen=True)
-class Worth:
-    """The evidence for a try, and what may be gained."""
-
-    trigger: str
-    gain_high: float
-    gain_low: float = 1.0
-
-
-@dataclass(frozen=True)
 class Transformation:
     """One other form of kernels. ``change`` gives the whole file with one kernel changed, or raises a ``KeptError``."""
 
@@ -66,20 +57,25 @@ class Transformation:
     hypothesis: str
     changes: str
     expected: str
+    foreseen: Callable[[Situation], Worth | None] = nothing_foreseen  # by the problem alone
+    needs_kernel: bool = False
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """It is worth a try where a kernel can be changed, and what was measured speaks for it."""
+        """It is worth a try where a kernel can be changed and what was measured speaks for it, or where the problem alone does."""
         try:
-            found = transformed(situation, self.change)
+            worth = self.foreseen(situation) if situation.stands is Stands.nothing else self._worth(situation)
         except ValueError:
             return None
-        worth = self.worth(situation, found) if found.kernels else None
         if worth is None:
             return None
         told = share_sentence(situation)
         trigger = f"{worth.trigger}{'; ' + told if told else ''}."
         gains = (worth.gain_low, worth.gain_high)
         return PlannedStrategy(self.id, self.title, trigger, *gains, bound_of(situation))
+
+    def _worth(self, situation: Situation) -> Worth | None:
+        found = transformed(situation, self.change)
+        return self.worth(situation, found) if found.kernels else None
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
         """Give the file with every kernel changed that can be; with no setting found it is not looked up."""

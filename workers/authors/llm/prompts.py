@@ -11,6 +11,7 @@ from string import Template
 from workers.authors.llm.protocol import Task
 
 SYSTEM = "system"
+PARAGRAPH = "\n\n"
 FIRST_LINE = re.compile(r"<!-- (?P<name>[a-z]+), version (?P<version>[1-9][0-9]*) -->")
 
 
@@ -25,6 +26,19 @@ class Prompt:
     name: str
     version: int
     text: str
+
+    @property
+    def start(self) -> str:
+        """Give the text without its last paragraph: what is the same whatever is filled in there."""
+        return self.text.rpartition(PARAGRAPH)[0]
+
+    def filled_end(self, **values: str) -> str:
+        """Give the last paragraph, filled as the whole text is.
+
+        Raises:
+            KeyError: a value is missing.
+        """
+        return Template(self.text.rpartition(PARAGRAPH)[2]).substitute(values)
 
     def filled(self, **values: str) -> str:
         """Give the text with each ``$name`` replaced; what is put in is not looked through again.

@@ -131,7 +131,8 @@ class KernelBrief:
     compiled: str | None = None  # the compiler author's module: a start that is right
     refused: str | None = None  # or why it has none
     ideas: tuple[Idea, ...] = ()
-    measured: str = ""  # roofline, times; a few lines
+    counted: str = ""  # the least bytes and operations of each pass and size, by the graph
+    measured: str = ""  # of the compiler's kernel: times and floors; a few lines
     remarks: tuple[Remark, ...] = ()
     before: str | None = None  # the module that the remarks are about
     failed: Failed | None = None  # in a repair

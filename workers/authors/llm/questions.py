@@ -1,14 +1,14 @@
 """Briefs as questions. Pure.
 
-One shape for all: what the questions of a job share comes first and is marked stable, so that candidates, repairs and revisions are
-answered from one cached prefix; what changes from question to question comes last.
+One shape for all: what the questions of a job share comes first and is marked stable, then what those of a review share, then what
+those that are asked at once share, so that each is answered from a cached prefix; the task with its angle comes last.
 """
 
 from __future__ import annotations
 
 from workers.authors.llm import forms, telling
 from workers.authors.llm.marks import Kind, quoted
-from workers.authors.llm.prompts import SYSTEM, prompt
+from workers.authors.llm.prompts import SYSTEM, Prompt, prompt
 from workers.authors.llm.protocol import ChangeBrief, KernelBrief, ProblemBrief, Task, VariantBrief
 from workers.authors.llm.telling import joined
 from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT, Variation, variation_of
@@ -48,8 +48,11 @@ def problem_question(brief: ProblemBrief) -> Question:
     return _question(Task.analyze, forms.PROBLEM, (telling.examples(brief.beside), request), changing, None)
 
 
-def kernel_question(brief: KernelBrief, variation: int = 0) -> Question:
-    """Ask for a kernel module: generate, repair where a proposal failed, revise where a review said something."""
+def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) -> Question:
+    """Ask for a kernel module: generate, repair where a proposal failed, revise where a review said something.
+
+    ``at_once`` is how many questions are made of this brief: what they share beside the job's is marked where there are several.
+    """
     if brief.failed is not None:
         task = Task.repair
     else:
@@ -58,22 +61,18 @@ def kernel_question(brief: KernelBrief, variation: int = 0) -> Question:
     before = ""
     if brief.before and (brief.failed is None or brief.failed.source != brief.before):
         before = joined("# The module that stands under review", quoted(Kind.proposal, brief.path, brief.before))
-    changing = joined(
-        prompt(task.value).filled(angle=angle.angle),
-        before,
-        telling.failed(brief.failed),
-        telling.remarks(brief.remarks),
+    of_the_job = joined(
+        telling.form_of(brief),
+        telling.examples(brief.examples),
+        telling.problem(brief.problem, brief.graph),
+        telling.counted(brief.counted),
+        _compiled(brief),
+        telling.measured(brief.measured),
+        telling.ideas(brief.ideas),
     )
-    stable = (
-        joined(telling.form_of(brief), telling.examples(brief.examples)),
-        joined(
-            telling.problem(brief.problem, brief.graph),
-            _compiled(brief),
-            telling.ideas(brief.ideas),
-            telling.measured(brief.measured),
-        ),
-    )
-    return _question(task, forms.KERNEL, stable, changing, angle)
+    of_the_review = joined(before, telling.remarks(brief.remarks))
+    asked = (telling.failed(brief.failed), prompt(task.value), angle)
+    return _candidate(task, forms.KERNEL, (of_the_job, of_the_review), asked, at_once)
 
 
 def _compiled(brief: KernelBrief) -> str:
@@ -86,34 +85,30 @@ def _compiled(brief: KernelBrief) -> str:
     return ""
 
 
-def change_question(brief: ChangeBrief, variation: int = 0) -> Question:
-    """Ask for a targeted change of files that stand, and tests for it."""
-    angle = variation_of(CHANGE, variation)
-    stable = (
+def change_question(brief: ChangeBrief, variation: int = 0, at_once: int = 1) -> Question:
+    """Ask for a targeted change of files that stand, and tests for it; ``at_once`` as for a kernel."""
+    of_the_job = joined(
         telling.examples(brief.examples),
+        telling.files("The files that may be edited", brief.files),
+        telling.files("The test files, which may only be added to", brief.tests),
+        joined("# The problem as it stands", quoted(Kind.problem, "the problem file", brief.problem))
+        if brief.problem
+        else "",
         joined(
-            telling.files("The files that may be edited", brief.files),
-            telling.files("The test files, which may only be added to", brief.tests),
-            joined("# The problem as it stands", quoted(Kind.problem, "the problem file", brief.problem))
-            if brief.problem
-            else "",
-            joined(
-                "# What is asked for",
-                quoted(Kind.request, f"the command for {telling.word(brief.name)}", brief.request),
-            ),
+            "# What is asked for",
+            quoted(Kind.request, f"the command for {telling.word(brief.name)}", brief.request),
         ),
     )
-    changing = joined(
-        prompt(Task.modify.value).filled(angle=angle.angle),
+    last = joined(
         telling.files("The files as the last proposal left them: edits begin here", brief.before),
         joined(CARRIED, quoted(Kind.problem, "the last proposal's problem", brief.carried)) if brief.carried else "",
         telling.failed(
             brief.failed,
             with_source=brief.failed is not None and brief.failed.source not in dict(brief.before).values(),
         ),
-        telling.remarks(brief.remarks),
     )
-    return _question(Task.modify, forms.CHANGE, stable, changing, angle)
+    asked = (last, prompt(Task.modify.value), variation_of(CHANGE, variation))
+    return _candidate(Task.modify, forms.CHANGE, (of_the_job, telling.remarks(brief.remarks)), asked, at_once)
 
 
 def diagnosis_question(brief: VariantBrief) -> Question:
@@ -154,6 +149,17 @@ def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
             telling.ideas(brief.ideas),
         ),
     )
+
+
+def _candidate(
+    task: Task, form: Form, stable: tuple[str, ...], asked: tuple[str, Prompt, Variation], at_once: int
+) -> Question:
+    """One of several questions: what came last and the task are the same in all that are asked at once, the angle is its own."""
+    last, told, angle = asked
+    shared, own = joined(last, told.start), told.filled_end(angle=angle.angle)
+    if at_once > 1:
+        return _question(task, form, (*stable, shared), own, angle)
+    return _question(task, form, stable, joined(shared, own), angle)
 
 
 def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:

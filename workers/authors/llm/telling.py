@@ -173,6 +173,11 @@ def ideas(given: Iterable[Idea]) -> str:
     return joined("# Entries of the strategy catalog that fit here", *told) if told else ""
 
 
+def counted(text: str) -> str:
+    """Give the least that a problem must move and compute, as it was counted."""
+    return joined("# What it must move and compute", quoted(Kind.measured, "the graph", text)) if text.strip() else ""
+
+
 def measured(text: str) -> str:
     """Give what was measured or predicted."""
     return joined("# What was measured", quoted(Kind.measured, "the runner", text)) if text.strip() else ""

@@ -8,7 +8,7 @@ from gpu_runner.contracts import Action, BenchmarkRequest, BenchmarkResult, Cand
 from workers.contracts import AuthorName, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
 from workers.stages.authoring.attempts import Book
-from workers.stages.authoring.beside import Weighed, figures, weighed
+from workers.stages.authoring.beside import Weighed, weighed
 from workers.stages.authoring.briefs import kernel_brief
 from workers.stages.authoring.writing import COMPILER, Written, has_models, searched, terms_of
 from workers.stages.headroom import room
@@ -52,7 +52,7 @@ def beaten(context: StageContext, bench: Workbench, book: Book, standing: Writte
 
 def _found(context: StageContext, bench: Workbench, book: Book, measured: BenchmarkResult) -> Written | str:
     """Give a proved kernel of a model, or why there is none."""
-    brief = replace(kernel_brief(bench), measured=figures(measured))
+    brief = kernel_brief(bench, measured=measured)
     try:
         return searched(context, bench, book, brief, replace(terms_of(context), prefix=PREFIX))
     except UserFacingError as error:

@@ -1,20 +1,31 @@
-"""What a model is told of a kernel: the problem, the kernels of the repository most like it, and the compiler's if any."""
+"""What a model is told of a new kernel: its problem, the kernels most like it, the compiler's if any, and what may help. Pure."""
 
 from __future__ import annotations
 
+from gpu_runner.contracts import BenchmarkResult
 from workers.authors.llm.protocol import Example, KernelBrief, Remark
 from workers.authors.protocol import Proposal
 from workers.layouts.nearest import by_likeness, likeness_of_problem, likenesses
+from workers.stages.authoring.beside import figures
+from workers.stages.authoring.catalog import ideas_of
+from workers.stages.authoring.counted import counted, lines
 from workers.stages.workbench import Workbench
 
 MOST_EXAMPLES = 2
 EXAMPLE_CHARACTERS = 40_000
 
 
-def kernel_brief(bench: Workbench, remarks: tuple[Remark, ...] = (), before: str | None = None) -> KernelBrief:
-    """Give the brief of a bench's kernel."""
+def kernel_brief(
+    bench: Workbench,
+    remarks: tuple[Remark, ...] = (),
+    before: str | None = None,
+    measured: BenchmarkResult | None = None,
+) -> KernelBrief:
+    """Give the brief of a bench's kernel; ``measured`` is of the compiler's, where that is to be beaten."""
     compiled = bench.compiled()
     written = isinstance(compiled, Proposal)
+    start = compiled.source if isinstance(compiled, Proposal) else None
+    counts = counted(bench.problem, bench.graph)
     return KernelBrief(
         name=bench.name,
         path=bench.layout.kernel_path(bench.name, bench.tree),
@@ -22,8 +33,11 @@ def kernel_brief(bench: Workbench, remarks: tuple[Remark, ...] = (), before: str
         graph=bench.graph,
         style=bench.style(),
         examples=examples(bench),
-        compiled=compiled.source if isinstance(compiled, Proposal) else None,
+        compiled=start,
         refused=None if written else compiled.sentence,  # type: ignore[union-attr]
+        ideas=ideas_of(bench, counts, start, measured),
+        counted=lines(counts),
+        measured="" if measured is None else figures(measured),
         remarks=remarks,
         before=before,
     )

@@ -80,7 +80,9 @@ class Search:
     def _candidates(self) -> _Candidate | None:
         count = self._terms.candidates
         self._context.note(f"asking a model for {count} kernels" if count > 1 else "asking a model for a kernel")
-        questions = {f"{self._terms.prefix}candidate-{n + 1}": kernel_question(self._brief, n) for n in range(count)}
+        questions = {
+            f"{self._terms.prefix}candidate-{n + 1}": kernel_question(self._brief, n, count) for n in range(count)
+        }
         every = self._terms.choose is Choose.best
         early = Early(self._context, self._trials, lambda found: found.proved, every=every)
         answers = ask_once(self._context, questions, f"{self._terms.prefix}unanswered", early.enough)

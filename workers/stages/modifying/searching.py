@@ -79,7 +79,7 @@ class Search:
     def _candidates(self) -> tuple[int, Proved] | None:
         count = self._context.request.options.candidates
         self._context.note(f"asking a model for {count} changes" if count > 1 else "asking a model for a change")
-        questions = {f"candidate-{n + 1}": change_question(self._brief, n) for n in range(count)}
+        questions = {f"candidate-{n + 1}": change_question(self._brief, n, count) for n in range(count)}
         early = Early(self._context, self._trials, lambda result: isinstance(result, Proved) and result.broken is None)
         answers = ask_once(self._context, questions, enough=early.enough)
         task = Task.revise if self._brief.remarks else Task.modify

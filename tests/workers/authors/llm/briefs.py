@@ -102,6 +102,7 @@ def kernel_brief(**changes: Any) -> KernelBrief:
         "style": style("reglu", liger=True, entry=None),
         "examples": (Example("src/liger_kernel/ops/swiglu.py", "# a kernel of the library\n", "element-wise as well"),),
         "ideas": (Idea("Hints to the cache", "data that is read once leaves the cache first"),),
+        "counted": "forward at T=4096 I=8192: at least 201326592 bytes",
         "measured": "floor of forward: 0.11 ms",
     }
     return KernelBrief(**given | changes)

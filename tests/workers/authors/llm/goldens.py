@@ -49,7 +49,7 @@ def questions() -> dict[str, Question]:
         "analyze_again": problem_question(code),
         "generate": kernel_question(brief_of_the_kernel()),
         "repair": kernel_question(brief_of_the_kernel(failed=FAILED), 3),
-        "revise": kernel_question(brief_of_the_kernel(remarks=briefs.REMARKS, before=SHORT), 1),
+        "revise": kernel_question(brief_of_the_kernel(remarks=briefs.REMARKS, before=SHORT), 1, 3),
         "modify": change_question(changed),
         "diagnose": diagnosis_question(briefs.variant_brief(source=SHORT)),
         "optimize": variant_question(variant, 2),

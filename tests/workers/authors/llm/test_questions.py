@@ -27,6 +27,8 @@ from workers.authors.llm.prompts import prompt
 from workers.authors.llm.protocol import Example, Failed, Remark
 from workers.authors.llm.python_text import MODULES, PREFIXES, REACHING_NAMES
 from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT
+from workers.models.anthropic_speech import MOST_BREAKPOINTS, cached_prefix, parameters
+from workers.models.options import Thinking
 from workers.models.protocol import Question
 
 OPENING = re.compile(r"<<<DATA ([0-9a-f]{16}) kind=\"[a-z ]+\" origin=\"")
@@ -59,10 +61,10 @@ def test_changed_prompt_has_another_version() -> None:
         {
             "system": (1, "d7da98f90d75"),
             "analyze": (1, "7613546c6fd9"),
-            "generate": (1, "0a872e58c9bb"),
-            "repair": (1, "e738f757f895"),
-            "revise": (1, "689545f82e9f"),
-            "modify": (1, "c6f0a7d01bb7"),
+            "generate": (2, "18bce60a1e78"),
+            "repair": (2, "934a87b7ef7e"),
+            "revise": (2, "b41e2dc2ba44"),
+            "modify": (2, "d44b1a8e99f6"),
             "diagnose": (1, "288bd070af49"),
             "optimize": (2, "acb1482b3e4a"),
         }
@@ -70,9 +72,19 @@ def test_changed_prompt_has_another_version() -> None:
 
 
 def test_what_is_put_into_a_prompt_is_not_looked_through_again() -> None:
-    assert "angle of this candidate: $angle ${path}\n" in prompt("generate").filled(angle="$angle ${path}")
+    assert prompt("generate").filled_end(angle="$angle ${path}") == "The angle of this candidate: $angle ${path}"
+    assert "angle of this variant: $path ${path}\n" in prompt("optimize").filled(angle="$path ${path}", path="x")
     with pytest.raises(KeyError):
-        prompt("generate").filled()
+        prompt("optimize").filled()
+    with pytest.raises(KeyError):
+        prompt("generate").filled_end()
+
+
+@pytest.mark.parametrize("name", ["generate", "repair", "revise", "modify"])
+def test_only_the_last_paragraph_of_a_task_for_several_candidates_is_filled_in(name: str) -> None:
+    whole = prompt(name)
+    assert "$" not in whole.start and "$angle" in whole.text
+    assert f"{whole.start}\n\n{whole.filled_end(angle='A')}" == whole.filled(angle="A")
 
 
 @pytest.mark.parametrize("table", [KERNEL, CHANGE, VARIANT])
@@ -83,26 +95,85 @@ def test_variations_are_eight_and_no_two_alike(table: tuple[object, ...]) -> Non
 def test_candidates_repairs_and_revisions_share_their_prefix() -> None:
     brief = briefs.kernel_brief(compiled=SHORT)
     first = prefix(kernel_question(brief))
-    assert len(first) == 3
+    assert len(first) == 2
+    reviewed = replace(brief, remarks=briefs.REMARKS, before=SHORT)
     others = [kernel_question(brief, number) for number in range(1, 10)]
     others += [kernel_question(replace(brief, failed=FAILED), number) for number in range(3)]
-    others.append(kernel_question(replace(brief, remarks=briefs.REMARKS, before=SHORT)))
-    assert all(prefix(question) == first for question in others)
+    others += [
+        kernel_question(reviewed),
+        kernel_question(brief, 0, 3),
+        kernel_question(replace(brief, failed=FAILED), 0, 3),
+    ]
+    assert all(prefix(question)[:2] == first for question in others)
     assert len({said(question) for question in others[:7]}) == 7
+    assert prefix(kernel_question(replace(reviewed, failed=replace(FAILED, source="x = 1\n")))) == prefix(
+        kernel_question(reviewed)
+    ), "a repair after a review reads what that said from the cache"
 
 
 def test_changes_and_variants_share_their_prefix() -> None:
     change, variant = briefs.change_brief(), briefs.variant_brief()
     again = replace(change, failed=FAILED, before=((briefs.PATH, SHORT),), remarks=briefs.REMARKS)
-    assert prefix(change_question(change)) == prefix(change_question(again, 5))
+    assert prefix(change_question(change)) == prefix(change_question(again, 5))[:2]
+    assert prefix(change_question(again, 5))[:3] == prefix(change_question(replace(again, failed=None), 1, 3))[:3]
     other = replace(variant, failed=FAILED, diagnosis="memory", tried=(("a", "b"),) * 3)
     assert (
         prefix(variant_question(variant)) == prefix(variant_question(other, 5)) == prefix(diagnosis_question(variant))
     )
 
 
+KERNELS = briefs.kernel_brief(compiled=SHORT)
+REVIEWED = {"remarks": briefs.REMARKS, "before": SHORT}
+CHANGED = briefs.change_brief(remarks=briefs.REMARKS, before=((briefs.PATH, SHORT),), carried="x = 1")
+ROUNDS = {
+    "generate": (KERNELS, kernel_question),
+    "repair": (replace(KERNELS, failed=FAILED), kernel_question),
+    "revise": (replace(KERNELS, **REVIEWED), kernel_question),
+    "repair of a revision": (replace(KERNELS, failed=replace(FAILED, source="x = 1\n"), **REVIEWED), kernel_question),
+    "modify": (briefs.change_brief(), change_question),
+    "revise of a change": (CHANGED, change_question),
+    "repair of a change": (replace(CHANGED, failed=FAILED), change_question),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_candidates_of_one_round_are_the_same_to_the_byte_up_to_the_last_mark_and_only_their_angle_is_behind_it(
+    name: str,
+) -> None:
+    brief, question = ROUNDS[name]
+    several = [question(brief, number, 3) for number in range(3)]
+    assert len({tuple(prefix(each)) for each in several}) == 1
+    assert len(prefix(several[0])) <= MOST_BREAKPOINTS
+    table = CHANGE if question is change_question else KERNEL
+    for number, each in enumerate(several):
+        (own,) = [part.text for part in each.messages[-1].parts if not part.stable]
+        assert own.partition(": ")[2] == table[number].angle
+    shared = "".join(prefix(several[0]))
+    assert "# Your task" in shared
+    told = [*(remark.text for remark in brief.remarks), *([brief.failed.sentence] if brief.failed else [])]
+    assert all(text in shared for text in told)
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_the_cache_of_a_provider_reads_a_round_up_to_its_last_mark(name: str) -> None:
+    brief, question = ROUNDS[name]
+    asked = [parameters(question(brief, number, 3), "model", Thinking.adaptive, "local") for number in range(3)]
+    first, second, third = (cached_prefix(each) for each in asked)
+    assert first == third != second, "what thinks shares no prefix with what does not"
+    alone = [cached_prefix(parameters(question(brief, n, 3), "model", Thinking.none, "local")) for n in range(3)]
+    assert len(set(alone)) == 1
+    last = asked[0]["messages"][0]["content"]
+    assert [("cache_control" in block) for block in last][-2:] == [True, False]
+
+
+def test_what_a_single_repair_tells_of_the_failure_is_not_marked_as_nobody_reads_it_again() -> None:
+    question = kernel_question(replace(KERNELS, failed=FAILED), 1)
+    assert prefix(question) == prefix(kernel_question(KERNELS))
+    assert FAILED.sentence in question.messages[-1].parts[-1].text
+
+
 def test_no_question_marks_more_prefixes_than_a_provider_takes() -> None:
-    assert all(len(prefix(question)) <= 4 for question in questions().values())
+    assert all(len(prefix(question)) <= MOST_BREAKPOINTS for question in questions().values())
 
 
 def test_thinking_and_temperature_exclude_each_other() -> None:
