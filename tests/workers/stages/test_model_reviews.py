@@ -179,3 +179,31 @@ def test_after_three_attempts_at_the_librarys_tests_the_job_stops_and_says_what_
         "the author wrote the kernel again, and it ",
         "the library's tests, attempt 3: 1 failed, ",
     ]
+
+
+def shared(question: Question) -> list[str]:
+    return [part.text for message in question.messages for part in message.parts if part.stable]
+
+
+def own(question: Question) -> str:
+    (last,) = [part.text for message in question.messages for part in message.parts if not part.stable]
+    return last
+
+
+def test_candidates_after_a_review_share_all_but_their_angle_and_a_repair_reads_the_review_from_the_cache() -> None:
+    before = generated()
+    of_the_job = shared(before.questions["candidate-1"])
+    wrong = [kernel(WRONG.replace("1024", str(size)), ("Done.",)) for size in (64, 128, 256)]
+    again = reviewed(before, [*wrong, kernel(OTHER, ("Done.",))], Feedback("Use smaller blocks."))
+    again.request = replace(again.request, options=replace(again.request.options, candidates=3))
+    again.run(Generate())
+    asked = [again.questions[f"candidate-{number}"] for number in (1, 2, 3)]
+    first, repair = asked[0], again.questions["repair-1"]
+    assert all(shared(question) == shared(first) and question.system == first.system for question in asked)
+    assert all(own(question).startswith("The angle that this candidate has: ") for question in asked)
+    job, review, task = shared(first)
+    assert of_the_job == [job]
+    assert "Use smaller blocks." in review and RIGHT.splitlines()[-1] in review
+    assert task.startswith("# Your task\n\nA person reviewed the module.")
+    assert shared(repair) == [job, review]
+    assert own(repair).startswith("# What the last proposal came to") and "the gradient of a is off" in own(repair)
