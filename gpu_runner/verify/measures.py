@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
-# Elements that are looked at together: 256 KiB in float64, and the most that torch leaves to one thread (its grain, at::internal).
-# More threads gain little on what a cache holds, and lose seconds where other jobs have the cores.
-PIECE = 2**15
+# Elements that are looked at together: 256 KiB in float64, and the most that torch leaves to one thread. Of 2**15 (its grain,
+# at::internal::GRAIN_SIZE) a sum goes to all threads already, which takes 20 times as long where other jobs have the cores. Threads
+# of our own over bands of rows gain nothing either: the steps are short, and Python's lock is asked for between them.
+PIECE = 2**15 - 1
 
 Place = tuple[slice, slice]
 
@@ -73,22 +74,23 @@ class Sheet:
         excess = torch.full((rows,), -math.inf, dtype=torch.float64)
         finite, largest, plain = 0, 0.0, self.held is None
         for place in pieces(rows, columns):
-            piece = self._quick(place) if self.held is None else None
-            if piece is None:
+            quick = self._quick(place) if self.held is None else None
+            if quick is None:
                 plain = False
                 piece = self.piece(place)
                 good = torch.isfinite(piece.exact)
                 piece = Piece(torch.where(good, piece.exact, 0.0), piece.error, piece.own_error)
+                norms = _norms(piece)
                 finite += int(good.sum())
             else:
+                piece, norms = quick
                 finite += piece.exact.numel()
             at = place[0]
-            for line, values in zip(squares, (piece.error, piece.own_error, piece.exact), strict=True):
-                line[at] += norm(values).square()
-            error, exact = piece.error.abs(), piece.exact.abs()
+            squares[:, at] += norms.square_()
+            error, exact = piece.error.abs_(), piece.exact.abs()
             torch.maximum(peak[at], error.amax(-1), out=peak[at])
-            largest = max(largest, float(exact.max()))
-            beyond = error.sub_(piece.own_error.abs(), alpha=of_own).sub_(exact, alpha=of_exact)
+            largest = max(largest, float(exact.amax(-1).max()))
+            beyond = error.sub_(piece.own_error.abs_(), alpha=of_own).sub_(exact, alpha=of_exact)
             torch.maximum(excess[at], beyond.amax(-1), out=excess[at])
         error, own, exact = squares.sqrt()
         return Sums(columns, error, peak, excess, own, exact, finite, largest, plain)
@@ -102,22 +104,29 @@ class Sheet:
         lost = own_error(exact, [self.own[place], *(shaken[place] for shaken in self.shaken)])
         return Piece(exact, torch.where(good, (value - exact).abs(), 0.0), torch.where(good, lost, 0.0))
 
-    def _quick(self, place: Place) -> Piece | None:
-        """Give the same, up to signs, where all is finite; None where something is not."""
+    def _quick(self, place: Place) -> tuple[Piece, torch.Tensor] | None:
+        """Give the same up to signs, with the norms of its rows, where all is finite; None where something is not."""
         exact = self.exact[place].double()
         error = self.got[place].double() - exact
         lost = self.own[place].double() - exact
         for shaken in self.shaken:
-            lost = torch.maximum(lost.abs(), (shaken[place].double() - exact).abs())
-        # The sum of what is finite may overflow, and that of what is not is never finite.
-        return Piece(exact, error, lost) if math.isfinite(float(error.sum() + lost.sum())) else None
+            lost = torch.maximum(lost.abs_(), (shaken[place].double() - exact).abs_())
+        piece = Piece(exact, error, lost)
+        norms = _norms(piece)
+        # The norm of what is finite may overflow, and that of what is not is never finite.
+        return (piece, norms) if math.isfinite(float(norms.sum())) else None
+
+
+def _norms(piece: Piece) -> torch.Tensor:
+    """Give the Euclidean norms of the errors, of what the reference loses and of the truth, each [rows]."""
+    return torch.stack([norm(values) for values in (piece.error, piece.own_error, piece.exact)])
 
 
 def pieces(rows: int, columns: int) -> Iterator[Place]:
     """Give the places of pieces of whole rows, or of parts of one where rows are long."""
     if not rows or not columns:
         return
-    deep, wide = max(1, PIECE // columns), min(columns, PIECE)
+    deep, wide = max(1, PIECE // columns), math.ceil(columns / math.ceil(columns / PIECE))
     for row in range(0, rows, deep):
         for column in range(0, columns, wide):
             yield slice(row, min(row + deep, rows)), slice(column, min(column + wide, columns))

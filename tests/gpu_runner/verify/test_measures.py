@@ -117,6 +117,18 @@ class _Widest(Mode):
         return made
 
 
+GRAIN = 2**15  # at::internal::GRAIN_SIZE: from so many elements on torch gives a sum to all of its threads
+
+
+@pytest.mark.parametrize("shape", [(512, 4096), (4096, 512), (128, 16384), (3, 2**15), (1, 2**18), (7, 40000)])
+def test_a_piece_is_left_to_one_thread_and_none_is_a_sliver(shape: tuple[int, int]) -> None:
+    found = list(measures.pieces(*shape))
+    sizes = [(rows.stop - rows.start) * (columns.stop - columns.start) for rows, columns in found]
+    assert max(sizes) < GRAIN
+    assert sum(sizes) == math.prod(shape)
+    assert min(columns.stop - columns.start for _, columns in found) > min(shape[1], GRAIN) / 4
+
+
 @pytest.mark.parametrize("shape", [(2**9, 2**9), (2**18,), (2**13, 2**5)])
 def test_nothing_larger_than_a_piece_is_made_of_a_large_tensor_that_is_right(shape: tuple[int, ...]) -> None:
     exact = torch.randn(shape, dtype=torch.float64)
