@@ -132,7 +132,13 @@ def test_an_answer_that_arrives_while_the_others_are_ended_is_kept(world: World)
 def test_a_budget_without_room_for_one_more_does_not_cost_the_one_that_is_there(world: World) -> None:
     set_to(world, model_tokens_per_job=2 * USAGE.input_tokens + 900)
     provider = only("candidate 1")
-    job_id = script(world, provider, lambda context: choosing.choosing(context, 5))
+
+    def run(context: StageContext) -> StageResult:
+        # Before the others: of five at once those that never end could be the ones that there is room for.
+        context.ask("candidate-1", ask_for("candidate 1"))
+        return choosing.choosing(context, 5)
+
+    job_id = script(world, provider, run)
     with hosting(world.runtime):
         advance(world.runtime, job_id)
     embedded.drive()
