@@ -115,6 +115,14 @@ class Rounding:
 
 
 @dataclass(frozen=True)
+class Multiple:
+    """A dimension that is a whole multiple of ``of``: arithmetic over scalars that are whole numbers from 1 on."""
+
+    dimension: str
+    of: str
+
+
+@dataclass(frozen=True)
 class Graph:
     """A problem's computation, nodes in an order in which they can be evaluated.
 
@@ -130,6 +138,7 @@ class Graph:
     tuple_output: bool = False  # the reference returns a tuple even if it is of length one
     output_dtypes: tuple[str, ...] = ()  # of each output where the call inputs are bfloat16; empty: not known
     rounded: tuple[Rounding, ...] = ()  # values that eager mode holds in a narrow dtype, as far as it is known
+    multiples: tuple[Multiple, ...] = ()  # it holds where all of these do; the scalars in them are no more specialised
 
 
 @dataclass(frozen=True)

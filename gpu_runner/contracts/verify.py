@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.contracts.status import Status
 
@@ -51,6 +52,8 @@ class VerifyRequest:
     workloads: tuple[Workload, ...] = ()  # empty: the problem's, and odd sizes that the runner picks
     quick: bool = False  # a smoke test: one seed, two sizes; its verdict says so and opens no gate
     original: CandidateSource | None = None
+    # As the captured graph has them: the scalars in them are moved to other numbers that divide, which a kernel must take too.
+    multiples: tuple[Multiple, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,50 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
     return {"deterministic": all(same), "narrow": narrow}, []
 
 
+def agrees(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Tell whether a graph gives the outputs and gradients of the reference at the sizes and with the scalars of ``meta``."""
+    import torch
+
+    from gpu_runner.contracts import Graph, from_json
+    from gpu_runner.evaluate import Unsupported, evaluate
+    from gpu_runner.expressions import ExpressionError
+    from gpu_runner.tracing.joint import as_tuple, make_inputs
+
+    graph, specs = from_json(Graph, meta["graph"]), meta["inputs"]
+    names, made = [spec["name"] for spec in specs], make_inputs(specs, meta["sizes"], seed=meta["seed"])
+    wanted = [name for name, _ in graph.gradients]
+    leaves = [x.clone().requires_grad_(name in wanted) for name, x in zip(names, made, strict=True)]
+    outputs = as_tuple(_bound(state, meta)(leaves))
+    draw = torch.Generator().manual_seed(meta["seed"] + 1)  # of the inputs' own stream, norms would have no gradient
+    upstream = [
+        None if node is None else torch.randn(out.shape, generator=draw).to(out.dtype)
+        for out, node in zip(outputs, graph.upstream, strict=True)
+    ]
+    ends = [(out, grad) for out, grad in zip(outputs, upstream, strict=True) if grad is not None]
+    own = [leaf for name, leaf in zip(names, leaves, strict=True) if name in wanted]
+    heads, grads = [out for out, _ in ends], [grad for _, grad in ends]
+    given = torch.autograd.grad(heads, own, grads, allow_unused=True) if ends and own else [None] * len(own)
+    values = {k: v for k, v in (meta["sizes"] | meta["scalars"]).items() if isinstance(v, int | float)}
+    try:
+        found = evaluate(graph, dict(zip(names, made, strict=True)), values, upstream if ends else ())
+    except (Unsupported, ExpressionError, RuntimeError):
+        return {"agrees": False}, []
+    pairs = list(zip(outputs, found.outputs, strict=True))
+    order = [name for name in names if name in wanted]
+    pairs += [(a, found.gradients.get(name)) for a, name in zip(given, order, strict=True) if a is not None]
+    return {"agrees": all(b is not None and _close(a.detach(), b) for a, b in pairs)}, []
+
+
+def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Tell whether two results are the same but for how float32 was rounded; a gradient that cancels is nothing else."""
+    import torch
+
+    if a.shape != b.shape:
+        return False
+    scale = float(torch.nan_to_num(a.double()).abs().max()) if a.numel() else 0.0
+    return bool(torch.allclose(a.double(), b.double(), rtol=0.0, atol=1e-4 * scale + 2e-6, equal_nan=True))
+
+
 def _identical(a: torch.Tensor, b: torch.Tensor) -> bool:
     import torch
 
@@ -120,4 +164,10 @@ def _bound(state: State, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tenso
     return call
 
 
-HANDLERS: dict[str, Handler] = {"load": load_problem, "trace": trace, "check": check, "rounding": rounding}
+HANDLERS: dict[str, Handler] = {
+    "load": load_problem,
+    "trace": trace,
+    "check": check,
+    "rounding": rounding,
+    "agrees": agrees,
+}

@@ -7,6 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from gpu_runner.contracts import Multiple
+from gpu_runner.tracing.divisors import names_of
+
 Number = int | float
 _RELATIVE = 1e-12  # a double's rounding over a handful of operations
 MAX_PRODUCT = 4
@@ -15,10 +18,13 @@ MAX_SHIFT = 8
 
 
 class Fitter:
-    """Finds expressions that hold in every setting; the simplest wins."""
+    """Finds expressions that hold in every setting; the simplest wins. Sizes are divided by scalars where ``rules`` say so."""
 
-    def __init__(self, settings: Sequence[Mapping[str, Number]], dimensions: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Sequence[Mapping[str, Number]], dimensions: Sequence[str], rules: Sequence[Multiple] = ()
+    ) -> None:
         self._settings = settings
+        self._rules = rules
         self._dimensions = [n for n in dimensions if n in settings[0]]
         self._scalars = [n for n in settings[0] if n not in self._dimensions]
         self._found: dict[tuple[Number, ...], str | None] = {}
@@ -74,12 +80,12 @@ class Fitter:
     @cached_property
     def _whole_bases(self) -> list[tuple[str, list[Number]]]:
         names = [*self._dimensions, *(n for n in self._scalars if all(type(s[n]) is int for s in self._settings))]
-        return list(self._products(names))
+        return [*self._products(names), *self._quotients(MAX_PRODUCT)]
 
     @cached_property
     def _real_bases(self) -> list[tuple[str, list[Number]]]:
         scalars = [(name, [s[name] for s in self._settings]) for name in self._scalars]
-        sizes = list(self._products(self._dimensions, 3))
+        sizes = [*self._products(self._dimensions, 3), *self._quotients(3)]
         less = [(f"({text} - 1)", [v - 1 for v in values]) for text, values in sizes if " " not in text]
         divisors = [(_wrapped(text), values) for text, values in sizes] + less
         bases = list(scalars)
@@ -97,6 +103,24 @@ class Fitter:
                 bases += [(f"1 / (1 - {text})", [1 / r for r in rest]), (f"{text} / (1 - {text})", _div(values, rest))]
             bases += [(f"(1 - {text}) * {b}", _mul(rest, other)) for b, other in scalars if b != text]
         return [*bases, *sizes]
+
+    def _quotients(self, longest: int) -> Iterator[tuple[str, list[Number]]]:
+        """Give products of sizes over products of the scalars that divide them."""
+        for length in range(1, len(self._rules) + 1):
+            for rules in itertools.combinations(self._rules, length):
+                scalars = [name for rule in rules for name in names_of(rule)]
+                below = dict.fromkeys(
+                    chosen
+                    for count in range(length, len(scalars) + 1)
+                    for chosen in itertools.combinations(scalars, count)
+                )
+                for text, values in list(self._products(self._dimensions, longest)):
+                    if {rule.dimension for rule in rules} <= set(text.split(" * ")):
+                        for chosen in below:
+                            over = [math.prod(s[n] for n in chosen) for s in self._settings]
+                            if not any(v % o for v, o in zip(values, over, strict=True)):
+                                quotient = [v // o for v, o in zip(values, over, strict=True)]
+                                yield f"{_wrapped(text)} // {_wrapped(' * '.join(chosen))}", quotient
 
     def _products(self, names: Sequence[str], longest: int = MAX_PRODUCT) -> Iterator[tuple[str, list[Number]]]:
         for length in range(1, longest + 1):

@@ -53,12 +53,12 @@ def size_sets(problem: Problem) -> Iterator[Triple]:
     """
     names = dimensions(problem)
     for steps in _step_sets(names):
-        found = _multiples(problem, steps)
+        found = multiples(problem, [steps] * 3)
         if found:
             yield found
     for link in _ratios(problem):
         for step in (1, 8):
-            found = _multiples(problem, dict.fromkeys(names, step), link)
+            found = multiples(problem, [dict.fromkeys(names, step)] * 3, link)
             if found:
                 yield found
 
@@ -109,10 +109,16 @@ def _changed(value: ScalarValue, turn: int, number: int) -> ScalarValue:
     return value * factor if value else 0.0137 * turn * factor + 0.0071 * number
 
 
-def _multiples(problem: Problem, steps: Mapping[str, int], link: tuple[str, str, int] | None = None) -> Triple | None:
+def multiples(
+    problem: Problem, steps: Sequence[Mapping[str, int]], link: tuple[str, str, int] | None = None
+) -> Triple | None:
+    """Give sizes for three traces, each dimension a multiple of its step there; None where the inputs would be too large.
+
+    ``link`` is a pair of dimensions, the first so many times the second.
+    """
     for low, high in _BANDS:
         numbers = [p for p in range(low, 40 * high) if _is_prime(p)]
-        triple = tuple(_sizes(steps, numbers, low, turn) for turn in range(3))
+        triple = tuple(_sizes(own, numbers, low, turn) for turn, own in enumerate(steps))
         if link is not None:
             big, small, ratio = link
             triple = tuple(sizes | {big: sizes[small] * ratio} for sizes in triple)

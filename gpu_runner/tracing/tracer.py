@@ -7,13 +7,16 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpu_runner.contracts import Graph, Problem, ProblemError, Rounding
+from gpu_runner.contracts import Graph, Multiple, Problem, ProblemError, Rounding, to_json
 from gpu_runner.errors import ChildError, ChildFailed
+from gpu_runner.tracing import divisors
 from gpu_runner.tracing.fitting import Fitter
+from gpu_runner.tracing.instances import is_instance
 from gpu_runner.tracing.raw import RawGraph, from_plain
 from gpu_runner.tracing.sizes import (
     ScalarValue,
     Setting,
+    Triple,
     defaults,
     dimensions,
     scalar_sets,
@@ -55,6 +58,7 @@ class Tracer:
                     "Write the reference without branches on sizes, or write the sizes as numbers in INPUTS.",
                 ) from difference
             else:
+                graph = self._divided(graph, triple)
                 return dataclasses.replace(graph, output_dtypes=narrow, rounded=self._rounded(triple[0], graph))
         if first_failure is None:
             raise ProblemError("the inputs are too large to be traced", None, "Write smaller numbers in INPUTS.")
@@ -85,6 +89,58 @@ class Tracer:
         names, inputs = {node.name for node in graph.nodes}, set(graph.inputs)
         known = all(r.node in names and inputs.issuperset(r.unless) for r in rounded)
         return rounded if known else ()
+
+    def _divided(self, graph: Graph, base: Triple) -> Graph:
+        """Give the graph over whole scalars that sizes are divided by, one after the other, as far as rules are found for them."""
+        first = self._trace(base[0], defaults(self._problem))
+        for name in divisors.divisors(self._problem, graph.specialised):
+            if self._runs(base[0], divisors.out_of_step(self._problem, name, base[0])):
+                continue  # it chooses between functions, and divides nothing
+            tries = divisors.tries(self._problem, name, graph.multiples, first)
+            graph = next((found for rules in tries if (found := self._ruled(name, rules, graph, base))), graph)
+        return graph
+
+    def _runs(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> bool:
+        try:
+            self._trace(sizes, scalars)
+        except ChildError:
+            return False
+        return True
+
+    def _ruled(self, name: str, rules: Sequence[Multiple], graph: Graph, base: Triple) -> Graph | None:
+        """Give the graph over one more scalar, None where the rules do not make one."""
+        triple = divisors.triple_of(self._problem, rules, base)
+        if triple is None:
+            return None
+        fixed = [other for other in graph.specialised if other != name]
+        varied = [other for other in variable_scalars(self._problem) if other not in fixed]
+        sets = scalar_sets(self._problem, varied)
+        sets = tuple(own | divided for own, divided in zip(sets, divisors.changed(self._problem, rules), strict=True))
+        try:
+            traces = [self._trace(s, v) for s, v in zip(triple, sets, strict=True)]
+            check_same_structure([self._trace(base[0], defaults(self._problem)), *traces])
+        except (ChildError, DifferentStructure):
+            return None
+        settings = [Setting(tuple(s.items()), tuple(v.items())) for s, v in zip(triple, sets, strict=True)]
+        known = [self._varied_values(setting, varied) for setting in settings]
+        found = unify(traces, Fitter(known, dimensions(self._problem), rules), fixed)
+        ruled = dataclasses.replace(found.graph, multiples=tuple(rules))
+        return None if found.unexplained or not self._holds_at_its_ends(ruled, traces[0], triple[0]) else ruled
+
+    def _holds_at_its_ends(self, graph: Graph, of: RawGraph, base: Mapping[str, int]) -> bool:
+        """A reference may do something else for one group. Where sizes of one leave operations out, values are compared."""
+        for sizes, scalars in divisors.corners(self._problem, graph.multiples, base):
+            setting = Setting(tuple(sizes.items()), tuple(scalars.items()))
+            try:
+                same = is_instance(graph, of, self._trace(sizes, scalars), setting.values())
+                if same is None:
+                    meta = self._meta(sizes, scalars) | {"graph": to_json(graph)}
+                    same = self._call("agrees", meta).get("agrees") is True
+            except ChildError:
+                return False
+            if not same:
+                return False
+        return True
 
     def _unified(self, triple: Sequence[Mapping[str, int]]) -> Graph:
         varied = variable_scalars(self._problem)

@@ -172,7 +172,14 @@ def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) ->
     workloads: tuple[Workload, ...] = request.workloads or problem.workloads
     beside = request.original is not None
     return plan_cases(
-        problem, dtypes, workloads, interpreted=interpreted, quick=request.quick, draw=_draw, beside=beside
+        problem,
+        dtypes,
+        workloads,
+        interpreted=interpreted,
+        quick=request.quick,
+        draw=_draw,
+        beside=beside,
+        multiples=request.multiples,
     )
 
 

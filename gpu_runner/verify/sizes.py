@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
+from gpu_runner.verify import divided
 
 Scalar = float | int | bool | str
 
@@ -112,10 +114,12 @@ def plan_cases(
     quick: bool,
     draw: Callable[[], int],
     beside: bool = False,
+    multiples: tuple[Multiple, ...] = (),
 ) -> tuple[Case, ...]:
     """Give the cases, the smallest of the problem's own sizes first; ``draw`` gives a fresh secret seed.
 
-    A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick.
+    A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
+    in ``multiples`` are moved, with the sizes that they divide.
     """
     cases: list[Case] = []
     recipes = [recipe for recipe in RECIPES if not quick or recipe.name in QUICK]
@@ -124,6 +128,7 @@ def plan_cases(
             continue
         wanted = dtypes[:1] if quick and recipe.content is not Content.ordinary else _dtypes_of(recipe, dtypes)
         cases += [_odd(problem, recipe, dtype, workloads[0], draw()) for dtype in wanted]
+    cases += _divided(problem, multiples, dtypes[0], workloads[0], quick, draw)
     if not quick:
         cases += _wide(problem, dtypes, workloads[0], draw)
         cases += _second_scalars(problem, dtypes[0], workloads[0], draw)
@@ -226,6 +231,14 @@ def _second_scalars(problem: Problem, dtype: str, workload: Workload, draw: Call
         return []
     recipe = _Recipe("other scalars", 6, 66)
     return [replace(_odd(problem, recipe, dtype, workload, draw()), scalars=tuple((fixed | moved).items()))]
+
+
+def _divided(
+    problem: Problem, rules: tuple[Multiple, ...], dtype: str, workload: Workload, quick: bool, draw: Callable[[], int]
+) -> list[Case]:
+    base = _odd(problem, _Recipe("other divisors", divided.ROWS, divided.COLUMNS), dtype, workload, 0)
+    found = divided.divided(base.sizes, rules, workload, quick=quick)
+    return [replace(base, sizes=sizes, scalars=scalars, seed=draw()) for sizes, scalars in found]
 
 
 def _another(default: float) -> float:

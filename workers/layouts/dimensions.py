@@ -90,12 +90,16 @@ def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[t
     return tuple(zip(*sizes, strict=True)) or ((),)
 
 
-def factors_of(graph: Graph) -> dict[str, int]:
-    """Give the dimensions that the graph divides into whole parts, with the number of parts."""
+def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dict[str, int]:
+    """Give the dimensions that the graph divides into whole parts, with the number of parts; ``scalars`` are those of the calls."""
     texts = [e.text for node in graph.nodes for e in (*node.meta.shape, *node.args) if isinstance(e, Expr)]
     factors: dict[str, int] = {}
     for dim, parts in re.findall(r"\b([A-Za-z_]\w*) // (\d+)", " ; ".join(texts)):
         factors[dim] = math.lcm(factors.get(dim, 1), max(int(parts), 1))
+    known = {name: value for name, value in (scalars or {}).items() if type(value) is int}
+    for rule in graph.multiples:
+        of = math.prod(int(text) if text.isdigit() else known.get(text, 1) for text in re.findall(r"\w+", rule.of))
+        factors[rule.dimension] = math.lcm(factors.get(rule.dimension, 1), of)
     return factors
 
 

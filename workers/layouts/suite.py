@@ -113,7 +113,9 @@ class Suite:
 
     @property
     def _sizes(self) -> tuple[tuple[int, ...], ...]:
-        return suite_sizes(self.form.axes, factors_of(self.design.graph))
+        problem = self.design.problem
+        scalars = {spec.name: spec.default for spec in problem.scalars} | dict(problem.workloads[0].scalars)
+        return suite_sizes(self.form.axes, factors_of(self.design.graph, scalars))
 
     @property
     def _names(self) -> tuple[str, ...]:

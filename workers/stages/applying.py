@@ -105,7 +105,8 @@ class Gate:
             evidence = tuple(failing(tests).splitlines())[:MOST_TOLD]
             return self._fell(variant, worse, Failed("", TESTS, worse, evidence))
         context.note(f"proving {variant.name} on all sizes")
-        request = VerifyRequest(bench.problem.source, bench.form(changes[0].text), original=bench.form())
+        form, multiples = bench.form(changes[0].text), bench.multiples
+        request = VerifyRequest(bench.problem.source, form, original=bench.form(), multiples=multiples)
         beside = {SNAPSHOT_FILE: context.request.snapshot}
         answer = context.gpu(f"verify-{variant.name}", request, Action.verify, beside, lasting=True)
         verdict = from_json(Verdict, answer_of(answer))

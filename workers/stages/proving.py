@@ -81,7 +81,7 @@ def judge(
     """
     context.note("proving the kernel against the reference")
     candidate = bench.layout.candidate(design, changes, SNAPSHOT_FILE)
-    request = VerifyRequest(bench.problem.source, candidate)
+    request = VerifyRequest(bench.problem.source, candidate, multiples=bench.graph.multiples)
     result = context.gpu(key, request, Action.verify, {SNAPSHOT_FILE: context.request.snapshot})
     return from_json(Verdict, answer_of(result))
 

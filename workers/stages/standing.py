@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.contracts import CandidateSource, Graph, Problem, Workload, from_json, to_json
+from gpu_runner.contracts import CandidateSource, Graph, Multiple, Problem, Workload, from_json, to_json
 from workers.contracts import (
     Failure,
     FailureCode,
@@ -39,6 +39,11 @@ class Bench:
     problem: Problem
     workloads: tuple[Workload, ...]
     graph: Graph | None = None
+
+    @property
+    def multiples(self) -> tuple[Multiple, ...]:
+        """Give what the problem's scalars divide, as far as the graph tells."""
+        return () if self.graph is None else self.graph.multiples
 
     @property
     def original(self) -> str:

@@ -144,7 +144,11 @@ class Trials:
     def _verified(self, variant: Variant, text: str, key: str) -> Verdict:
         self.context.note(f"{variant.name}: a smoke test of its values")
         request = VerifyRequest(
-            self.bench.problem.source, self.bench.form(text), quick=True, original=self.bench.form()
+            self.bench.problem.source,
+            self.bench.form(text),
+            quick=True,
+            original=self.bench.form(),
+            multiples=self.bench.multiples,
         )
         return from_json(Verdict, answer_of(self._ask(f"{key}-verify", request, Action.verify)))
 

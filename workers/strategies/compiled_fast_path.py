@@ -14,7 +14,7 @@ from workers.strategies.calling import Called, UncallableError, bound_call
 from workers.strategies.choosing import choices_of_memory, with_choice
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.guardrails import GOAL_PASSES
-from workers.strategies.limits import sentence
+from workers.strategies.limits import scalar_sentence, sentence
 from workers.strategies.master_weights import Names, loosened
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.strategies.splicing import Splice
@@ -93,7 +93,10 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
         return DoesNotApply(str(error))
     except ValueError as error:
         return DoesNotApply(f"The source was not understood: {error}.")
-    return Proposed(text, _notes(answer, least_elements), answer.knobs if free else (), settled if free else None)
+    scalars = scalar_sentence(situation.problem, situation.graph)
+    return Proposed(
+        text, _notes(answer, least_elements, scalars), answer.knobs if free else (), settled if free else None
+    )
 
 
 def _sizes(situation: Situation) -> tuple[Workload, ...]:
@@ -165,12 +168,12 @@ def _with_first_import(source: str, wanted: Import) -> str:
     return "".join(lines)
 
 
-def _notes(answer: Proposal, least_elements: int) -> Notes:
+def _notes(answer: Proposal, least_elements: int, scalars: str) -> Notes:
     bound = f" of at least {least_elements} elements" if least_elements else ""
     kernels = ", ".join(dict.fromkeys(f"`{kernel.name}` ({kernel.grid})" for kernel in answer.plan.kernels))
     return Notes(
         "One pass over memory for what the problem computes, with launch settings found by measuring, comes nearer to the floor.",
         f"A guard at the start of forward and backward sends the calls{bound} that are covered to compiled kernels: {kernels}. "
-        f"{sentence(answer.limits)}Every other call runs the code that stands there, unchanged.",
+        f"{sentence(answer.limits)}{scalars}Every other call runs the code that stands there, unchanged.",
         "Near the floor on every size where the kernels stream; the same results within the verdict's tolerances.",
     )

@@ -6,8 +6,8 @@ import ast
 
 from gpu_runner.contracts import Expr, Graph, InputSpec, Problem
 from workers.authors.protocol import Limit
-from workers.strategies.calling import Called
-from workers.strategies.limits import condition
+from workers.strategies.calling import Called, UncallableError
+from workers.strategies.limits import NAME, condition
 from workers.strategies.out_of_range import ranged, singled_out
 from workers.strategies.patches import rendered_call
 
@@ -43,7 +43,9 @@ class Coverage:
 
         ``looks``: indices are brought to the host, to see that they are in range.
         """
-        conditions = [*self._tensors(), *self._shapes(), *self._scalars(), *self._constants(), *wants]
+        sizes: dict[str, str] = {}
+        conditions = [*self._tensors(), *self._shapes(sizes), *self._scalars(), *self._rules(sizes)]
+        conditions += [*self._constants(), *wants]
         conditions += self._ranges() if looks else []
         lines = [f"        {'and ' if number else ''}{text}" for number, text in enumerate(conditions)]
         head = rendered_call(f"def {name}", [*self.called.parameters, NEEDS], "", ":")
@@ -89,13 +91,14 @@ class Coverage:
         metas = {node.name: node.meta.shape for node in self.graph.nodes}
         kept = all(metas[output] == metas[rows] for output in self.graph.outputs)
         counted = any(_mentions(argument, lead) for node in self.graph.nodes for argument in node.args)
-        return not others and kept and not counted
+        divided = any(rule.dimension == lead for rule in self.graph.multiples)
+        return not others and kept and not counted and not divided
 
-    def _shapes(self) -> list[str]:
+    def _shapes(self, sizes: dict[str, str]) -> list[str]:
+        """Give the conditions on shapes; ``sizes`` is filled with what each dimension is read off."""
         anchor, dims = self._place(self.anchor), self.anchor.dims
         least = f">= {self.least_elements}" if self.least_elements else "> 0"
         found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() {least}"]
-        sizes: dict[str, str] = {}
         for number, dim in enumerate(dims):
             text = f"{anchor}.shape[{number - len(dims)}]"
             if dim.isdigit() or dim in sizes:
@@ -104,7 +107,25 @@ class Coverage:
         for spec in self.problem.inputs:
             if spec is not self.anchor:
                 found += self._shape(spec, sizes)
-        return found + [condition(limit, sizes) for limit in self.limits]
+        return found + [condition(limit, sizes) for limit in self.limits if not self._divided(limit)]
+
+    def _rules(self, sizes: dict[str, str]) -> list[str]:
+        """Conditions on sizes and scalars together: what the scalars must divide, then how wide a row of what is divided may be."""
+        scalars = {spec.name: self.called.places[spec.name] for spec in self.problem.scalars}
+        found = []
+        for rule in self.graph.multiples:
+            if rule.dimension not in sizes:
+                raise UncallableError(
+                    f"No tensor says what `{rule.dimension}` is, which must be a multiple of {rule.of}."
+                )
+            of = NAME.sub(lambda name: scalars[name.group()], rule.of)
+            found += [f"{scalars[name]} > 0" for name in NAME.findall(rule.of)]
+            found.append(f"{sizes[rule.dimension]} % {of if of.isidentifier() else f'({of})'} == 0")
+        limits = [condition(limit, sizes | scalars) for limit in self.limits if self._divided(limit)]
+        return [*dict.fromkeys(found), *limits]
+
+    def _divided(self, limit: Limit) -> bool:
+        return not {spec.name for spec in self.problem.scalars}.isdisjoint(NAME.findall(limit.size))
 
     def _shape(self, spec: InputSpec, sizes: dict[str, str]) -> list[str]:
         anchor, place, dims = self._place(self.anchor), self._place(spec), self.anchor.dims

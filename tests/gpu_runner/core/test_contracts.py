@@ -39,6 +39,7 @@ from gpu_runner.contracts import (
     KernelCounters,
     Knob,
     Limits,
+    Multiple,
     Node,
     NodeRef,
     Pass,
@@ -77,6 +78,7 @@ ROWS = Workload(
 FILE = SourceFile("src/lib/ops/reglu.py", "import torch\n")
 CANDIDATE = CandidateSource((FILE,), "lib.ops.reglu", "reglu", "tree.tar.gz", ("src", "."), ("src/lib/ops/reglu.py",))
 META = TensorMeta((Expr("T"), Expr("I // 2"), 1), "float32")
+RULES = (Multiple("H", "2 * groups"),)
 GRAPH = Graph(
     nodes=(
         Node("x", "input", (), META),
@@ -94,6 +96,7 @@ GRAPH = Graph(
     tuple_output=True,
     output_dtypes=("bfloat16",),
     rounded=(Rounding("mul_0", ("x",)),),
+    multiples=RULES,
 )
 TIMING = WorkloadTiming(
     ROWS,
@@ -155,7 +158,9 @@ EXAMPLES = {
     "capture_request": CaptureRequest("def reference(x): ..."),
     "capture_result": CaptureResult(GRAPH, None, None, None, "source", ("add", "mul")),
     "capture_refusal": CaptureResult(None, "there is no `reference`", 3, "Define it."),
-    "verify_request": VerifyRequest("source", CANDIDATE, ("float32",), (ROWS,), quick=True, original=CANDIDATE),
+    "verify_request": VerifyRequest(
+        "source", CANDIDATE, ("float32",), (ROWS,), quick=True, original=CANDIDATE, multiples=RULES
+    ),
     "verdict": Verdict(
         Status.incorrect_values,
         (Evidence("values", "row 3 is wrong", "T=7 float32", "output 0", (3, 1), 1.5, 2.0, 0.25, 1e-3, 12, "log"),),

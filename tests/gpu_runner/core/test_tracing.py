@@ -126,8 +126,6 @@ def test_a_scalar_that_steers_is_listed_as_specialised() -> None:
     assert graph.specialised == ("s",)
     _, graph = captured(rows("F.gelu(x, approximate=kind) * s", 'x, kind: str = "tanh", s: float = 1.5'))
     assert graph.specialised == ("kind",)
-    _, graph = captured(PROBLEMS["group_norm"])
-    assert graph.specialised == ("groups",)
 
 
 def test_a_scalar_is_followed_through_simple_arithmetic() -> None:

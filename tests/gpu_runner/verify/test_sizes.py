@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.contracts import Multiple, Problem, parse_problem
 from gpu_runner.verify.inputs import shape_of
 from gpu_runner.verify.sizes import INTERPRETED_ELEMENTS, Case, Content, columns_of, fallbacks, plan_cases
 from tests.problems import problem_source
@@ -118,3 +118,38 @@ def test_inputs_that_are_distributions_alone_meet_no_infinities() -> None:
     problem = parse_problem(text)
     cases = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draw=lambda: 1)
     assert {case.content for case in cases} == {Content.ordinary, Content.large}
+
+
+GROUPED = """
+import torch
+
+def reference(x: torch.Tensor, r: int = 4, eps: float = 1e-6) -> torch.Tensor:
+    return torch.nn.functional.group_norm(x, r * r, None, None, eps)
+
+INPUTS = {"x": "N C H W"}
+WORKLOADS = [{"N": 4, "C": 64, "H": 8, "W": 8}]
+"""
+
+
+@pytest.mark.parametrize("of", ["r", "r * r", "2 * r"])
+def test_scalars_that_divide_a_size_are_moved_to_one_to_odd_and_to_even_numbers_and_to_all_of_it(of: str) -> None:
+    problem, rules = parse_problem(GROUPED), (Multiple("C", of),)
+    seeds = itertools.count(1)
+    cases = plan_cases(
+        problem,
+        ("float32", "bfloat16"),
+        problem.workloads,
+        interpreted=True,
+        quick=False,
+        draw=lambda: next(seeds),
+        multiples=rules,
+    )
+    moved = [(dict(case.scalars)["r"], case.size_of["C"]) for case in cases if "r" in dict(case.scalars)]
+    assert {value for value, _ in moved} == {1, 2, 5, 12}
+    by = {"r": lambda r: r, "r * r": lambda r: r * r, "2 * r": lambda r: 2 * r}[of]
+    assert all(size % by(value) == 0 for value, size in moved)
+    assert (12, by(12)) in moved
+    quick = plan_cases(
+        problem, ("float32",), problem.workloads, interpreted=True, quick=True, draw=lambda: 1, multiples=rules
+    )
+    assert [dict(case.scalars)["r"] for case in quick if "r" in dict(case.scalars)] == [5]

@@ -44,10 +44,12 @@ def complaints(
     candidate: Callable[..., Any] | None = None,
     in_place: bool = False,
     offset: float = 0.0,
+    moved: dict[str, Any] | None = None,
 ) -> list[str]:
     """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
 
-    One that works ``in_place`` has no second backward; ``offset`` moves all numbers.
+    One that works ``in_place`` has no second backward; ``offset`` moves all numbers; ``moved`` are scalars that are others than
+    the problem's.
     """
     problem, graph = captured(name)
     dtype = getattr(torch, dtype_name)
@@ -55,7 +57,7 @@ def complaints(
     exec(problem.source, space)  # the problem is a test's own file
     reference = space["reference"]
     candidate = candidate or _plain(name)
-    scalars = dict(problem.workloads[0].scalars)
+    scalars = dict(problem.workloads[0].scalars) | (moved or {})
     torch.manual_seed(sum(sizes.values()))
     inputs = []
     for spec in problem.inputs:
@@ -134,9 +136,9 @@ def main() -> None:
     teach_interpreter()
     cases = json.loads(Path(sys.argv[1]).read_text())
     results = {}
-    for key, (name, sizes, dtype, leading) in cases.items():
+    for key, (name, sizes, dtype, leading, *moved) in cases.items():
         try:
-            results[key] = complaints(name, sizes, dtype, tuple(leading))
+            results[key] = complaints(name, sizes, dtype, tuple(leading), moved=moved[0] if moved else None)
         except Exception as error:
             results[key] = [f"{type(error).__name__}: {error}"[:2000]]
     Path(sys.argv[2]).write_text(json.dumps(results))

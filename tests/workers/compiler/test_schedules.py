@@ -65,8 +65,9 @@ def test_layer_norm_streams_rows_past_its_vectors_and_rms_norm_takes_a_row_a_pro
 
 def test_channels_that_do_not_fall_into_groups_are_refused_by_the_launcher() -> None:
     source = proposal("group_norm").source
-    assert "if x.shape[-2] % 32:" in source
-    assert 'raise ValueError("dimension -2 of x is no multiple of 32")' in source
+    assert "if groups < 1 or x.shape[-2] % groups:" in source
+    assert 'raise ValueError("dimension -2 of x is no multiple of groups")' in source
+    assert "if x.shape[-3] % 2:" in proposal("group_norm_2d").source
 
 
 @pytest.mark.parametrize("name", ["rms_norm", "swiglu", "rope_heads", "chunked"])

@@ -24,7 +24,12 @@ WIDE = (2, 70_000)
 # One element has no variance, no half and, for a sum of three normalised powers, no gradient but what rounding leaves.
 NO_SINGLE = {"group_norm", "group_norm_2d", "rope_one", "rotary", "poly_norm"}
 # Channels fall into groups.
-MULTIPLES = {"group_norm": {"C": 32}, "group_norm_2d": {"C": 2}}
+MULTIPLES = {"group_norm": {"C": 32}, "group_norm_2d": {"C": 2}, "block_scales": {"H": 16}}
+# Scalars that divide a dimension: one, two, a number that is odd, and as many as the dimension has.
+DIVIDED = {
+    "group_norm": ("groups", {"N": 3, "C": 30, "S": 11}, "C"),
+    "block_scales": ("block", {"T": 7, "H": 210}, "H"),
+}
 # One of each schedule that loops over a wide row.
 WIDE_NAMES = (
     "swiglu",
@@ -79,7 +84,17 @@ def cases() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]]:
     return found
 
 
-CASES = cases()
+def divided() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...], dict[str, int]]]:
+    """Every problem with a scalar that divides a dimension, at several of its values."""
+    found = {}
+    for name, (scalar, sizes, dim) in DIVIDED.items():
+        for turn, value in enumerate((1, 2, 15, sizes[dim])):
+            dtype = ("float32", "bfloat16")[turn % 2]
+            found[f"{name} {scalar}={value} {sizes} {dtype}"] = (name, sizes, dtype, (), {scalar: value})
+    return found
+
+
+CASES = {**cases(), **divided()}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +109,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     assert done.returncode == 0, done.stderr[-2000:]
     given: dict[str, list[str]] = json.loads((folder / "results.json").read_text())
     return given
+
+
+def test_every_compiled_problem_with_a_scalar_that_divides_is_tried_with_other_ones() -> None:
+    assert {name for name in COMPILED if captured(name)[1].multiples} == set(DIVIDED)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-from gpu_runner.contracts import Expr, Graph, Node, TensorMeta, parse_problem
+from gpu_runner.contracts import Expr, Graph, Multiple, Node, TensorMeta, parse_problem
 from tests.workers.layouts.designs import REGLU_PROBLEM, RMS_PROBLEM
 from tests.workers.layouts.variants import PAIR, SCALARS
 from workers.layouts.dimensions import axes_of, factors_of, suite_sizes
@@ -38,3 +38,11 @@ def test_a_dimension_that_the_problem_halves_gets_even_sizes() -> None:
     factors = factors_of(Graph((node,), (), ("half",), (None,), ()))
     assert factors == {"I": 2}
     assert {columns % 2 for _, columns in suite_sizes(axes_of(parse_problem(REGLU_PROBLEM)), factors)} == {0}
+
+
+def test_a_dimension_that_a_scalar_divides_gets_multiples_of_it() -> None:
+    node = Node("x", "input", (), TensorMeta((Expr("T"), Expr("I")), "float32"))
+    graph = Graph((node,), ("x",), ("x",), (None,), (), multiples=(Multiple("I", "2 * groups"),))
+    factors = factors_of(graph, {"groups": 3, "eps": 1e-6})
+    assert factors == {"I": 6}
+    assert {columns % 6 for _, columns in suite_sizes(axes_of(parse_problem(REGLU_PROBLEM)), factors)} == {0}

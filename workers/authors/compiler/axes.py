@@ -9,7 +9,7 @@ from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.operators import POINTWISE, REDUCTIONS
 from workers.authors.compiler.parts import Parting, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import Sizes
+from workers.authors.compiler.sizes import Sizes, names_in
 
 Axes = tuple[int, ...]
 Shape = tuple[Axes, ...]  # for each dimension its axes, outermost first: none for a dimension of size one
@@ -57,15 +57,19 @@ class Unifier:
         first, second = sorted((self.find(left), self.find(right)))
         self.parents[second] = first
 
-    def cut(self, axis: int, outer: Dim) -> Axes:
-        """Cut an axis in two, the outer one of a size that divides it."""
+    def cut(self, axis: int, outer: Dim, inner: Dim | None = None) -> Axes:
+        """Cut an axis in two, the outer one of a size that divides it; the size of the ``inner`` one follows, or is known."""
         whole = self.size[self.find(axis)]
-        text = whole.text if isinstance(whole, Expr) else str(whole)
-        by = outer.text if isinstance(outer, Expr) else str(outer)
-        inner = Expr(f"({text}) // ({by})") if isinstance(whole, Expr) or isinstance(outer, Expr) else whole // outer
-        parts = (self.fresh(outer), self.fresh(inner))
+        parts = (self.fresh(outer), self.fresh(_over(whole, outer) if inner is None else inner))
         self.splits[self.find(axis)] = parts
         return parts
+
+
+def _over(whole: Dim, part: Dim) -> Dim:
+    if isinstance(whole, int) and isinstance(part, int):
+        return whole // part
+    text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, part))
+    return Expr(f"({text}) // ({by})")
 
 
 def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
@@ -234,19 +238,25 @@ def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Sha
     """Dimensions may be merged, and ones may come and go; a dimension is split only where it was merged before."""
     waiting = list(unifier.leaves(tuple(axis for dim in operand for axis in dim)))
     result: list[Axes] = []
-    for dim in node.meta.shape:
+    for dim, after in zip(node.meta.shape, (*node.meta.shape, 1)[1:], strict=True):
         wanted, taken = sizes.value(dim), 1
         axes: list[int] = []
         while taken < wanted and waiting:
             size = sizes.value(unifier.size[waiting[0]])
             if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.parts:
-                waiting[:1] = unifier.cut(waiting[0], dim)
+                # What is left of it may be a scalar, such as the length of a block, and is then not to be divided out again.
+                scalar = _names(after) and set(_names(after)) <= sizes.scalars and sizes.value(after) == size // wanted
+                waiting[:1] = unifier.cut(waiting[0], dim, after if scalar else None)
             axes.append(waiting.pop(0))
             taken *= sizes.value(unifier.size[axes[-1]])
         if taken != wanted:
             raise CannotCompileError("`reshape` splits a dimension, which it cannot express yet", "reshape")
         result.append(tuple(axes))
     return tuple(result)
+
+
+def _names(dim: Dim) -> tuple[str, ...]:
+    return names_in(dim.text) if isinstance(dim, Expr) else ()
 
 
 def _reduced(operand: Shape, node: Node) -> Shape:

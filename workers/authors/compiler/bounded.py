@@ -11,7 +11,7 @@ from workers.authors.compiler.families import stages_of
 from workers.authors.compiler.knobs import columns_of, other_widest
 from workers.authors.compiler.launches import Pass
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import evaluate
+from workers.authors.compiler.sizes import evaluate, numbers_of
 from workers.authors.protocol import Limit
 
 
@@ -49,7 +49,7 @@ def _bounded(stage: Pass, columns: list[int], tuned: list[int]) -> Pass:
 
 def _columns(design: Design, workload: Workload) -> int | None:
     """Give how many columns a size has, None where it does not say."""
-    given, product = dict(workload.sizes), 1
+    given, product = numbers_of(design.program.problem, workload), 1
     try:
         for axis in design.program.domain.col_axes:
             size = design.program.domain.sizes[axis]

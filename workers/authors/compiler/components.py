@@ -72,6 +72,8 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
     kept = tuple(node for node in graph.nodes if node.name in used)
     inputs = tuple(name for name in graph.inputs if name in used)
     texts = {name for node in kept for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
+    rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
+    texts |= {name for rule in rules for name in names_in(rule.of)}
     scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
     known = {*inputs, *(scalar.name for scalar in scalars)}
     own = replace(
@@ -89,6 +91,7 @@ def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str
         gradients=gradients,
         tuple_output=len(outputs) > 1,
         rounded=tuple(rounding for rounding in graph.rounded if rounding.node in used),
+        multiples=rules,
         output_dtypes=tuple(graph.output_dtypes[place] for place in places) if graph.output_dtypes else (),
     )
     return Component(own, part, places)

@@ -72,7 +72,7 @@ def build_design(
         names.tensors[key] = names.free(own[part.index] if own else f"{names.tensors[part.node]}_{part.index}")
         names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
-    scalars = Scalars(program, names, Hand(program, inputs))
+    scalars = Scalars(program, names, Hand(program, inputs, names.scalars))
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
@@ -159,7 +159,7 @@ def _pass(
     at_hand: tuple[tuple[str, str], ...],
     form: Form,
 ) -> Pass:
-    hand = Hand(program, at_hand)
+    hand = Hand(program, at_hand, names.scalars)
     scalars.hand = hand
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None

@@ -93,7 +93,7 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
         if not moves_columns(graph):
             raise
         parting = None
-    even = Sizes.divisible(dimensions, (dim for node in graph.nodes for dim in node.meta.shape))
+    even = Sizes.divisible(dimensions, graph)
     shapes, unifier = infer_axes(graph, parting.sizes if parting else even, parting)
     numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
     stored = _stored(graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 
@@ -13,6 +14,8 @@ from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.host_sums import host_line
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
+from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.sizes import names_in, renamed
 from workers.authors.compiler.statements import INDENT
 from workers.authors.compiler.wrapping import split_arguments
 from workers.authors.protocol import SourceStyle
@@ -47,6 +50,17 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     every = [_returned(design, name) for name, _ in program.gradients]
     if stage is None:
         return function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
+    lines = _backward_body(design, stage)
+    own = [store.name for store in stage.task.stores]
+    lines.append(f"return {', '.join(every if style.section else own)}")
+    if style.section:
+        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
+        lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
+    return function(style, style.backward_function, backward_arguments(design), lines)
+
+
+def _backward_body(design: Design, stage: Pass) -> list[str]:
+    program = design.program
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
@@ -55,12 +69,7 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
         if store.summed:
             lines.append(gathered(stage, store, result.node, dtype or f"{stage.source}.dtype"))
-    own = [store.name for store in stage.task.stores]
-    lines.append(f"return {', '.join(every if style.section else own)}")
-    if style.section:
-        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
-        lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
-    return function(style, style.backward_function, backward_arguments(design), lines)
+    return lines
 
 
 def _launched(stage: Pass, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
@@ -83,7 +92,22 @@ def _guards(design: Design) -> list[str]:
             name = design.names.scalars[spec.name]
             lines.append(f"if {name} != {spec.default!r}:")
             lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
-    return lines + _part_guards(design) + _group_guards(design)
+    return lines + _multiple_guards(design) + _part_guards(design) + _group_guards(design)
+
+
+def _multiple_guards(design: Design) -> list[str]:
+    """A dimension that scalars do not divide would be cut where the reference does not cut it."""
+    lines, scalars = [], design.names.scalars
+    for rule in design.program.graph.multiples:
+        spec = next((spec for spec in design.program.problem.inputs if rule.dimension in spec.dims), None)
+        if spec is None:
+            raise CannotCompileError(f"no input has the dimension `{rule.dimension}`")
+        name, position = design.names.tensors[spec.name], spec.dims.index(rule.dimension) - len(spec.dims)
+        own, of = [scalars[scalar] for scalar in names_in(rule.of)], renamed(rule.of, scalars)
+        least = own[0] if len(own) == 1 else f"min({', '.join(own)})"
+        lines.append(f"if {least} < 1 or {name}.shape[{position}] % {of if of.isidentifier() else f'({of})'}:")
+        lines.append(f'{INDENT}raise ValueError("dimension {position} of {name} is no multiple of {of}")')
+    return lines
 
 
 def _group_guards(design: Design) -> list[str]:
@@ -149,8 +173,8 @@ def backward_arguments(design: Design) -> list[str]:
 def _backward_scalars(design: Design) -> list[str]:
     if design.backward is None:
         return []
-    text = " ".join(number.text for kernel in design.backward.kernels for number in kernel.numbers)
-    words = set("".join(c if c.isidentifier() or c.isdigit() else " " for c in text).split())
+    body = ast.walk(ast.parse("\n".join(_backward_body(design, design.backward))))
+    words = {node.id for node in body if isinstance(node, ast.Name)}
     return [name for name in design.names.scalars.values() if name in words]
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from gpu_runner.contracts.graph import Expr
+from gpu_runner.contracts.graph import Dim, Expr
 from workers.authors.compiler.axes import Shape
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.sizes import names_in, renamed
 
 
 @dataclass(frozen=True)
 class Hand:
-    """The tensors of a launcher: their names in the module and in the graph."""
+    """The tensors of a launcher: their names in the module and in the graph; and the names of the scalars in the module."""
 
     program: Program
     tensors: tuple[tuple[str, str], ...]
+    scalars: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def anchor(self) -> tuple[str, str] | None:
@@ -44,8 +47,9 @@ class Hand:
         """Give how the size of an axis is read off a tensor: from the end, so that more leading dimensions do not matter."""
         domain = self.program.domain
         size = domain.sizes[axis]
-        if not isinstance(size, Expr):
-            return str(size)
+        known = self._known(size)
+        if known is not None:
+            return known
         for text, node in self.tensors:
             shape = domain.shapes[node]
             if (axis,) in shape:
@@ -54,12 +58,20 @@ class Hand:
         for text, node in self.tensors:
             for position, dim in enumerate(domain.shapes[node]):
                 others = [domain.sizes[other] for other in dim if other != axis]
-                known = [other for other in others if isinstance(other, int)]
-                if axis in dim and not domain.part_axes & set(dim) and len(known) == len(others):
-                    return f"{text}.shape[{position - len(domain.shapes[node])}] // {math.prod(known)}"
+                over = [known for other in others if (known := self._known(other)) is not None]
+                if axis in dim and not domain.part_axes & set(dim) and len(over) == len(others):
+                    return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
         if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_parted(n) for _, n in self.tensors):
             return "n_cols"
-        raise CannotCompileError(f"no tensor at hand has the dimension `{size.text}`")
+        raise CannotCompileError(
+            f"no tensor at hand has the dimension `{size.text if isinstance(size, Expr) else size}`"
+        )
+
+    def _known(self, size: Dim) -> str | None:
+        """Give a size that no tensor has to tell: a number, or arithmetic over scalars; None where it is none."""
+        if isinstance(size, Expr):
+            return renamed(size.text, dict(self.scalars)) if set(names_in(size.text)) <= set(self.scalars) else None
+        return str(size)
 
     def dimension(self, name: str) -> str:
         """Give how the size of a dimension of the problem is read off a tensor.
@@ -131,3 +143,13 @@ class Hand:
             if other[: len(rows)] == rows:
                 return f"{text}.shape[:-{len(other) - len(rows)}]" if len(other) > len(rows) else f"{text}.shape"
         return None
+
+
+def _product(texts: list[str]) -> str:
+    """Write a product of numbers and scalars as what something is divided by."""
+    numbers = math.prod(int(text) for text in texts if text.isdigit())
+    factors = [*([str(numbers)] if numbers > 1 else []), *(text for text in texts if not text.isdigit())]
+    text = (
+        " * ".join(factor if factor.isidentifier() or factor.isdigit() else f"({factor})" for factor in factors) or "1"
+    )
+    return text if len(factors) < 2 and text.isalnum() else f"({text})" if not text.isidentifier() else text

@@ -8,7 +8,7 @@ from workers.authors.compiler.design import Design
 from workers.authors.compiler.families import stages_of
 from workers.authors.compiler.launches import WIDEST_TILE, Pass, tuned_defaults
 from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import evaluate
+from workers.authors.compiler.sizes import evaluate, numbers_of
 
 WARPS = (4, 8, 16, 32)
 ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
@@ -49,7 +49,11 @@ def columns_of(design: Design) -> list[int]:
         try:
             for axis in domain.col_axes:
                 size = domain.sizes[axis]
-                product *= int(evaluate(size, dict(workload.sizes))) if isinstance(size, Expr) else size
+                product *= (
+                    int(evaluate(size, numbers_of(design.program.problem, workload)))
+                    if isinstance(size, Expr)
+                    else size
+                )
         except CannotCompileError:
             continue
         found.add(product)

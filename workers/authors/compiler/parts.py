@@ -66,7 +66,7 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
         CannotCompileError: it cuts them into parts of different lengths, or cuts something else.
     """
     nodes = {node.name: node for node in graph.nodes}
-    odd, lengths, counts = Sizes.of(dimensions), dict[Dim, Dim](), set[int]()
+    odd, lengths, counts = Sizes.of(dimensions, graph.multiples), dict[Dim, Dim](), set[int]()
     for node in graph.nodes:
         if node.op not in {"slice", "cat"} or is_whole_slice(node, nodes) or takes_elements(node, nodes):
             continue
@@ -81,7 +81,7 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
     if not counts:
         return None
     count = counts.pop()
-    return Parting(count, lengths, Sizes({name: size * count for name, size in odd.stand_ins.items()}))
+    return Parting(count, lengths, odd.times(count))
 
 
 def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:

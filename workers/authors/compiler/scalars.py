@@ -29,7 +29,7 @@ class Scalars:
         self.hand = hand
         self._program = program
         self._names = names
-        self._sizes = Sizes.of(program.problem.dimensions)
+        self._sizes = Sizes.of(program.problem.dimensions, program.graph.multiples)
         self._counts: dict[str, str] = {}
         self.used: dict[str, HostNumber] = {}
         self.needs_n_cols = False
@@ -46,6 +46,9 @@ class Scalars:
             moved = text.removeprefix(OFFSET)
             return Text(renamed(moved, dict.fromkeys(names_in(moved), "n_cols")), COMPARE)
         names = names_in(text)
+        if set(names) <= self._sizes.scalars and self._is_size_of(text, self._program.domain.col_axes):
+            self.needs_n_cols = True
+            return Text("n_cols")
         if all(name in self._names.scalars for name in names):
             for name in names:
                 self._use(HostNumber(self._names.scalars[name], f"float({self._names.scalars[name]})"))

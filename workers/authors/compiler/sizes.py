@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpu_runner.contracts.graph import Dim, Expr
+from gpu_runner.contracts import Problem, Workload
+from gpu_runner.contracts.graph import Dim, Expr, Graph, Multiple
 from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.compiler.refusals import CannotCompileError
 
@@ -50,26 +51,36 @@ def _next_prime(number: int) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Dimension names with a prime standing in for the size of each."""
+    """Names of dimensions, and of scalars that divide them, with a number standing in for each: a prime, or a multiple of one."""
 
     stand_ins: dict[str, int]
+    scalars: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(dimensions: tuple[str, ...]) -> Sizes:
-        """Choose the stand-ins."""
+    def of(dimensions: tuple[str, ...], rules: tuple[Multiple, ...] = ()) -> Sizes:
+        """Choose the stand-ins; the rules hold for them."""
+        scalars = tuple(dict.fromkeys(name for rule in rules for name in names_in(rule.of)))
         table: dict[str, int] = {}
         prime = FIRST_STAND_IN
-        for name in dimensions:
+        for name in (*dimensions, *scalars):
             table[name] = prime
             prime = _next_prime(prime)
-        return Sizes(table)
+        given = {name: table[name] for name in scalars}
+        for rule in rules:
+            table[rule.dimension] *= int(evaluate(Expr(rule.of), given))
+        return Sizes(table, frozenset(scalars))
 
     @staticmethod
-    def divisible(dimensions: tuple[str, ...], dims: Iterable[Dim]) -> Sizes:
+    def divisible(dimensions: tuple[str, ...], graph: Graph) -> Sizes:
         """Choose stand-ins that every number divides by which the sizes of a graph divide."""
+        dims: Iterable[Dim] = (dim for node in graph.nodes for dim in node.meta.shape)
         whole = {int(n) for dim in dims if isinstance(dim, Expr) for n in re.findall(r"// (\d{1,4})\b", dim.text)}
-        step = math.lcm(*(n for n in whole if n > 0))
-        return Sizes({name: size * step for name, size in Sizes.of(dimensions).stand_ins.items()})
+        return Sizes.of(dimensions, graph.multiples).times(math.lcm(*(n for n in whole if n > 0)))
+
+    def times(self, step: int) -> Sizes:
+        """Give stand-ins for dimensions that are multiples of a number."""
+        table = {name: size if name in self.scalars else size * step for name, size in self.stand_ins.items()}
+        return Sizes(table, self.scalars)
 
     def value(self, dim: Dim) -> int:
         """Give the size that stands in for a dimension.
@@ -83,6 +94,12 @@ class Sizes:
         if isinstance(value, float) and value != int(value):
             raise CannotCompileError(f"the size `{dim.text}` is not a whole number")
         return int(value)
+
+
+def numbers_of(problem: Problem, workload: Workload) -> dict[str, int]:
+    """Give the sizes and the whole scalars of a workload by name."""
+    scalars = {spec.name: spec.default for spec in problem.scalars} | dict(workload.scalars)
+    return {name: value for name, value in scalars.items() if type(value) is int} | dict(workload.sizes)
 
 
 def evaluate(expression: Expr, values: dict[str, int]) -> float | int:
