@@ -10,7 +10,7 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer
 from gpu_runner.verify.inputs import Laid
 from gpu_runner.verify.notes import Notes
-from gpu_runner.verify.poison import bits
+from gpu_runner.verify.poison import bits, bits_equal
 from gpu_runner.verify.proof import Proof
 
 
@@ -37,9 +37,9 @@ def _one(notes: Notes, name: str, words: str, laid: Laid, raw: torch.Tensor, ove
     if raw.shape != laid.raw.shape or raw.dtype != laid.raw.dtype:
         notes.wrong(Status.cheating, "inputs", "The inputs came back in another form.", words, rule="forged answer")
         return
-    changed = bits(raw) != bits(laid.raw)
-    if not bool(changed.any()):
+    if bits_equal(raw, laid.raw):
         return
+    changed = bits(raw) != bits(laid.raw)
     inside = torch.zeros(raw.shape, dtype=torch.bool)
     inside.as_strided(laid.shape, laid.stride, laid.offset).fill_(True)
     if bool((changed & ~inside).any()):
