@@ -1,0 +1,47 @@
+"""A kernel must take every number that divides, and is told the one at which it is wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gpu_runner import verify
+from gpu_runner.context import RunContext
+from gpu_runner.contracts import CandidateSource, Multiple, SourceFile, Status, Verdict, VerifyRequest, Workload
+from gpu_runner.verify.divided import divided
+from tests.workers.compiler.captured import captured, proposal
+
+SOURCE = proposal("block_scales").source
+NUMBERED = SOURCE.replace("n_cols = block\n", "n_cols = 16\n")
+
+
+def _judged(source: str, *rules: Multiple) -> Verdict:
+    candidate = CandidateSource((SourceFile("candidate.py", source),))
+    problem = captured("block_scales")[0].source
+    request = VerifyRequest(problem, candidate, dtypes=("float32",), quick=True, multiples=rules)
+    return verify.run(request, RunContext(Path(tempfile.mkdtemp())))
+
+
+@pytest.mark.slow
+def test_a_kernel_that_holds_the_problems_own_number_fails_where_another_one_divides() -> None:
+    assert NUMBERED != SOURCE
+    assert _judged(SOURCE, Multiple("H", "block")).status is Status.passed
+    verdict = _judged(NUMBERED, Multiple("H", "block"))
+    assert verdict.status is not Status.passed
+    assert any("block=5" in (evidence.workload or "") for evidence in verdict.evidence)
+    # Nothing says that another number divides, so that a kernel of one number is an honest one.
+    assert _judged(NUMBERED).status is Status.passed
+
+
+def test_two_rules_are_kept_at_once_and_other_sizes_and_scalars_stay() -> None:
+    workload = Workload((("T", 8), ("H", 64)), None, (("m", 4), ("eps", 0.5)))
+    rules = (Multiple("H", "g * m"), Multiple("T", "m"))
+    found = divided((("T", 3), ("H", 19), ("D", 7)), rules, workload, quick=False)
+    assert len(found) == 4
+    for sizes, scalars in found:
+        known, given = dict(sizes), dict(scalars)
+        assert known["D"] == 7 and given["eps"] == 0.5
+        assert known["H"] % (given["g"] * given["m"]) == known["T"] % given["m"] == 0
+    assert divided((("T", 3),), (), workload, quick=False) == []
