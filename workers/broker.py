@@ -52,9 +52,14 @@ class CeleryNotifier:
         """Say that a GPU request waits."""
         self._send("workers.run_gpu", request_id, gpu_queue(architecture))
 
-    def _send(self, task: str, identifier: str, queue: str) -> None:
+    def reconcile(self, expires_s: float) -> None:
+        """Have a worker look for what was left lying; one that does not come to it in time leaves it to the next message."""
+        self._send("workers.reconcile", None, MAINTENANCE_QUEUE, expires_s)
+
+    def _send(self, task: str, identifier: str | None, queue: str, expires_s: float | None = None) -> None:
+        arguments = [] if identifier is None else [identifier]
         try:
-            self._app.send_task(task, args=[identifier], queue=queue, retry=False)
+            self._app.send_task(task, args=arguments, queue=queue, expires=expires_s, retry=False)
         except (OperationalError, RedisError, OSError) as error:
             log.warning("message_not_sent", task=task, id=identifier, error=str(error), cure="reconcile sends it again")
 

@@ -35,13 +35,6 @@ def make_app(settings: Settings) -> Celery:
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
         },
-        beat_schedule={
-            "reconcile": {
-                "task": "workers.reconcile",
-                "schedule": settings.reconcile_every_s,
-                "options": {"queue": "maintenance", "expires": settings.reconcile_every_s},
-            }
-        },
     )
     return app
 

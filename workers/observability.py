@@ -7,7 +7,7 @@ import sys
 
 import structlog
 
-CHATTY = ("alembic", "celery.beat", "celery.worker.strategy", "celery.app.trace")
+CHATTY = ("alembic", "celery.worker.strategy", "celery.app.trace")
 
 
 def configure(level: str = "INFO", *, json: bool = False) -> None:

@@ -19,7 +19,15 @@ import structlog
 from pydantic import SecretStr
 
 from workers import runtime as runtimes
-from workers.broker import MAINTENANCE_QUEUE, STAGES_QUEUE, gpu_queue, redis_command, socket_path, wait_until_up
+from workers.broker import (
+    MAINTENANCE_QUEUE,
+    STAGES_QUEUE,
+    CeleryNotifier,
+    gpu_queue,
+    redis_command,
+    socket_path,
+    wait_until_up,
+)
 from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
@@ -144,6 +152,8 @@ def serve_workers(
         wait_until_up(settings, START_S)
         runtimes.install(runtimes.build(settings))
         runtimes.current().database.migrate()
+        if only is not Part.gpu:
+            stack.enter_context(_clock(settings))
         yield stack.enter_context(
             _supervised(Supervisor(commands(settings, app, only), environment_with(settings), logs))
         )
@@ -184,14 +194,37 @@ def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
         supervisor.stop()
 
 
+@contextmanager
+def _clock(settings: Settings) -> Iterator[None]:
+    """Send the message of reconcile, at once and then every so many seconds."""
+    stopping, notifier, every_s = threading.Event(), CeleryNotifier(settings), settings.reconcile_every_s
+
+    def tick() -> None:
+        while True:
+            try:
+                notifier.reconcile(expires_s=every_s)
+            # The boundary of the thread: without it what is left lying would never be found again.
+            except Exception:
+                log.exception("clock_fault")
+            if stopping.wait(every_s):
+                return
+
+    thread = threading.Thread(target=tick, name="clock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(STOP_S)
+
+
 def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
-    """Give the processes: a worker for stages, one for this host's GPU, and the clock; or one part of these."""
+    """Give the processes: a worker for stages and one for this host's GPU, or one of them."""
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
-    beat = ("beat", "-S", "celery.beat:Scheduler", "--pidfile=", "--loglevel", settings.log_level)
-    kept = (Command("stages", (*celery, "worker", *stages, *quiet)), Command("clock", (*celery, *beat)))
+    kept = (Command("stages", (*celery, "worker", *stages, *quiet)),)
     host = (Command("gpu", (*celery, "worker", *gpu, *quiet)),)
     return {Part.stages: kept, Part.gpu: host, None: (*kept, *host)}[only]
