@@ -8,6 +8,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from tests.workers.store.servers import Postgres
@@ -30,6 +31,23 @@ def test_migrations_make_exactly_the_tables_of_the_models(empty_url: str) -> Non
         differences = compare_metadata(MigrationContext.configure(connection), Base.metadata)
     database.dispose()
     assert differences == []
+
+
+def test_the_newest_migration_is_known_by_its_name_and_alembic_is_not_loaded_again(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(empty_url)
+    database.migrate()
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with database.engine.begin() as connection:
+        newest = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    assert newest == ScriptDirectory.from_config(config).get_current_head()
+    database.dispose()
+    monkeypatch.setattr(command, "upgrade", lambda *_: pytest.fail("there is nothing to do"))
+    later = Database(empty_url)
+    later.migrate()
+    later.dispose()
 
 
 def test_downgrade_leaves_nothing_behind(empty_url: str) -> None:
