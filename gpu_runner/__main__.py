@@ -25,6 +25,7 @@ from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
 from gpu_runner.forkserver import keeper
+from gpu_runner.importing import uncollected
 from gpu_runner.session import has_gpu
 
 BAD_REQUEST = 3
@@ -67,7 +68,8 @@ def _act(request_file: Path, result_folder: Path) -> int:
 def _stand_by() -> int:
     """Import what actions need, wait for one line of standard input that names request and result, and carry it out."""
     keeper.warm_up(has_gpu())
-    importlib.import_module("torch")
+    with uncollected():
+        importlib.import_module("torch")
     line = sys.stdin.readline()
     if not line.endswith("\n"):
         return 0  # whoever would have asked is gone

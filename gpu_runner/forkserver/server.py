@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpu_runner.importing import uncollected
+
 # Names of packages that every child trusts. None is ever taken from a request: what a repository's files import must not decide
 # what the child that computes the truth has loaded.
 PACKAGES = ("torch", "triton", "triton.language", "numpy")
@@ -67,7 +69,8 @@ def _prepared(control: socket.socket, names: tuple[str, ...]) -> dict[str, Any]:
         if importlib.util.find_spec(name.partition(".")[0]) is None:
             continue
         try:
-            importlib.import_module(name)
+            with uncollected():
+                importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - whatever a package raises, children are started without this server
             return {"refused": f"{name}: {type(error).__name__}: {error}"[:500]}
         seconds[name] = round(time.monotonic() - begin, 3)

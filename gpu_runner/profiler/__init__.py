@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_runner.importing import uncollected
+
 if TYPE_CHECKING:
     from gpu_runner.context import RunContext
     from gpu_runner.contracts.profiling import ProfileRequest, ProfileResult
@@ -15,6 +17,7 @@ def run(request: ProfileRequest, context: RunContext) -> ProfileResult:
     Raises:
         RunnerError: the problem or the GPU's name cannot be used, or the host is at fault.
     """
-    from gpu_runner.profiler.examine import profile
+    with uncollected():
+        from gpu_runner.profiler.examine import profile
 
     return profile(request, context)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_runner.importing import uncollected
+
 if TYPE_CHECKING:
     from gpu_runner.context import RunContext
     from gpu_runner.contracts.tuning import TuneRequest, TuneResult
@@ -15,6 +17,7 @@ def run(request: TuneRequest, context: RunContext) -> TuneResult:
     Raises:
         RunnerError: the problem or the candidate cannot be used, or the host is at fault.
     """
-    from gpu_runner.tuning.opening import tune
+    with uncollected():
+        from gpu_runner.tuning.opening import tune
 
     return tune(request, context)

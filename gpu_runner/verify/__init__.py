@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_runner.importing import uncollected
+
 if TYPE_CHECKING:
     from gpu_runner.context import RunContext
     from gpu_runner.contracts.verify import Verdict, VerifyRequest
@@ -15,6 +17,7 @@ def run(request: VerifyRequest, context: RunContext) -> Verdict:
     Raises:
         RunnerError: the host, not the candidate, is at fault.
     """
-    from gpu_runner.verify.judge import judge
+    with uncollected():
+        from gpu_runner.verify.judge import judge
 
     return judge(request, context)
