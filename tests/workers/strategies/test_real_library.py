@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpu_runner import verify
 from gpu_runner.capture import run
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CaptureRequest, parse_problem
+from gpu_runner.contracts import CaptureRequest, Multiple, Status, VerifyRequest, parse_problem
 from tests.workers.layouts.standing import LIGER
 from tests.workers.strategies.situations import situation
 from tests.workers.strategies.test_screened import objection, written
 from workers.authors.compiler import CompilerAuthor
+from workers.contracts import FileChange
 from workers.layouts.liger.catalog import known_problems
+from workers.stages.workbench import SNAPSHOT_FILE
 from workers.strategies.compiled_fast_path import CompiledFastPath
-from workers.strategies.protocol import Situation
+from workers.strategies.protocol import Proposed, Situation
 from workers.strategies.reading import read_source
 from workers.tree import Tree
 
@@ -69,3 +73,31 @@ def test_nothing_that_a_strategy_writes_is_refused_by_the_screen(library: Tree, 
     path, own = given.standing.path, frozenset({"liger_kernel"})
     found = [(strategy, objection(text, given.original, path, own)) for strategy, text in texts]
     assert [(strategy, said) for strategy, said in found if said is not None] == []
+
+
+def test_the_fast_path_of_group_norm_takes_any_number_of_groups_that_divides(library: Tree, tmp_path: Path) -> None:
+    given = _situation(library, "group_norm", tmp_path)
+    assert given.graph is not None and given.graph.multiples == (Multiple("C", "groups"),)
+    proposed = CompiledFastPath().propose(given)
+    assert isinstance(proposed, Proposed), proposed
+    with tarfile.open(tmp_path / SNAPSHOT_FILE, "w:gz") as archive:
+        archive.add(Path(SOURCE or "") / "src", "library/src")
+    stands = LIGER.form_of(given.standing, given.problem, (), SNAPSHOT_FILE)
+    baked = proposed.source.replace("w_rows = groups\n", "w_rows = 32\n")
+    verdicts = []
+    for text in (proposed.source, baked):
+        change = FileChange(given.standing.path, text)
+        form = LIGER.form_of(given.standing, given.problem, (change,), SNAPSHOT_FILE)
+        request = VerifyRequest(
+            given.problem.source,
+            form,
+            dtypes=("float32",),
+            quick=True,
+            original=stands,
+            multiples=given.graph.multiples,
+        )
+        verdicts.append(verify.run(request, RunContext(tmp_path)))
+    assert verdicts[0].status is Status.passed, verdicts[0].evidence
+    assert set(verdicts[0].kernels) >= {"_fast_group_norm_forward_kernel", "_fast_group_norm_backward_kernel"}
+    assert verdicts[1].status is not Status.passed
+    assert any("groups=5" in (evidence.workload or "") for evidence in verdicts[1].evidence)
