@@ -1,21 +1,27 @@
-"""A create by a model on a local checkout, recorded and repeated without one: the real runner in Triton's interpreter."""
+"""A create by a model on a local checkout, recorded and repeated without one, with the answers that the real runner gave.
+
+With the real runner itself the recorded jobs of the repository are repeated: ``test_recorded_jobs``.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.conversations.test_failures import WRONG as FOUND_WRONG
+from tests.recorded import runner
 from tests.recorded.libraries import PLAIN, REGLU
 from tests.recorded.models.jobs import JOBS
 from tests.service.local.checkouts import checked_out, git, run
 from tests.workers.models.anthropic_server import KEY, MODEL, anthropic_server, call, error
 from tests.workers.models.protocol_server import ProtocolServer
 from tests.workers.stages.creating import RIGHT, WORDS, WRONG, kernel, problem
+from workers import runtime
 
-SMALL = REGLU.replace('"T": 4096, "I": 14336', '"T": 64, "I": 256')
 pytestmark = pytest.mark.usefixtures("environment")
 PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
 
@@ -23,6 +29,18 @@ PROVIDER = ("ANTHROPIC_API_KEY", "ANTHROPIC_MODEL", "ANTHROPIC_BASE_URL")
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     return checked_out(tmp_path / "library", PLAIN)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have jobs be answered as the real runner answered them; what lies in ``answers`` there is answered first."""
+    build = runtime.build
+    monkeypatch.setattr(
+        runtime, "build", lambda settings: replace(build(settings), runner_command=runner.command(tmp_path / "desk"))
+    )
+    for name in ("answers", "pause"):
+        (tmp_path / "desk" / name).mkdir(parents=True)
+    return tmp_path / "desk"
 
 
 def configured(monkeypatch: pytest.MonkeyPatch, provider: ProtocolServer) -> None:
@@ -42,16 +60,16 @@ def trees(folder: Path) -> list[str]:
     return git(folder, "log", "--reverse", "--format=%T", f"main..{branch}").splitlines()
 
 
-@pytest.mark.slow
 def test_a_recorded_create_from_words_is_repeated_without_a_model_and_gives_the_same_commits(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Path, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (desk / "answers" / "verify-1.json").write_text(json.dumps(runner.recorded("verify", REGLU) | FOUND_WRONG))
     wish, recording, other = tmp_path / "reglu.md", tmp_path / "recording.tar.gz", tmp_path / "other"
     wish.write_text(WORDS)
     shutil.copytree(library, other)
     with anthropic_server() as provider:
         provider.next(
-            call("give_problem", problem(SMALL)), call("give_kernel", kernel(WRONG)), call("give_kernel", kernel(RIGHT))
+            call("give_problem", problem(REGLU)), call("give_kernel", kernel(WRONG)), call("give_kernel", kernel(RIGHT))
         )
         configured(monkeypatch, provider)
         made = run(
