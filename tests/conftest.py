@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,9 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have a slow test: one that came last would run while the other processes have nothing to do."""
+    """Begin with the files that have a slow test, and end with those of few tests.
+
+    A file that takes long and came last would run while the other processes have nothing to do.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -tests[item.path], str(item.path)))
 
 
 def pytest_collection_finish() -> None:
