@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.recorded.libraries import PLAIN
+from tests.recorded.libraries import PLAIN, REGLU
 from tests.recorded.models.jobs import angle_of
 from tests.recorded.models.provider import text_of
 from tests.service.local.checkouts import checked_out, git, run
-from tests.service.local.test_replay import SMALL, configured, trees, unconfigured
+from tests.service.local.test_replay import configured, trees, unconfigured
 from tests.workers.models.anthropic_server import anthropic_server, call, call_block, stream, thought_block
 from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.creating import OTHER, RIGHT, WRONG, kernel
 from workers.authors.llm import variations
 from workers.engine import at_once
 
+SMALL = REGLU.replace('"T": 4096, "I": 14336', '"T": 64, "I": 256')
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("environment")]
 NEVER_ENDS = Reply(stream(thought_block(), call_block("give_kernel", json.dumps(kernel(RIGHT)), 1)), hang_after=3)
 
