@@ -37,7 +37,9 @@ def tell(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(markdown))
+    from service.local.unfolded import unfolded
+
+    Console().print(Markdown(unfolded(markdown)))
 
 
 def told(failure: Failure) -> str:

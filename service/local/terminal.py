@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
+from service.local.unfolded import unfolded
 from workers import inbox
 from workers.contracts import Decision, JobView, LineComment, StageState
 
@@ -42,9 +43,9 @@ class Terminal:
         self.console.print(text, highlight=False, markup=False)
 
     def show(self, markdown: str) -> None:
-        """Print a comment as it would stand on GitHub."""
+        """Print a comment as it would stand on GitHub, with all of it open."""
         self.console.print()
-        self.console.print(Markdown(markdown))
+        self.console.print(Markdown(unfolded(markdown)))
         self.console.print()
 
     def ask(self, job: JobView) -> Choice:
