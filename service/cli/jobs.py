@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -128,6 +128,9 @@ def modify(
         Path | None, typer.Option(help="A file that says what to change.", exists=True, dir_okay=False)
     ] = None,
     auto: Auto = False,
+    author: Annotated[
+        Literal["llm", "auto"], typer.Option(help="Who makes the change: a model, whichever of the two is said.")
+    ] = "llm",
     problem: Annotated[
         Path | None,
         typer.Option(
@@ -156,7 +159,7 @@ def modify(
         raise typer.BadParameter("say what to change, by --words or by --request, one of the two")
     told = words if words is not None else request.read_text(encoding="utf-8") if request is not None else ""
     source = problem.read_text(encoding="utf-8") if problem is not None else ""
-    options = JobOptions(author=AuthorName.llm, layout=layout, auto=auto, candidates=candidates, repairs=repairs)
+    options = JobOptions(author=AuthorName(author), layout=layout, auto=auto, candidates=candidates, repairs=repairs)
     asked = LocalJob(name, source, options, fresh, Verb.modify, words=told)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 

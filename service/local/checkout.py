@@ -49,7 +49,12 @@ class Checkout:
         if not (self.folder / ".git").exists():
             cure = f"Make one: cd {self.folder} && git init && git add -A && git commit -m start"
             raise _failed(f"{self.folder} is no git repository", cure)
-        return self.text("rev-parse", "--verify", "HEAD")
+        sha = self.resolve("HEAD")
+        if sha is None:
+            raise _failed(
+                f"{self.folder} has no commit yet", f"Make one: cd {self.folder} && git add -A && git commit -m start"
+            )
+        return sha
 
     def branch(self) -> str:
         """Give the name of the branch that is checked out, or ``HEAD``."""
