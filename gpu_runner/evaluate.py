@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from gpu_runner.contracts import Expr, Graph, Node, NodeRef, RunnerError
+from gpu_runner.contracts.expressions import Number, evaluate_expression
 from gpu_runner.contracts.graph import BINARY_OPERATORS, UNARY_OPERATORS, Arg
-from gpu_runner.expressions import Number, evaluate_expression
 
 
 class Unsupported(RunnerError):  # noqa: N818 - it states what was found

@@ -106,8 +106,8 @@ def agrees(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     import torch
 
     from gpu_runner.contracts import Graph, from_json
+    from gpu_runner.contracts.expressions import ExpressionError
     from gpu_runner.evaluate import Unsupported, evaluate
-    from gpu_runner.expressions import ExpressionError
     from gpu_runner.tracing.joint import as_tuple, make_inputs
 
     graph, specs = from_json(Graph, meta["graph"]), meta["inputs"]

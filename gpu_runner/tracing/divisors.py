@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpu_runner.contracts import Multiple, Problem
-from gpu_runner.expressions import ExpressionError, evaluate_expression
+from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from gpu_runner.tracing.raw import RawGraph
 from gpu_runner.tracing.sizes import ScalarValue, Triple, defaults, dimensions, multiples
 

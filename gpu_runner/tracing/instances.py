@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from gpu_runner.contracts import Expr, Graph
+from gpu_runner.contracts.expressions import ExpressionError, Number, evaluate_expression
 from gpu_runner.contracts.graph import Arg, Atom, Node
-from gpu_runner.expressions import ExpressionError, Number, evaluate_expression
 from gpu_runner.tracing.raw import RawArg, RawAtom, RawGraph, RawNode, same_number
 from gpu_runner.tracing.unify import DifferentStructure, check_same_structure
 

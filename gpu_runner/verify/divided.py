@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.expressions import evaluate_expression
 
 Scalar = float | int | bool | str
 # What the scalars are, and how many times the product of a rule goes into its dimension; for a quick look the first alone.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.expressions import ExpressionError, evaluate_expression
+from gpu_runner.contracts.expressions import ExpressionError, evaluate_expression
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.sizes import MAX_ELEMENTS, dimensions, scalar_sets, size_sets
 from tests.gpu_runner.core.problems import PROBLEMS

@@ -6,14 +6,13 @@ real tensors; where no GPU is known, only what holds on all of them is said.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Bound, Expr, Graph, InputSpec, Node, Pass, Problem, Workload
+from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Dim
-from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.stages.headroom import LAUNCH_US
 from workers.strategies.captured import (
     MOVING,
@@ -34,7 +33,6 @@ DTYPE = "bfloat16"  # in which the runner measures, where the problem takes it
 VECTOR_RANGE = (9.3, 121.0)
 MATRIX_RANGE = (37.0, 477.0)
 FREE = MOVING | {"input", "upstream", "full", "arange", "cat", "gather", "index_select"}
-DEEPEST = 40
 # What the slowest memory of that table moves while a kernel is launched: less than this is bound by no byte.
 LAUNCH_BYTES = 300e3 * LAUNCH_US
 
@@ -96,7 +94,7 @@ def _at(problem: Problem, graph: Graph, workload: Workload) -> list[Counted]:
     size = _Size(graph, names | dict(workload.sizes), BYTES.get(dtype, 2))
     try:
         return [_forward(problem, size, workload), *_backward(problem, size, workload)]
-    except (*UNPARSABLE, OverflowError):  # a size is no arithmetic over names that are known: nothing is claimed of it
+    except (ValueError, OverflowError):  # a size is no arithmetic over names that are known: nothing is claimed of it
         return []
 
 
@@ -161,29 +159,4 @@ class _Size:
         return matrix, vector
 
     def _number(self, dim: Dim) -> int:
-        return dim if isinstance(dim, int) else int(_value(ast.parse(dim.text, mode="eval").body, self.names, DEEPEST))
-
-
-def _value(node: ast.expr, names: Mapping[str, float], depth: int) -> float:
-    """The value of an expression of a shape; ValueError where it is none."""
-    if depth and isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    if depth and isinstance(node, ast.Name) and node.id in names:
-        return names[node.id]
-    if depth and isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, names, depth - 1)
-    if depth and isinstance(node, ast.BinOp):
-        left, right = (_value(side, names, depth - 1) for side in (node.left, node.right))
-        match node.op:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case ast.FloorDiv() if right:
-                return left // right
-            case ast.Div() if right:
-                return left / right
-    message = "it is no arithmetic over names that are known"
-    raise ValueError(message)
+        return dim if isinstance(dim, int) else int(evaluate_expression(dim.text, self.names))
