@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 GITHUB_LIMIT = 65_536
 NOTE = "*The rest is left out: GitHub takes no longer comment. The job's page has all of it.*"
@@ -59,14 +59,20 @@ def _kept(body: str, room: int) -> str:
     return "\n".join(kept)
 
 
-def _closing(text: str) -> str:
-    fence, folds = "", 0
-    for line in text.split("\n"):
+def fences(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Give each line with the fence of the code block that it belongs to: empty outside of code, and on the line that ends it."""
+    fence = ""
+    for line in lines:
         found = FENCE.match(line)
         if found and not fence:
             fence = found[1]
         elif found and len(found[1]) >= len(fence) and not found[2].strip():
             fence = ""
-        elif not fence:
-            folds += line.count("<details>") - line.count("</details>")
+        yield line, fence
+
+
+def _closing(text: str) -> str:
+    folds, fence = 0, ""
+    for line, fence in fences(text.split("\n")):
+        folds += 0 if fence else line.count("<details>") - line.count("</details>")
     return (f"\n{fence}" if fence else "") + "\n\n</details>" * folds

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 
-from service.conversation.markdown import FENCE
+from service.conversation.markdown import fences
 
 _OPENED = re.compile(r"^<details><summary>(.*?)</summary>$")
-_SMALL = re.compile(r"</?sub>")
+_HIDDEN = re.compile(r"^</details>$|</?sub>")
 
 
 def unfolded(markdown: str) -> str:
     """Give a comment with the titles of folded parts in bold and the lines of a cell side by side; code stays as it is."""
-    kept, fence = [], ""
-    for line in markdown.splitlines():
-        found = FENCE.match(line)
-        if found and not fence:
-            fence = found[1]
-        elif found and len(found[1]) >= len(fence) and not found[2].strip():
-            fence = ""
-        elif not fence:
-            line = _OPENED.sub(r"**\1**", line).replace("<br>", "; ")
-            line = _SMALL.sub("", line) if line != "</details>" else ""
-        kept.append(line)
-    return "\n".join(kept)
+    return "\n".join(line if fence else _shown(line) for line, fence in fences(markdown.splitlines()))
+
+
+def _shown(line: str) -> str:
+    return _HIDDEN.sub("", _OPENED.sub(r"**\1**", line).replace("<br>", "; "))
