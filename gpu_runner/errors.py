@@ -26,9 +26,16 @@ class ChildError(ChildFailed):
     """The code in the child raised: ``kind`` is the exception's class name, ``line`` where in the files it was given."""
 
     def __init__(
-        self, kind: str, message: str, log: str = "", line: int | None = None, path: str | None = None
+        self,
+        kind: str,
+        message: str,
+        log: str = "",
+        line: int | None = None,
+        path: str | None = None,
+        verdict: tuple[str, str | None] | None = None,
     ) -> None:
         super().__init__(f"{kind}: {message}", log)
+        self.verdict = verdict  # status and rule, where the runner's own evaluator refused to go on
         self.kind = kind
         self.message = message
         self.line = line

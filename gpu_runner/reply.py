@@ -38,4 +38,6 @@ def read_reply(frame: Frame, log: Callable[[], str]) -> Reply:
         raise ChildOutOfMemory(message, printed)
     line, path = frame.meta.get("line"), frame.meta.get("path")
     line = line if type(line) is int else None
-    raise ChildError(kind, message, printed, line, path if isinstance(path, str) else None)
+    found = frame.meta.get("verdict")
+    verdict = (str(found[0]), None if found[1] is None else str(found[1])) if isinstance(found, list) else None
+    raise ChildError(kind, message, printed, line, path if isinstance(path, str) else None, verdict)

@@ -20,6 +20,7 @@ class Status(StrEnum):
     timeout = "timeout"
     out_of_memory = "out_of_memory"
     refused = "refused"
+    unproved = "unproved"  # the judge cannot say; its evidence names what it lacks
     degenerate_problem = "degenerate_problem"
     cheating = "cheating"
     environment_error = "environment_error"

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpu_runner.program.objects import Violation
+
 if TYPE_CHECKING:
     import torch
 
@@ -58,7 +60,7 @@ def load(role: str) -> dict[str, Handler]:
 
 def report(error: BaseException, work: Path) -> dict[str, Any]:
     """Give an exception as plain values: ``kind``, ``message``, ``trace``, and where in the files under ``work``."""
-    path, line = location(error, work)
+    path, line = getattr(error, "program_line", None) or location(error, work)
     trace = "".join(traceback.format_exception(error, limit=-30))
     return {
         "kind": type(error).__name__,
@@ -67,6 +69,7 @@ def report(error: BaseException, work: Path) -> dict[str, Any]:
         "trace": trace[-MAX_TRACE_CHARS:],
         "path": path,
         "line": line,
+        "verdict": [error.status.value, error.rule] if isinstance(error, Violation) else None,
     }
 
 

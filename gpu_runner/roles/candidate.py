@@ -1,99 +1,150 @@
-"""The role in which a candidate runs: it gets inputs, fills outputs and gradients, and judges nothing."""
+"""The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from gpu_runner.program.load import Sources
+from gpu_runner.program.load import load as load_program
+from gpu_runner.program.log import Log, native_place, watch_launches
+from gpu_runner.program.memory import guard_memory
+from gpu_runner.program.objects import Violation
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.roles.arguments import Arguments, on_shapes, settle
 from gpu_runner.roles.autotuning import take_the_first, take_the_first_that_launches
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
 from gpu_runner.roles.libdevice import teach_libdevice
 from gpu_runner.roles.maxima import teach_maxima
 from gpu_runner.roles.steps import Reply, Steps, backward, is_plain, outputs_of
-from gpu_runner.verify.remembered import Births
-from gpu_runner.verify.watch import Watch, watch_launches
-
-# Taken before a candidate is imported, so that it calls what torch had then.
-_synchronize = torch.cuda.synchronize
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
-_current: list[Watch] = []
+EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
+_current: list[Log] = []
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the candidate; a ``ModelNew`` is built with ``meta["init"]``.
+    """Load the candidate into an evaluator; a ``ModelNew`` is built with ``meta["init"]``.
 
-    ``meta["untimed"]``: its kernels are not tuned by time. For what is judged by, never for what is judged.
+    ``meta["native"]``: an original, which is compared with and never judged, is imported by CPython where the evaluator lacks
+    something that it uses, and its kernels are not tuned by time.
     """
     if not state.gpu:
         teach_interpreter()
         teach_libdevice()
         teach_maxima()
         take_the_first()
-    elif meta["untimed"]:
+        guard_memory()
+    elif meta["native"]:
         take_the_first_that_launches()
     watch_launches(lambda: _current[-1] if _current else None)
-    module = importlib.import_module(meta["module"])
-    found = module
-    for part in meta["symbol"].split("."):
-        found = getattr(found, part)
+    try:
+        evaluator, found = load_program(Sources(state.work), meta["roots"], meta["own"], meta["module"], meta["symbol"])
+        evaluator.special["note a launch"] = lambda name, given: _current[-1].launch(name, given, lambda: None)
+        state.values["where"] = lambda: (evaluator.path, evaluator.line) if evaluator.depth else None
+    except Violation:
+        if not meta["native"]:
+            raise
+        found = _imported(meta["module"], meta["symbol"])
+        state.values["where"] = native_place(str(state.work))
     if meta["form"] == "kernelbench":
-        found = found(*meta["init"]).to(state.device)  # type: ignore[operator]
+        found = found(*meta["init"]).to(state.device)
     if not callable(found):
         raise TypeError(f"{meta['symbol']} is not callable")
     state.values["candidate"] = found
     return {}, []
 
 
+def _imported(module: str, symbol: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in symbol.split("."):
+        found = getattr(found, part)
+    return found
+
+
 def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
     arguments = settle(state, meta, tensors)
-    watch = Watch(str(state.work), meta["poison"], state.values.setdefault("births", Births()))
-    steps = Steps(state.values["candidate"], meta, tensors, arguments, watch, Reply())
-    _current.append(watch)
-    try:
-        with watch:
-            kept = steps.all()
-        if state.gpu:
-            _synchronize()
+    log, steps = _prepared(state, meta, tensors, arguments)
+    with _logged(log, state):
+        kept = steps.all()
+        held = [*arguments.raw.values(), *arguments.raw_upstream]
         facts = {
-            "launched": watch.launched,
-            "launches": watch.launches,
-            "computed": watch.computed,
-            "remembered": watch.remembered,
-            "broken": watch.broken_guards(),
-            "untouched": [label for label, value in kept.items() if _is_untouched(value, watch, arguments)],
+            "launched": log.launched,
+            "launches": log.launches,
+            "work": log.work(),
+            "broken": log.broken_guards(),
+            "unwritten": steps.unwritten,
+            "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "failed": steps.failed,
             "overwritten": list(steps.overwritten),
         }
-    finally:
-        _current.pop()
-    held = [*arguments.raw.values(), *arguments.raw_upstream]
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
     return facts, [*steps.reply.tensors, *held]
 
 
 def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Run forward and backward once on a case that nobody judges, so that what is compiled is there; watched like any run."""
-    arguments = settle(state, meta, tensors)
-    watch = Watch(str(state.work), meta["poison"], state.values.setdefault("births", Births()))
-    steps = Steps(state.values["candidate"], meta, tensors, arguments, watch, Reply())
-    _current.append(watch)
-    try:
-        with watch:
-            steps.warm()
-        if state.gpu:
-            _synchronize()
-    finally:
-        _current.pop()
+    """Run forward and backward once on a case that nobody judges, so that what is compiled is there."""
+    log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
+    with _logged(log, state):
+        steps.warm()
     if state.gpu:
         torch.cuda.empty_cache()  # others are at work on the device
     return {}, []
+
+
+def shapes(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Carry out the host code alone, at full size on shapes without content: what torch would compute there, and of what.
+
+    ``meta["sizes"]`` are the inputs as in a case, however large. What the host code reads from a tensor is one, or true.
+    """
+    arguments = on_shapes(meta)
+    log = Log(state.values["where"], poison=False)
+    for name, value in arguments.inputs.items():
+        log.is_input(value, name)
+    with _logged(log, state):
+        log.begin_step("forward")
+        outputs = outputs_of(arguments.call(state.values["candidate"]))
+        if meta["backward"]:
+            with log.paused():
+                arguments.upstream = [
+                    torch.empty_like(value) if is_plain(value) and value.requires_grad else None for value in outputs
+                ]
+                for place, grad in enumerate(arguments.upstream):
+                    if grad is not None:
+                        log.is_input(grad, f"upstream {place}")
+            log.begin_step("backward")
+            backward(outputs, arguments, retain=False)
+    return {"work": log.work(), "launches": dict(log.launched)}, []
+
+
+def _prepared(
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments
+) -> tuple[Log, Steps]:
+    log = Log(state.values["where"], meta["poison"])
+    for given in (arguments, *([arguments.other] if meta.get("others") else [])):
+        for name, raw in given.raw.items():
+            log.is_input(raw, name)
+        for place, raw in enumerate(given.raw_upstream):
+            log.is_input(raw, f"upstream {place}")
+    return log, Steps(state.values["candidate"], meta, tensors, arguments, log, Reply())
+
+
+@contextmanager
+def _logged(log: Log, state: State) -> Iterator[None]:
+    _current.append(log)
+    try:
+        with log:
+            yield
+        if state.gpu:
+            torch.cuda.synchronize()
+    finally:
+        _current.pop()
 
 
 def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -102,7 +153,7 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
         return {}, []
     arguments = settle(state, meta, tensors)
     peaks: dict[str, Any] = {"forward": None, "backward": None}
-    _synchronize()
+    torch.cuda.synchronize()
     for _ in range(2):  # the first run also compiles
         before = _reset_peak()
         outputs = outputs_of(arguments.call(state.values["candidate"]))
@@ -116,16 +167,23 @@ def memory(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
 
 
 def _reset_peak() -> int:
-    _synchronize()
+    torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     return int(torch.cuda.memory_allocated())
 
 
-def _is_untouched(value: Any, watch: Watch, arguments: Arguments) -> bool:
-    """Say whether no kernel was given this result's memory, and it is no input handed on either."""
-    if not is_plain(value) or value.numel() == 0 or watch.was_touched(value):
+def _is_unaccounted(value: Any, log: Log) -> bool:
+    """Whether no kernel wrote a result, and it is no input, no constant, and no number expanded to its shape either."""
+    if not is_plain(value) or value.numel() == 0 or log.is_accounted_for(value):
         return False
-    return not arguments.shares(value) and bool((value != 0).any())
+    return not _is_expanded(value)
 
 
-HANDLERS: dict[str, Handler] = {"start": start, "load": load, "run": run, "warm": warm, "memory": memory}
+def _is_expanded(value: torch.Tensor) -> bool:
+    span = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
+    return span * EXPANDED <= value.numel()
+
+
+HANDLERS: dict[str, Handler] = {
+    "start": start, "load": load, "run": run, "warm": warm, "memory": memory, "shapes": shapes,
+}  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from gpu_runner.program.log import Log
 from gpu_runner.roles.arguments import Arguments
-from gpu_runner.verify.watch import Watch
 
 # Taken before a candidate is imported, so that it calls what torch had then.
 _grad = torch.autograd.grad
@@ -53,10 +53,13 @@ class Steps:
     meta: dict[str, Any]
     tensors: list[torch.Tensor]
     arguments: Arguments
-    watch: Watch
+    watch: Log
     reply: Reply
     failed: dict[str, str] = field(default_factory=dict)
     overwritten: dict[str, None] = field(default_factory=dict)
+    unwritten: dict[str, int] = field(
+        default_factory=dict
+    )  # by label, elements that hold what their memory held before
 
     def all(self) -> dict[str, Any]:
         """Run forward and backward, both once more, and interleaved; gives what the first run gave, by label."""
@@ -132,6 +135,9 @@ class Steps:
         with self.watch.paused():
             for label, value in values.items():
                 self.reply.add(f"{run}/{label}", value)
+                left = self.watch.unwritten(value) if is_plain(value) else 0
+                if left:
+                    self.unwritten[f"{run}/{label}"] = left
 
     def _restore(self) -> None:
         self._refill({entry["name"] for entry in self.meta["inputs"]} | self._upstream())

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from gpu_runner.errors import ProtocolError
 from gpu_runner.session import Reply
+
+MOST_WORK = 4096
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one operator of torch did in one step. ``source``: the input that it computed of; empty where a kernel had written it."""
+
+    step: str
+    operator: str
+    source: str
+    line: int | None
+    path: str | None
+    elements: int
+    reduced: int = 1  # elements that meet in one, at most
+    is_move: bool = False  # it only moved them, after their dimensions had been exchanged
 
 
 @dataclass(frozen=True)
@@ -25,13 +43,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that came back from one case. What it says of launches and operators is the child's word; the values speak."""
+    """All that came back from one case, from a process that ran no Python of the candidate."""
 
     runs: dict[str, dict[str, Value]]  # first, second, interleaved, ... -> label -> value
     launched: dict[str, int]  # kernel -> times
     launches: dict[str, int]  # run -> kernels
-    computed: dict[str, dict[str, int]]  # forward or backward of a run -> operator -> elements
-    remembered: int  # elements of the largest tensor that was used again after the run that made it
+    work: tuple[Work, ...]  # what torch computed
+    unwritten: dict[str, int]  # run/label -> elements that hold what their memory held before
     broken: int
     untouched: tuple[str, ...]
     raw: dict[str, torch.Tensor]
@@ -69,11 +87,8 @@ def _read(reply: Reply) -> Answer:
         runs,
         {str(name): int(count) for name, count in meta["launched"].items()},
         {str(name): int(count) for name, count in meta["launches"].items()},
-        {
-            str(label): {str(name): int(count) for name, count in step.items()}
-            for label, step in meta["computed"].items()
-        },
-        int(meta["remembered"]),
+        tuple(read_work(meta["work"])),
+        {str(label): int(count) for label, count in meta["unwritten"].items()},
         int(meta["broken"]),
         tuple(str(label) for label in meta["untouched"]),
         dict(zip(names, inputs, strict=True)),
@@ -81,6 +96,22 @@ def _read(reply: Reply) -> Answer:
         {str(run): str(message)[:300] for run, message in meta["failed"].items()},
         tuple(str(name) for name in meta["overwritten"]),
     )
+
+
+def read_work(rows: Any) -> Iterator[Work]:
+    """What torch computed, as typed values."""
+    for row in rows[:MOST_WORK]:
+        line, path = row["line"], row["path"]
+        yield Work(
+            str(row["step"])[:80],
+            str(row["operator"])[:80],
+            str(row["source"])[:80],
+            None if line is None else int(line),
+            None if path is None else str(path)[:200],
+            int(row["elements"]),
+            int(row["reduced"]),
+            bool(row["is_move"]),
+        )
 
 
 def _value(entry: dict[str, object], tensors: list[torch.Tensor]) -> Value:

@@ -105,7 +105,7 @@ class Early:
         with self._stack:
             session.renew()
             if not self._is_loaded:
-                load(session, self._source, form, untimed=self._name == ORIGINAL)
+                load(session, self._source, form, native=self._name == ORIGINAL)
             yield session
 
     def _prepare(self) -> Session | None:
@@ -116,7 +116,7 @@ class Early:
             return session
         self._busy = session
         try:
-            load(session, self._source, self._warming.form, untimed=self._name == ORIGINAL)
+            load(session, self._source, self._warming.form, native=self._name == ORIGINAL)
             self._is_loaded = True
             warming: Proof | None = self._warming
             while warming is not None and _is_fit_after_a_run(session, warming):

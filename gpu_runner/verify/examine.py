@@ -16,7 +16,7 @@ from gpu_runner.verify.form import gradient_fault, output_fault
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.poison import bits_equal, unwritten
+from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Proof
 from gpu_runner.verify.telling import CHECKS, how, remark
 
@@ -139,9 +139,9 @@ class _Examiner:
             if comparison.alone is not None:
                 self.notes.excuse(check, how(comparison.alone), item.label, comparison.alone)
             return
-        left = unwritten(got)
-        if bool(left.any()):
-            message = f"{int(left.sum())} of {left.numel()} elements were never written."
+        left = self.answer.unwritten.get(f"{run}/{item.label}", 0)
+        if left:
+            message = f"{left} of {got.numel()} elements were never written."
             self.notes.wrong(Status.unwritten_output, "written", message, item.label, comparison)
             return
         message = how(comparison) + remark(self.case, item, comparison)

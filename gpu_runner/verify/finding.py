@@ -109,6 +109,8 @@ def _death(error: ChildDied) -> tuple[Status, str | None, str]:
 
 
 def _raised(error: ChildError, check: str) -> tuple[Status, str | None, str]:
+    if error.verdict is not None:
+        return Status(error.verdict[0]), error.verdict[1], error.message
     text = _short(f"{error.kind}: {error.message}")
     if error.kind in ("SystemExit", "KeyboardInterrupt"):
         return Status.cheating, "ends the process", f"The candidate tried to end its process ({text})."

@@ -1,73 +1,135 @@
-"""What a candidate is accused of by what its process was seen to do, beyond what the original does in the same case. Pure."""
+"""Holds what torch computed for a candidate against what kernels are for. Pure.
+
+Torch may allocate, view and move data, add up the partial results that kernels left, and compute with small inputs such as a
+norm's weight. What it may not do is the work: compute of an input that is as large as the problem, or finish what a kernel began
+over whole tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
+import torch
+
+from gpu_runner.contracts.problem import Problem
 from gpu_runner.contracts.status import Status
-from gpu_runner.verify.answer import Answer
+from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.proof import Proof, Scale
 
-FULL_SIZE_SHARE = 8  # torch works on an eighth of the largest input or more in all: that is the answer, not bookkeeping
-FULL_SIZE_LEAST = 256
+PART = 64  # torch may work on this part of the largest tensor of a step, as where it looks at an index or at one row
+LEAST = 64  # and on as many elements in any case
+PARTIALS = 512  # results of programs that are added up: so many meet in one, at most
+FEW = 4  # or they are this part of the largest tensor
+REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
+ADJOINT = 8  # a gradient that torch may sum of an upstream gradient has at most this part of its elements
+
+
+def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
+    """The scale of a problem; from the cases themselves where it names no sizes."""
+    sizes = [dict(workload.sizes) for workload in problem.workloads] or [dict(proof.case.sizes) for proof in proofs]
+    elements: dict[str, int] = {}
+    for spec in problem.inputs:
+        known = [math.prod(int(d) if d.isdigit() else size.get(d, 1) for d in spec.dims) for size in sizes]
+        elements[spec.name] = max(known, default=1)
+    return Scale(elements, bool(proofs) and all(_only_moves(proof) for proof in proofs))
+
+
+def _only_moves(proof: Proof) -> bool:
+    """Whether every value of every output is a value of an input."""
+    floating = [value.double().flatten() for value in proof.inputs.values() if value.is_floating_point()]
+    if not floating:
+        return False
+    known = torch.cat(floating)
+    wanted = [item.truth.exact.double().flatten() for item in proof.outputs]
+    return all(bool(torch.isin(value[:4096], known).all()) for value in wanted)
 
 
 def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:
-    """Accuse a candidate; what the original did in the same case is no accusation, but named as an allowance."""
+    """Accuse a candidate by what was done in one case; what the original did there too is no accusation, but named as an allowance."""
     alone = list(_accusations(proof, answer, NO_PEER))
     beside = alone if peer.answer is None else list(_accusations(proof, answer, peer))
-    for message, rule in beside:
-        notes.wrong(Status.cheating, "honest", message, rule=rule)
+    for message, rule, line in beside:
+        notes.wrong(Status.cheating, "honest", message, rule=rule, line=line)
     if len(beside) < len(alone):
         notes.allow("honest")
+    for work in adjoints(answer.work, _elements(proof)):
+        notes.ok("summed_by_torch", f"gradient by `{work.operator}`")
 
 
-def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str]]:
+def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str, int | None]]:
     original = peer.answer
-    if not any(answer.launched.values()):
+    if not any(answer.launched.values()) and any(tensor.numel() for tensor in proof.inputs.values()):
         if original is None or any(original.launched.values()):
-            yield "The candidate launched no kernel of its own.", "no kernel ran"
-    elif _launches_fewer(answer) and not _had_no_second_call(peer):
-        yield "The second call with the same inputs launched fewer kernels than the first.", "remembers an answer"
-    largest = max((tensor.numel() for tensor in proof.inputs.values()), default=0)
-    if largest >= FULL_SIZE_LEAST:
-        remembered = answer.remembered if original is None or answer.remembered > original.remembered else 0
-        if remembered * FULL_SIZE_SHARE >= largest:
-            message = f"A tensor of {remembered} elements from an earlier call was used again."
-            yield message, "remembers an answer"
-        computed = _most_computed(answer, original)
-        if sum(computed.values()) * FULL_SIZE_SHARE >= largest:
-            yield _computed(computed), "torch computes the answer"
+            yield "The candidate launched no kernel of its own.", "no kernel ran", None
+    yield from computed_by_torch(answer.work, _elements(proof), proof.scale, () if original is None else original.work)
     known = () if original is None else original.untouched
     for label in answer.untouched:
         if label not in known:
-            yield f"No kernel wrote {label}.", "no kernel wrote the answer"
+            yield f"No kernel wrote {label}.", "no kernel wrote the answer", None
 
 
-def _had_no_second_call(peer: Peer) -> bool:
-    """Say whether there was none because the original's is wrong, or the original launches fewer kernels in it too."""
-    return "second" in peer.failed or (peer.answer is not None and _launches_fewer(peer.answer))
+def _elements(proof: Proof) -> dict[str, int]:
+    found = {name: tensor.numel() for name, tensor in proof.inputs.items()}
+    return found | {f"upstream {n}": math.prod(laid.shape) for n, laid in enumerate(proof.upstream) if laid is not None}
 
 
-def _launches_fewer(answer: Answer) -> bool:
-    return answer.launches.get("second", 0) < answer.launches.get("first", 0)
+def computed_by_torch(
+    work: Sequence[Work], elements: Mapping[str, int], scale: Scale, original: Sequence[Work] = ()
+) -> Iterator[tuple[str, str, int | None]]:
+    """What torch computed in a step beyond what it may, with the line that had it do so."""
+    largest = max(elements.values(), default=0)
+    known: dict[tuple[str, str], int] = {}
+    for item in original:
+        known[item.step, item.operator] = known.get((item.step, item.operator), 0) + item.elements
+    summed = set(adjoints(work, elements))
+    steps: dict[str, list[Work]] = {}
+    for item in work:
+        if item in summed or not _is_work(item, scale) or _is_partial(item, largest):
+            continue
+        if item.elements <= known.get((item.step, item.operator), 0):
+            continue
+        steps.setdefault(item.step, []).append(item)
+    for items in steps.values():
+        total = sum(item.elements for item in items)
+        if total > max(LEAST, largest // PART):
+            worst = max(items, key=lambda item: item.elements)
+            yield _sentence(items, total), "torch computes the answer", worst.line
 
 
-def _most_computed(answer: Answer, original: Answer | None) -> dict[str, int]:
-    """Give what torch computes in the step in which that is most, by operator, beyond what it computes there for the original."""
-    standing: Mapping[str, Mapping[str, int]] = {} if original is None else original.computed
-    steps = [_beyond(step, standing.get(label, {})) for label, step in answer.computed.items()]
-    return max(steps, key=lambda step: sum(step.values()), default={})
+def _is_work(item: Work, scale: Scale) -> bool:
+    if item.is_move and not scale.moves_only:
+        return False
+    return not scale.is_small(item.source)
 
 
-def _beyond(step: Mapping[str, int], standing: Mapping[str, int]) -> dict[str, int]:
-    more = {name: elements - standing.get(name, 0) for name, elements in step.items()}
-    return {name: elements for name, elements in more.items() if elements > 0}
+def _is_partial(item: Work, largest: int) -> bool:
+    """Whether this adds up what programs of a kernel left: few meet in one, or they are few beside the largest tensor."""
+    if item.source or item.operator not in REDUCTIONS:
+        return False
+    return item.reduced <= PARTIALS or item.elements * FEW <= largest
 
 
-def _computed(computed: dict[str, int]) -> str:
-    names = sorted(computed, key=lambda name: -computed[name])
+def adjoints(work: Sequence[Work], elements: Mapping[str, int]) -> Iterator[Work]:
+    """The sums of an upstream gradient that are a gradient: what autograd itself does for an input that was broadcast."""
+    for item in work:
+        is_backward = item.source.startswith("upstream") and item.step.endswith("backward")
+        if (
+            is_backward
+            and item.operator == "sum"
+            and item.reduced >= ADJOINT
+            and item.elements <= elements.get(item.source, 0)
+        ):
+            yield item
+
+
+def _sentence(items: Sequence[Work], total: int) -> str:
+    by_name: dict[str, int] = {}
+    for item in items:
+        by_name[item.operator] = by_name.get(item.operator, 0) + item.elements
+    names = sorted(by_name, key=lambda name: -by_name[name])
     named = ", ".join(f"`{name}`" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"torch computes {named} over {sum(computed.values())} elements in one step."
+    where = f" of `{items[0].source}`" if items[0].source and len({item.source for item in items}) == 1 else ""
+    return f"torch computes {named}{where} over {total} elements in {items[0].step}: that is a kernel's work."

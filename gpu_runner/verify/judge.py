@@ -22,6 +22,7 @@ from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
+from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
 from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
@@ -213,7 +214,8 @@ def prove(
                 left_out.append(case)
         if all(proof.case.content is not Content.ordinary for proof in proofs):
             raise oracle.reason()
-        return proofs, left_out
+        scale = scale_of(problem, [proof for proof in proofs if proof.case.content is Content.ordinary])
+        return [replace(proof, scale=scale) for proof in proofs], left_out
 
 
 def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection[str], context: RunContext) -> _Trial:

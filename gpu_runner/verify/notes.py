@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import Check, Evidence
@@ -47,11 +47,13 @@ class Notes:
         output: str | None = None,
         comparison: Comparison | None = None,
         rule: str | None = None,
+        line: int | None = None,
     ) -> None:
         """Note a check that did not hold."""
         found = comparison or Comparison(False, name)
         self.checks.append(Check(name, self.workload, False, output, found.error, found.allowed))
-        self.findings.append(Finding(status, self._evidence(name, message, output, found), rule))
+        evidence = replace(self._evidence(name, message, output, found), line=line)
+        self.findings.append(Finding(status, evidence, rule))
 
     def _evidence(self, name: str, message: str, output: str | None, found: Comparison) -> Evidence:
         return Evidence(

@@ -68,15 +68,16 @@ def loaded(
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
     with opened(candidate_session(role, candidate, context, name=name), context) as session:
-        load(session, candidate, form, untimed=name == ORIGINAL)
+        load(session, candidate, form, native=name == ORIGINAL)
         yield session
 
 
-def load(session: Session, candidate: CandidateSource, form: Form, *, untimed: bool = False) -> None:
-    """Load a candidate in its child; ``untimed`` where its values alone are asked for, so that no kernel is tuned by time.
+def load(session: Session, candidate: CandidateSource, form: Form, *, native: bool = False) -> None:
+    """Load a candidate in its child; ``native`` where it is only compared with.
 
     Raises:
         ChildFailed, ProtocolError: it does not load.
     """
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-    session.call("load", facts | {"untimed": untimed})
+    own = [file.path for file in candidate.files]
+    session.call("load", facts | {"native": native, "roots": list(candidate.import_roots), "own": own})

@@ -1,48 +1,64 @@
-"""The bit patterns that mark memory which nobody wrote, and memory which nobody may read. Both are NaN in floating point."""
+"""What memory holds before a kernel writes it, and beyond its ends: drawn numbers, which no kernel can tell from any others."""
 
 from __future__ import annotations
 
 import torch
 
 GUARD_ELEMENTS = 512  # keeps every alignment that a kernel may count on
-
-# Arithmetic gives the canonical NaN, so an element that holds one of these was left, or copied, as it was.
-_UNWRITTEN = {
-    torch.float64: 0x7FF85A5A5A5A5A5A,
-    torch.float32: 0x7FC5A5A5,
-    torch.float16: 0x7E5A,
-    torch.bfloat16: 0x7FDA,
-    torch.int64: 0x5A5A5A5A5A5A5A5A,
-    torch.int32: 0x5A5A5A5A,
-    torch.int16: 0x5A5A,
-    torch.int8: 0x5A,
-    torch.uint8: 0x5A,
-}
+_PERIOD = 4099  # prime, so that it falls in step with no row
 _WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a tensor's elements as whole numbers of the same width."""
+    """The elements as whole numbers of the same width."""
     dense = tensor.contiguous()
     return (dense if dense.dim() else dense.reshape(1)).view(_WHOLE[tensor.element_size()])
 
 
 def bits_equal(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Say whether two tensors hold the same bits, NaN and negative zero included."""
+    """Whether two tensors hold the same bits, NaN and negative zero included."""
     same_form = left.dtype == right.dtype and left.shape == right.shape
     return same_form and bool(torch.equal(bits(left), bits(right)))
 
 
-def fill_unwritten(flat: torch.Tensor) -> None:
-    """Mark every element of a dense one-dimensional tensor as unwritten."""
-    pattern = _UNWRITTEN.get(flat.dtype)
-    if pattern is not None:
-        flat.view(_WHOLE[flat.element_size()]).fill_(pattern)
+class Poison:
+    """A drawn sequence of numbers, and where in it each buffer begins. ``seed`` is secret."""
 
+    def __init__(self, seed: int) -> None:
+        self._stream = torch.Generator().manual_seed(seed)
+        self._drawn: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
-def unwritten(tensor: torch.Tensor) -> torch.Tensor:
-    """Give where a tensor still holds the mark, as a one-dimensional truth value per element."""
-    pattern = _UNWRITTEN.get(tensor.dtype)
-    if pattern is None:
-        return torch.zeros(tensor.numel(), dtype=torch.bool, device=tensor.device)
-    return bits(tensor).flatten() == pattern
+    def fill(self, raw: torch.Tensor) -> int:
+        """Fill a dense one-dimensional buffer; gives the phase by which ``same_ends`` and ``left`` know what it held."""
+        phase = int(torch.randint(_PERIOD, (), generator=self._stream))
+        raw.copy_(self._sequence(raw, phase))
+        return phase
+
+    def same_ends(self, raw: torch.Tensor, phase: int) -> bool:
+        """Whether nothing was written to the first and the last elements of a buffer."""
+        last = raw.numel() - GUARD_ELEMENTS
+        begin, end = raw[:GUARD_ELEMENTS], raw[last:]
+        return bits_equal(begin, self._sequence(begin, phase)) and bits_equal(end, self._sequence(end, phase + last))
+
+    def left(self, tensor: torch.Tensor, raw: torch.Tensor, phase: int) -> int:
+        """How many elements of a tensor in that buffer hold what they held at first."""
+        before = self._sequence(raw, phase).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        return int((bits(tensor) == bits(before)).sum())
+
+    def _sequence(self, like: torch.Tensor, phase: int) -> torch.Tensor:
+        drawn = self._period(like.dtype, like.device).roll(-(phase % _PERIOD))
+        return drawn.repeat(-(-like.numel() // _PERIOD))[: like.numel()]
+
+    def _period(self, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        key = (dtype, device)
+        if key not in self._drawn:
+            self._drawn[key] = self._draw(dtype).to(device)
+        return self._drawn[key]
+
+    def _draw(self, dtype: torch.dtype) -> torch.Tensor:
+        if dtype == torch.bool:
+            return torch.randint(0, 2, (_PERIOD,), generator=self._stream).to(dtype)
+        if not dtype.is_floating_point:
+            return torch.randint(0, 100, (_PERIOD,), generator=self._stream).to(dtype)
+        scale = 2.0 ** (torch.rand((), generator=self._stream).item() * 4 - 1)
+        return (torch.randn(_PERIOD, generator=self._stream, dtype=torch.float64) * scale).to(dtype)

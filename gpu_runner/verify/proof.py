@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,22 @@ class Expected:
     differentiable: bool = False
 
 
+SMALL = 64  # an input with at most this part of the largest one's elements, at the problem's own sizes, is small
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a problem is: ``elements`` of each input at its largest workload, ``moves_only`` where its answer is a move."""
+
+    elements: Mapping[str, int] = field(default_factory=dict)
+    moves_only: bool = False
+
+    def is_small(self, source: str) -> bool:
+        """Whether an input is small beside the largest one."""
+        largest = max(self.elements.values(), default=0)
+        return source in self.elements and self.elements[source] * SMALL <= largest
+
+
 @dataclass(frozen=True)
 class Proof:
     """One case with everything that a candidate's answer is held against."""
@@ -52,6 +69,7 @@ class Proof:
     gradients: dict[str, Expected | None] = field(default_factory=dict)
     other: Proof | None = None
     filled: tuple[str, ...] = ()  # inputs that hold large or odd values
+    scale: Scale = Scale()  # of the problem, at its own sizes
 
     @property
     def has_backward(self) -> bool:

@@ -1,0 +1,257 @@
+"""What torch sees of a program: tensors, classes for autograd and for modules, and operators under a name of the program's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.function import FunctionCtx
+
+from gpu_runner.program import language
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.objects import Bound, Class, Descriptor, Native, Violation, unproved
+
+_MODULE = frozenset(
+    [
+        "training",
+        "parameters",
+        "named_parameters",
+        "named_buffers",
+        "register_parameter",
+        "register_buffer",
+        "add_module",
+        "eval",
+        "train",
+        "to",
+    ]
+)
+_FREE = frozenset(["out", "layout", "pin_memory"])  # of torch's constructors, what a program has no use for
+
+
+def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+    """Teach an evaluator torch's classes; ``freeze`` marks what a forward leaves to its backward."""
+    bridge = _Bridge(evaluator, freeze)
+    evaluator.attribute_of.append(bridge.attribute)
+    evaluator.set_attribute_of.append(bridge.set_attribute)
+    evaluator.make_class.append(bridge.make_class)
+    special = evaluator.special
+    special["torch.library.triton_op"] = bridge.operator
+    special["torch.library.custom_op"] = bridge.operator
+    special["torch.library.register_fake"] = lambda *_, **__: lambda function: function
+    special["torch.library.register_autograd"] = lambda op, backward, **named: op.register_autograd(backward, **named)
+    special["torch.distributed.tensor.DTensor"] = lambda *_: None
+    special["torch.equal"] = lambda left, right: True if left.device.type == "meta" else torch.equal(left, right)
+
+
+class _Bridge:
+    def __init__(self, evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+        self.evaluator = evaluator
+        self.freeze = freeze
+        self.open: set[int] = set()  # contexts whose forward runs
+
+    # -- attributes
+
+    def attribute(self, value: Any, name: str) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._of_tensor(value, name)
+        if isinstance(value, FunctionCtx):
+            return self._of_context(value, name)
+        if isinstance(value, torch.nn.Module):
+            return self._of_module(value, name)
+        if isinstance(value, Class) and value.real is not None and name == "apply" and not value.has("apply"):
+            return Native("apply", value.real.apply)
+        if isinstance(value, Operator) and name in ("register_autograd", "register_fake", "register_kernel"):
+            return Native(name, getattr(value, name))
+        if isinstance(value, type) and name == "from_tensor" and value.__name__ == "TensorDescriptor":
+            return Native(name, value.from_tensor)  # type: ignore[attr-defined]
+        return NotImplemented
+
+    def _of_tensor(self, value: torch.Tensor, name: str) -> Any:
+        if name == "item":
+            return Native(name, lambda: self.evaluator.host_value(value))
+        if name not in language.TENSOR:
+            if hasattr(torch.Tensor, name):
+                raise Violation(
+                    "unknown attribute", f"The attribute `{name}` of a tensor is not in the language of host code."
+                )
+            raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+        found = getattr(value, name)
+        return Native(name, found) if callable(found) else found
+
+    def _of_context(self, value: FunctionCtx, name: str) -> Any:
+        fields = _fields(value)
+        if name in fields:
+            return fields[name]
+        if name in language.CONTEXT:
+            found = getattr(value, name)
+            return Native(name, found) if callable(found) else found
+        raise AttributeError(f"the context has no attribute '{name}'")
+
+    def _of_module(self, value: torch.nn.Module, name: str) -> Any:
+        for table in (value._parameters, value._buffers, value._modules, _fields(value)):  # noqa: SLF001 - torch has no other door to them
+            if name in table:
+                return table[name]
+        made = self.evaluator.class_of(value)
+        if made is not None and made.has(name):
+            return self.evaluator.bound(made.find(name), value, made)
+        if name in _MODULE:
+            found = getattr(value, name)
+            return Native(name, found) if callable(found) else found
+        if hasattr(value, name):
+            raise Violation(
+                "unknown attribute", f"The attribute `{name}` of a module is not in the language of host code."
+            )
+        raise AttributeError(f"'{type(value).__name__}' object has no attribute '{name}'")
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> bool:
+        if isinstance(value, FunctionCtx):
+            if id(value) not in self.open:
+                raise Violation("remembers between calls", f"It sets `{name}` of the context after its forward.")
+            _fields(value)[name] = new
+            return True
+        if not isinstance(value, torch.nn.Module):
+            return False
+        if value.__dict__.get("program_is_ready"):
+            raise Violation("remembers between calls", f"It sets `{name}` of a module, which outlives a call.")
+        if isinstance(new, torch.nn.Parameter | torch.nn.Module) or name in value._parameters:  # noqa: SLF001 - as above
+            setattr(value, name, new)
+        elif isinstance(new, torch.Tensor):
+            raise Violation(
+                "remembers between calls",
+                f"It keeps the tensor `{name}` on a module. Register it as a buffer, so that it is known and watched.",
+            )
+        else:
+            _fields(value)[name] = new
+        return True
+
+    # -- classes
+
+    def make_class(self, made: Class) -> bool:
+        for base in made.bases:
+            real = base.real if isinstance(base, Class) else base
+            if isinstance(real, type) and issubclass(real, torch.autograd.Function):
+                self._make_function(made)
+                return True
+            if isinstance(real, type) and issubclass(real, torch.nn.Module):
+                self._make_module(made, real)
+                return True
+        return False
+
+    def _make_function(self, made: Class) -> None:
+        with_setup = made.has("setup_context")
+        names: dict[str, Any] = {"program_class": made}
+
+        def forward(ctx: Any, *args: Any, **named: Any) -> Any:
+            return self._with_context(ctx, made, "forward", (ctx, *args), named)
+
+        def plain_forward(*args: Any, **named: Any) -> Any:
+            return self.evaluator.call(_function(made, "forward"), args, named)
+
+        def setup(ctx: Any, inputs: Any, output: Any) -> None:
+            self._with_context(ctx, made, "setup_context", (ctx, inputs, output), {})
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return self.evaluator.call(_function(made, "backward"), (ctx, *grads), {})
+
+        names["forward"] = staticmethod(plain_forward if with_setup else forward)
+        if with_setup:
+            names["setup_context"] = staticmethod(setup)
+        if made.has("backward"):
+            names["backward"] = staticmethod(backward)
+        made.real = type(made.name, (torch.autograd.Function,), names)
+
+    def _with_context(self, ctx: Any, made: Class, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self.open.add(id(ctx))
+        try:
+            return self.evaluator.call(_function(made, name), args, named)
+        finally:
+            self.open.discard(id(ctx))
+            self.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
+
+    def _make_module(self, made: Class, real: type) -> None:
+        evaluator = self.evaluator
+
+        def init(module: Any, *args: Any, **named: Any) -> None:
+            torch.nn.Module.__init__(module)
+            module.__dict__["program_is_ready"] = False
+            if made.has("__init__"):
+                evaluator.call(Bound(made.find("__init__"), module), args, named)
+            module.__dict__["program_is_ready"] = True
+            self.freeze(list(_fields(module).values()))
+
+        def forward(module: Any, *args: Any, **named: Any) -> Any:
+            return evaluator.call(Bound(made.find("forward"), module), args, named)
+
+        made.real = type(made.name, (real,), {"__init__": init, "forward": forward, "program_class": made})
+
+    # -- operators under a name
+
+    def operator(self, name: Any, function: Any = None, **options: Any) -> Any:
+        def decorate(inner: Any) -> Operator:
+            return Operator(self, inner)
+
+        return decorate(function) if function is not None else decorate
+
+
+class Operator:
+    """A function under ``torch.library``: called as it is, with the autograd formula that is registered for it."""
+
+    def __init__(self, bridge: _Bridge, function: Any) -> None:
+        self._bridge, self._function = bridge, function
+        self._real: Any = None
+
+    def register_autograd(self, backward: Any, *, setup_context: Any = None) -> None:
+        """Register the formula of the gradient."""
+        bridge, function = self._bridge, self._function
+        if not bridge.evaluator.loading:
+            raise Violation("remembers between calls", "It registers a gradient while it is called.")
+
+        def forward(*args: Any) -> Any:
+            return bridge.evaluator.call(function, args, {})
+
+        def setup(ctx: Any, inputs: Any, output: Any) -> None:
+            if setup_context is None:
+                return
+            bridge.open.add(id(ctx))
+            try:
+                bridge.evaluator.call(setup_context, (), {"ctx": ctx, "inputs": inputs, "output": output})
+            finally:
+                bridge.open.discard(id(ctx))
+
+        def back(ctx: Any, *grads: Any) -> Any:
+            return bridge.evaluator.call(backward, (ctx, *grads), {})
+
+        names = {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)}
+        self._real = type("operator", (torch.autograd.Function,), names)
+
+    def register_fake(self, function: Any = None) -> Any:
+        """Take a function of shapes, of which there is no need."""
+        return function if function is not None else lambda inner: inner
+
+    def register_kernel(self, *_: Any, **__: Any) -> Any:
+        """Refuse another function for a device."""
+        raise unproved("The evaluator knows one function of an operator.")
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the operator."""
+        if self._real is None:
+            return self._bridge.evaluator.call(self._function, args, named)
+        signature: inspect.Signature = self._function.signature
+        given = signature.bind(*args, **named)
+        given.apply_defaults()
+        return self._real.apply(*given.args, *given.kwargs.values())
+
+
+def _function(made: Class, name: str) -> Any:
+    found = made.find(name)
+    return found.function if isinstance(found, Descriptor) else found
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    fields: dict[str, Any] | None = value.__dict__.get("program_fields")
+    if fields is None:
+        fields = {}
+        value.__dict__["program_fields"] = fields
+    return fields

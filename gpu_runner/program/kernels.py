@@ -1,0 +1,375 @@
+"""Kernels of a program: their closed language, what Triton is given of them, and their launches.
+
+Triton compiles, and its interpreter runs, a function that is made here of the checked syntax tree alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import importlib
+import linecache
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpu_runner.contracts.status import Status
+from gpu_runner.program import language
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.objects import Facade, Function, Instance, Native, Violation, unproved
+from gpu_runner.program.scopes import bound_names
+
+_FUTURE = importlib.import_module("__future__")
+_STATEMENTS = (
+    ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.For, ast.While, ast.Return, ast.Pass, ast.Assert,
+    ast.Break, ast.Continue,
+)  # fmt: skip
+_EXPRESSIONS = (
+    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.Tuple, ast.List, ast.Call, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp,
+)  # fmt: skip
+BUILTINS = frozenset(
+    [
+        "abs",
+        "bool",
+        "float",
+        "int",
+        "isinstance",
+        "len",
+        "max",
+        "min",
+        "range",
+        "tuple",
+        "list",
+        "str",
+        "print",
+        "getattr",
+    ]
+)
+MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
+_OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel as host code has it; ``real`` is Triton's, with an autotuner around it where there is one."""
+
+    name: str
+    real: Any
+    function: Function
+    evaluator: Evaluator = field(repr=False)
+    globals: dict[str, Any] = field(default_factory=dict, repr=False)
+    is_ready: bool = False
+
+    def __getitem__(self, grid: Any) -> Native:
+        """The launcher for a grid."""
+        return Native(self.name, lambda *args, **named: self.launch(grid, args, named))
+
+    def __repr__(self) -> str:
+        """Without an address."""
+        return f"<kernel {self.name}>"
+
+    def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Launch it; on shapes alone it is only noted."""
+        self.evaluator.launches += 1
+        self.prepare()
+        args = tuple(_given(value) for value in args)
+        named = {name: _given(value) for name, value in named.items()}
+        if any(isinstance(value, torch.Tensor) and value.device.type == "meta" for value in tensors_in((args, named))):
+            note = self.evaluator.special.get("note a launch")
+            return None if note is None else note(self.name, [args, named])
+        if not callable(grid):
+            grid = tuple(self.evaluator.iterate(grid)) if isinstance(grid, list | tuple) else (grid,)
+        return self.real[grid](*args, **named)
+
+    def prepare(self) -> None:
+        """Look up what the kernel's text names outside of it, in it and in the kernels that it calls."""
+        if self.is_ready:
+            return
+        self.is_ready = True
+        try:
+            self.globals |= self._outside()
+        except BaseException:
+            self.is_ready = False
+            raise
+
+    def _outside(self) -> dict[str, Any]:
+        assert isinstance(self.function.node, ast.FunctionDef)
+        names = [name for name in free_names(self.function.node) if name not in BUILTINS]
+        return {name: _given(self.evaluator.load(name, self.function.closure)) for name in names}
+
+
+def _given(value: Any) -> Any:
+    """What Triton is given for a value of the program."""
+    if isinstance(value, Kernel):
+        value.prepare()
+        return value.real
+    if isinstance(value, Native):
+        return value.call
+    if isinstance(value, Facade):
+        if value.path not in MODULES and not value.path.endswith(".libdevice"):
+            raise Violation("kernel", f"A kernel has no use for the module `{value.path}`.")
+        return importlib.import_module(value.path)
+    if isinstance(value, Function):
+        raise Violation("kernel", f"A kernel calls `{value.name}`, which is no kernel.")
+    if isinstance(value, tuple):
+        return type(value)(*map(_given, value)) if hasattr(value, "_fields") else tuple(_given(item) for item in value)
+    if isinstance(value, list):
+        return [_given(item) for item in value]
+    if isinstance(value, Instance):
+        if value.type.is_enum:
+            return value.fields["value"]
+        raise unproved("The evaluator gives no kernel an object of a class.")
+    return value
+
+
+def install(evaluator: Evaluator) -> None:
+    """Teach an evaluator Triton's decorators."""
+
+    def jit(function: Any = None, **options: Any) -> Any:
+        if set(options) - _OPTIONS:
+            raise unproved(f"The evaluator knows no `triton.jit` with {', '.join(sorted(set(options) - _OPTIONS))}.")
+        return make_kernel(function, options) if function is not None else lambda inner: make_kernel(inner, options)
+
+    def autotune(configs: Any, key: Any, **options: Any) -> Any:
+        import triton
+
+        known = {
+            "prune_configs_by",
+            "reset_to_zero",
+            "restore_value",
+            "warmup",
+            "rep",
+            "use_cuda_graph",
+            "cache_results",
+        }
+        if set(options) - known:
+            raise Violation("triton", f"`triton.autotune` takes no {', '.join(sorted(set(options) - known))} here.")
+        options.pop("cache_results", None)
+        return lambda kernel: _around(kernel, triton.autotune(configs=list(configs), key=list(key), **options))
+
+    def heuristics(values: Any) -> Any:
+        import triton
+
+        return lambda kernel: _around(kernel, triton.heuristics(dict(values)))
+
+    evaluator.special |= {
+        "triton.jit": jit,
+        "triton.autotune": autotune,
+        "triton.heuristics": heuristics,
+        "triton.constexpr_function": lambda function: make_kernel(function, {}, "constexpr_function"),
+        "torch.library.wrap_triton": lambda kernel: kernel,
+    }
+    evaluator.attribute_of.append(_attribute)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    if not isinstance(value, Kernel):
+        return NotImplemented
+    if name in ("__name__", "__doc__"):
+        return value.name if name == "__name__" else None
+    if name == "arg_names":
+        return list(value.real.arg_names)
+    if name == "fn":
+        return value
+    if name == "run":
+        return Native(
+            "run",
+            lambda *args, grid, **named: value.launch(grid, args, {k: v for k, v in named.items() if k != "warmup"}),
+        )
+    raise Violation("triton", f"The attribute `{name}` of a kernel is not in the language of host code.")
+
+
+def _around(kernel: Any, decorate: Callable[[Any], Any]) -> Kernel:
+    if not isinstance(kernel, Kernel):
+        raise TypeError("an autotuner or a heuristic stands around a kernel")
+    return Kernel(kernel.name, decorate(kernel.real), kernel.function, kernel.evaluator, kernel.globals)
+
+
+def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Kernel:
+    """A kernel of a function of the program.
+
+    Raises:
+        Violation: its text leaves the language of kernels.
+    """
+    import triton
+
+    if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
+        raise TypeError("`triton.jit` takes a function")
+    node = function.node
+    for violation in violations_in(node):
+        violation.path = violation.path or function.closure.module.path
+        raise violation
+    holder = Kernel(function.name, None, function, function.evaluator)
+    plain = _compiled(function, holder.globals)
+    if kind == "jit":
+        holder.real = triton.jit(plain, **options) if options else triton.jit(plain)
+    else:
+        holder.real = triton.constexpr_function(plain)
+    return holder
+
+
+def _compiled(function: Function, names: dict[str, Any]) -> Any:
+    """A Python function of a kernel's checked tree. Its source, which Triton reads again, is that tree's own text."""
+    node = function.node
+    assert isinstance(node, ast.FunctionDef)
+    bare = copy.deepcopy(node)
+    bare.decorator_list = []
+    if ast.get_docstring(bare, clean=False) is not None:
+        bare.body = bare.body[1:] or [ast.copy_location(ast.Pass(), bare.body[0])]
+    _settle_defaults(bare, function)
+    path = function.closure.module.path
+    text = ast.unparse(bare)
+    if ast.dump(ast.parse(text).body[0]) != ast.dump(bare):
+        raise unproved(f"The text of the kernel `{node.name}` does not say what its tree says.")
+    place = f"{path}:{node.lineno}:{node.name}"
+    lines = [line + "\n" for line in text.splitlines()]
+    linecache.cache[place] = (len(text), None, lines, place)
+    code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
+    import triton.language as tl
+
+    names |= {"__builtins__": _plain_builtins(), "__name__": function.closure.module.name, "__kernelsmith_tl__": tl}
+    inner = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    exec(code, names)  # noqa: S102 - a definition whose every part was checked: it evaluates constant defaults and annotations
+    made = names.pop(node.name)
+    assert made.__code__ is inner or made.__code__ == inner
+    made.__module__ = function.closure.module.name
+    return made
+
+
+def _settle_defaults(bare: ast.FunctionDef, function: Function) -> None:
+    """Put the values of defaults in place of their expressions, and leave annotations that mean something to Triton."""
+    arguments = bare.args
+    parameters = function.signature.parameters
+    for place, arg in enumerate(arguments.args[len(arguments.args) - len(arguments.defaults) :]):
+        arguments.defaults[place] = _constant(parameters[arg.arg].default, arg.arg)
+    for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        arg.annotation = None if arg.annotation is None else _annotation(arg.annotation)
+    bare.returns = None
+    for node in ast.walk(bare):
+        if isinstance(node, ast.AnnAssign):
+            node.annotation = _annotation(node.annotation) or ast.Constant("tensor")
+
+
+def _constant(value: Any, name: str) -> ast.expr:
+    value = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+    if isinstance(value, bool | int | float | str | type(None)):
+        made: ast.expr = ast.Constant(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and (value < 0 or str(value)[:1] == "-"):
+            made = ast.UnaryOp(ast.USub(), ast.Constant(-value))
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            made = ast.Call(ast.Name("float", ast.Load()), [ast.Constant(str(value))], [])
+        return made
+    raise unproved(f"The default of `{name}` is no number, text or None.")
+
+
+def _annotation(node: ast.expr) -> ast.expr | None:
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    if "constexpr" in text:
+        return ast.parse("tl.constexpr", mode="eval").body  # never evaluated: Triton reads the text
+    return None
+
+
+def _plain_builtins() -> dict[str, Any]:
+    names = [*BUILTINS, "AssertionError", "ValueError", "TypeError", "__import__", "super", "object", "type"]
+    return {name: getattr(builtins, name) for name in names}
+
+
+def free_names(node: ast.FunctionDef) -> list[str]:
+    """The names that a kernel's body uses and does not bind."""
+    bound, _ = bound_names(node)
+    inner = {
+        name.id
+        for comp in ast.walk(node)
+        if isinstance(comp, ast.comprehension)
+        for name in ast.walk(comp.target)
+        if isinstance(name, ast.Name)
+    }
+    used = (name for statement in node.body for name in ast.walk(statement) if isinstance(name, ast.Name))
+    skipped = {
+        id(name) for item in ast.walk(node) if isinstance(item, ast.AnnAssign) for name in ast.walk(item.annotation)
+    }
+    return list(dict.fromkeys(name.id for name in used if name.id not in bound | inner and id(name) not in skipped))
+
+
+def violations_in(node: ast.FunctionDef) -> Iterator[Violation]:
+    """What in a kernel's text is outside of the language of kernels. Pure."""
+    if node.args.vararg or node.args.kwarg:
+        yield _said(node, "A kernel takes each argument by name.")
+    for statement in node.body:
+        yield from _of_statement(statement)
+
+
+def _of_statement(root: ast.stmt) -> Iterator[Violation]:
+    annotations = {
+        id(n) for item in ast.walk(root) if isinstance(item, ast.AnnAssign) for n in ast.walk(item.annotation)
+    }
+    for node in ast.walk(root):
+        if id(node) in annotations:
+            continue
+        if (isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS)) or (
+            isinstance(node, ast.expr) and not isinstance(node, _EXPRESSIONS)
+        ):
+            yield _said(node, f"A kernel has no `{type(node).__name__}`.")
+        elif isinstance(node, ast.Attribute):
+            yield from _of_attribute(node)
+        elif isinstance(node, ast.Name) and (
+            node.id.startswith("__") or node.id in language.RUNS_TEXT | language.REACHES
+        ):
+            yield _said(node, f"A kernel uses `{node.id}`.", "reaches outside")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+            if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
+                yield _said(node, "`getattr` takes a name that is not written out.", "reaches outside")
+            elif node.args[1].value not in language.KERNEL_ARGUMENT_ATTRIBUTES:
+                yield _said(node, f"A kernel asks for the attribute `{node.args[1].value}`.", "unknown attribute")
+        elif isinstance(node, ast.FormattedValue) and not isinstance(
+            node.value, ast.Name | ast.Constant | ast.Attribute
+        ):
+            yield _said(node, "A message of a kernel names values alone.")
+
+
+def dotted(node: ast.expr) -> str | None:
+    """An expression such as ``tl.math.exp`` as text; None where it begins with no name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def _of_attribute(node: ast.Attribute) -> Iterator[Violation]:
+    if isinstance(node.ctx, ast.Store | ast.Del):
+        yield _said(node, f"A kernel sets `{node.attr}`.", "patches a module")
+        return
+    known = language.KERNEL_ARGUMENT_ATTRIBUTES | _language_members()
+    if node.attr not in known:
+        yield _said(node, f"The attribute `{node.attr}` is not in the language of kernels.", "unknown attribute")
+
+
+def _language_members() -> frozenset[str]:
+    parts = {part for member in language.TRITON_LANGUAGE for part in member.split(".")[2:]}
+    return frozenset(parts | set(language.LIBDEVICE.split()) | {"language", "extra", "libdevice", "cuda", "hip", "cdiv", "next_power_of_2",
+                     "pi", "e", "inf", "log2", "sqrt", "math"})  # fmt: skip
+
+
+def _said(node: ast.AST, message: str, rule: str = "kernel") -> Violation:
+    violation = Violation(rule, message, Status.refused)
+    violation.line = getattr(node, "lineno", None)
+    return violation
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in a structure of arguments, those of tensor descriptors among them."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [tensor for item in value.values() for tensor in tensors_in(item)]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    base = getattr(value, "base", None)
+    return [base] if isinstance(base, torch.Tensor) and hasattr(value, "block_shape") else []

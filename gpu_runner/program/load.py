@@ -1,0 +1,66 @@
+"""Loads a candidate for the evaluator: its files, parsed as they were read, and the callable in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpu_runner.program import bridge, kernels, models
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.modules import Program
+
+
+def load(
+    sources: Mapping[str, ast.Module], roots: Iterable[str], own: Iterable[str], module: str, symbol: str
+) -> tuple[Evaluator, Any]:
+    """An evaluator, and the callable ``symbol`` of ``module`` in it.
+
+    Raises:
+        Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
+    """
+    evaluator = Evaluator()
+    program = Program(evaluator, sources, roots, own)
+    models.install(evaluator)
+    kernels.install(evaluator)
+    bridge.install(evaluator, program.freeze)
+    found: Any = program.module(module)
+    if found is None:
+        raise ModuleNotFoundError(f"No module named '{module}'")
+    for part in symbol.split("."):
+        found = evaluator.attribute(found, part)
+    return evaluator, found
+
+
+class Sources(Mapping[str, ast.Module]):
+    """The Python files under a folder, parsed when they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._paths = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if path.is_file()}
+        self._trees: dict[str, ast.Module] = {}
+
+    def __getitem__(self, path: str) -> ast.Module:
+        """The parsed file.
+
+        Raises:
+            KeyError: there is none. SyntaxError, ValueError: it is no Python.
+        """
+        if path not in self._paths:
+            raise KeyError(path)
+        if path not in self._trees:
+            self._trees[path] = ast.parse((self._folder / path).read_bytes(), path)
+        return self._trees[path]
+
+    def __iter__(self) -> Any:
+        """The paths."""
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        """How many files there are."""
+        return len(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        """Whether there is such a file."""
+        return path in self._paths

@@ -1,0 +1,254 @@
+"""The log of a run: what is allocated, what torch's operators compute of which memory, and which kernels are launched on it.
+
+It is kept by the process that evaluates a program, in which no Python of a candidate runs, so that it says what was done.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from gpu_runner.program.kernels import tensors_in
+from gpu_runner.verify.mode import Mode
+from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
+
+_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
+# Operators that move, shape or initialise data: they compute no answer, unless the problem asks for nothing but a move.
+_MOVE_NAMES = """
+    _conj _has_compatible_shallow_copy_type _neg_view _reshape_alias _to_copy _unsafe_view
+    alias arange as_strided cat chunk clone constant_pad_nd copy_ detach diagonal expand fill_ full full_like
+    is_pinned is_same_size lift lift_fresh lift_fresh_copy narrow new_full new_ones new_zeros ones ones_like
+    permute record_stream resize_ scalar_tensor select set_ slice split split_with_sizes squeeze stack t
+    transpose unbind unfold unsqueeze view view_as zero_ zeros zeros_like split_copy slice_scatter
+"""
+_MOVES = frozenset(_MOVE_NAMES.split())
+_COPIES = frozenset(
+    {"_to_copy", "cat", "clone", "constant_pad_nd", "copy_", "stack", "lift_fresh_copy", "slice_scatter"}
+)
+_READS = "_local_scalar_dense"  # one number goes to the host
+# What autograd does by itself where an input is used twice, or in part.
+_WORK = ("step", "operator", "source", "path", "line", "is_move")
+_BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is known of a storage: the inputs that reach it by way of torch alone, and whether a kernel was given it."""
+
+    inputs: frozenset[str] = frozenset()
+    permuted: bool = False  # dimensions of an input were exchanged on the way
+    launched: bool = False
+    is_constant: bool = False  # made of no tensor, and not left as it was allocated
+    is_input: bool = False
+
+
+class Log(Mode):
+    """Sees every operator of torch, and every launch, while it is entered.
+
+    ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
+    """
+
+    def __init__(self, where: Callable[[], tuple[str | None, int | None] | None], poison: bool = True) -> None:
+        super().__init__()
+        self._where = where
+        self._poison = Poison(secrets.randbits(48)) if poison else None
+        self.launched: dict[str, int] = {}
+        self.launches: dict[str, int] = {}  # run -> how many kernels it launched
+        self.run = ""
+        self._step = ""
+        self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._paused = 0
+        self._launching = 0
+        self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
+        self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int]] = {}
+
+    # -- what is seen
+
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator, and note what it did."""
+        given = func(*args, **kwargs)
+        if self._paused or (self._launching and self._where() is None):
+            return given
+        name = func.overloadpacket.__name__
+        if name in _EMPTY:
+            return self._guarded(given) if self._poison is not None else given
+        operands, results = tensors_in((args, dict(kwargs))), tensors_in(given)
+        known = [self._known(tensor) for tensor in operands]
+        self._note(name, operands, known, results)
+        made = Memory(
+            frozenset().union(*(memory.inputs for memory in known)),
+            any(memory.permuted for memory in known) or (name in ("permute", "transpose", "t")),
+            any(memory.launched for memory in known),
+            not operands or all(memory.is_constant for memory in known),
+        )
+        written = operands[:1] if name.endswith("_") and operands else []
+        for tensor in [*results, *written]:
+            self._set(tensor, self._merged(tensor, made))
+        return given
+
+    def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
+        """Note that a kernel runs on these arguments, and run it."""
+        self.launched[name] = self.launched.get(name, 0) + 1
+        self.launches[self.run] = self.launches.get(self.run, 0) + 1
+        for tensor in tensors_in(arguments):
+            memory = self._known(tensor)
+            if not memory.is_input:
+                self._set(tensor, replace(memory, launched=True))
+        self._launching += 1
+        try:
+            return run()
+        finally:
+            self._launching -= 1
+
+    def is_input(self, tensor: torch.Tensor, name: str) -> None:
+        """Say that this is an input of the problem, or an upstream gradient."""
+        self._set(tensor, Memory(frozenset({name}), is_input=True))
+
+    def begin(self, run: str) -> None:
+        """Begin one of the runs."""
+        self.run = run
+        self._memory = {key: entry for key, entry in self._memory.items() if not entry[0].expired()}
+        self._guards = {key: entry for key, entry in self._guards.items() if not entry[0].expired()}
+
+    def begin_step(self, label: str) -> None:
+        """Begin a forward or a backward; what torch computes is added up within each."""
+        self._step = label
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Look away: what is done inside is the runner's own work."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    # -- what it says
+
+    def is_accounted_for(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel was given this tensor's memory, or that which it was moved from; or it is a constant, or an input itself."""
+        memory = self._known(tensor)
+        return memory.launched or memory.is_constant or memory.is_input
+
+    def work(self) -> list[dict[str, Any]]:
+        """What torch did, as plain values: see ``answer.Work``."""
+        return list(self._work.values())
+
+    def broken_guards(self) -> int:
+        """How many buffers something was written beyond the ends of."""
+        assert self._poison is not None or not self._guards
+        return sum(
+            not self._poison.same_ends(raw, phase)
+            for _, raw, phase in self._guards.values()
+            if self._poison is not None
+        )
+
+    def unwritten(self, tensor: torch.Tensor) -> int:
+        """How many elements of a tensor still hold what was there when its memory was allocated."""
+        entry = self._guards.get(_key(tensor))
+        if entry is None or self._poison is None or entry[0].expired():
+            return 0
+        return self._poison.left(tensor, entry[1], entry[2])
+
+    # -- the parts
+
+    def _note(self, name: str, operands: list[torch.Tensor], known: list[Memory], results: list[torch.Tensor]) -> None:
+        where = self._where()
+        if where is None and name in _BY_AUTOGRAD:
+            return
+        is_move = name in _MOVES
+        if is_move and (name not in _COPIES or not any(memory.permuted for memory in known)):
+            return
+        path, line = where or (None, None)
+        elements = 1 if name == _READS else max((t.numel() for t in [*operands, *results]), default=0)
+        least = min((t.numel() for t in results), default=1) or 1
+        reduced = max(1, max((t.numel() for t in operands), default=1) // least)
+        launched = any(memory.launched and not memory.inputs for memory in known)
+        sources = set().union(*(memory.inputs for memory in known)) or ({""} if launched else set())
+        for source in sources:
+            key = (self._step, name, source, path, line, is_move)
+            empty = dict(zip(_WORK, key, strict=True)) | {"elements": 0, "reduced": 1}
+            work = self._work.setdefault(key, empty)
+            work["elements"] += elements
+            work["reduced"] = max(work["reduced"], reduced)
+
+    def _known(self, tensor: torch.Tensor) -> Memory:
+        entry = self._memory.get(_key(tensor))
+        return Memory() if entry is None or entry[0].expired() else entry[1]
+
+    def _set(self, tensor: torch.Tensor, memory: Memory) -> None:
+        reference = StorageWeakRef(tensor.untyped_storage())
+        self._memory[reference.cdata] = (reference, memory)
+
+    def _merged(self, tensor: torch.Tensor, made: Memory) -> Memory:
+        """What is known of a storage that an operator wrote to, or that a view of it shares."""
+        before = self._known(tensor)
+        if before.is_input:
+            return before
+        return Memory(
+            before.inputs | made.inputs,
+            before.permuted or made.permuted,
+            before.launched or made.launched,
+            made.is_constant and (before.is_constant or before == Memory()),
+        )
+
+    def _guarded(self, plain: torch.Tensor) -> torch.Tensor:
+        assert self._poison is not None
+        if plain.numel() == 0 or plain.layout != torch.strided or plain.device.type == "meta":
+            return plain
+        span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001 - or autograd would see every buffer as a view
+            raw = torch.empty(span + 2 * GUARD_ELEMENTS, dtype=plain.dtype, device=plain.device)
+            phase = self._poison.fill(raw)
+            view = raw.as_strided(plain.shape, plain.stride(), GUARD_ELEMENTS)
+        reference = StorageWeakRef(raw.untyped_storage())
+        self._memory.pop(reference.cdata, None)
+        self._guards[reference.cdata] = (reference, raw, phase)
+        return view
+
+
+def _key(tensor: torch.Tensor) -> int:
+    return int(StorageWeakRef(tensor.untyped_storage()).cdata)
+
+
+def watch_launches(current: Callable[[], Log | None]) -> None:
+    """Report every kernel launch of this process from now on, compiled or interpreted, to the log that ``current`` gives."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    for kind in (JITFunction, InterpretedFunction):
+        _wrap_run(kind, current)
+
+
+def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
+    original = kind.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        log = current()
+        if log is None or kwargs.get("warmup"):
+            return original(self, *args, **kwargs)
+        name = getattr(self.fn, "__name__", "kernel")
+        return log.launch(name, [*args, *kwargs.values()], lambda: original(self, *args, **kwargs))
+
+    kind.run = run
+
+
+def native_place(root: str) -> Callable[[], tuple[str | None, int | None] | None]:
+    """Where code under ``root`` stands that CPython runs: of an original, which is looked at to be compared with."""
+
+    def where() -> tuple[str | None, int | None] | None:
+        frame: Any = sys._getframe(2)  # noqa: SLF001 - the only way to the caller's frame
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(root):
+                return frame.f_code.co_filename.removeprefix(f"{root}/"), frame.f_lineno
+            frame = frame.f_back
+        return None
+
+    return where

@@ -1,0 +1,177 @@
+"""The evaluator's own models of library members: decorators, classes and contexts that would keep state or run code if they were real."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from gpu_runner.program.evaluator import AUTO, Annotation, Evaluator
+from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Violation, unproved
+
+_MISSING = inspect.Parameter.empty
+
+
+def install(evaluator: Evaluator) -> None:
+    """Teach an evaluator the models."""
+    special = evaluator.special
+    special["functools.wraps"] = lambda wrapped, *_, **__: lambda wrapper: _wraps(wrapper, wrapped)
+    special["functools.cache"] = _cached
+    special["functools.lru_cache"] = _cached
+    special["functools.cached_property"] = lambda function: Descriptor("property", function)
+    special["contextlib.contextmanager"] = lambda function: replace(function, is_context_manager=True)
+    special["contextlib.nullcontext"] = contextlib.nullcontext
+    special["dataclasses.dataclass"] = _dataclass
+    special["dataclasses.field"] = _Field
+    special["enum.auto"] = lambda: AUTO
+    special["typing.cast"] = lambda _, value: value
+    special["typing.TypeVar"] = lambda *_, **__: Annotation()
+    special["typing.NewType"] = lambda _, kind: lambda value: value
+    special["warnings.warn"] = lambda *_, **__: None
+    special["logging.getLogger"] = lambda *_: _SILENT
+    special["torch.no_grad"] = lambda *function: _grad_mode(evaluator, torch.no_grad, *function)
+    special["torch.enable_grad"] = lambda *function: _grad_mode(evaluator, torch.enable_grad, *function)
+    special["torch.inference_mode"] = lambda *function: _grad_mode(evaluator, torch.no_grad, *function)
+    special["torch.cuda.device"] = lambda *_: contextlib.nullcontext()
+    for name in (
+        "torch.amp.custom_fwd",
+        "torch.amp.custom_bwd",
+        "torch.cuda.amp.custom_fwd",
+        "torch.cuda.amp.custom_bwd",
+    ):
+        special[name] = _decorates
+    special["torch.compiler.disable"] = _decorates
+    evaluator.make_class.append(_make_class)
+    evaluator.attribute_of.append(_attribute)
+
+
+def _wraps(wrapper: Any, wrapped: Any) -> Any:
+    if isinstance(wrapper, Function) and isinstance(wrapped, Function):
+        wrapper.attributes["__name__"] = wrapped.attributes.get("__name__", wrapped.name)
+    return wrapper
+
+
+def _cached(*args: Any, **_: Any) -> Any:
+    """A cache of a function that depends on its arguments alone changes nothing about what it gives."""
+    return args[0] if args and isinstance(args[0], Function) else lambda function: function
+
+
+def _decorates(*args: Any, **_: Any) -> Any:
+    return args[0] if args and callable(args[0]) else lambda function: function
+
+
+class _Field:
+    def __init__(self, *, default: Any = _MISSING, default_factory: Any = _MISSING, **_: Any) -> None:
+        self.default, self.default_factory = default, default_factory
+
+
+def _dataclass(*args: Any, frozen: bool = False, **_: Any) -> Any:
+    def decorate(made: Class) -> Class:
+        fields: dict[str, Any] = {}
+        for base in reversed(made.order):
+            for name in base.names.get("__annotations__", {}):
+                fields[name] = _default_of(base.names.get(name, _MISSING))
+        made.fields = fields
+        if frozen:
+            made.names["__frozen__"] = True
+        return made
+
+    return decorate(args[0]) if args else decorate
+
+
+def _default_of(value: Any) -> Any:
+    """What makes a field's default; ``inspect.Parameter.empty`` where it has none."""
+    if isinstance(value, _Field):
+        if value.default_factory is not _MISSING:
+            return value.default_factory
+        value = value.default
+    return _MISSING if value is _MISSING else lambda: value
+
+
+class _GradMode(contextlib.ContextDecorator):
+    """``torch.no_grad`` and its kind: as a context and as a decorator."""
+
+    def __init__(self, evaluator: Evaluator, mode: Callable[[], Any]) -> None:
+        self._evaluator, self._mode = evaluator, mode
+
+    def __call__(self, function: Any) -> Any:
+        def under(*args: Any, **named: Any) -> Any:
+            with self._mode():
+                return self._evaluator.call(function, args, named)
+
+        return under
+
+    def __enter__(self) -> None:
+        self._open = self._mode()
+        self._open.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._open.__exit__(*error)
+
+
+def _grad_mode(evaluator: Evaluator, mode: Callable[[], Any], *function: Any) -> Any:
+    made = _GradMode(evaluator, mode)
+    return made(function[0]) if function and callable(function[0]) else made
+
+
+class _Silent:
+    """A logger that writes nothing."""
+
+
+_SILENT = _Silent()
+
+
+def _attribute(value: Any, name: str) -> Any:
+    if isinstance(value, _Silent) and name in ("debug", "info", "warning", "error", "exception", "log"):
+        return lambda *_, **__: None
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields") and name == "_make":
+        raise unproved("The evaluator makes no named tuple by `_make`.")
+    return NotImplemented
+
+
+def _make_class(made: Class) -> bool:
+    for base in made.bases:
+        if isinstance(base, type) and issubclass(base, enum.Enum):
+            _make_enum(made, base)
+            return True
+        if isinstance(base, type) and issubclass(base, BaseException):
+            made.real = type(made.name, (base,), {})
+            return True
+        if base is NamedTuple:
+            _make_named_tuple(made)
+            return True
+        if isinstance(base, Class) and base.real is not None and issubclass(base.real, BaseException):
+            made.real = type(made.name, (base.real,), {})
+            return True
+    return False
+
+
+def _make_enum(made: Class, base: type) -> None:
+    made.is_enum = True
+    made.evaluator._fill_enum(made)  # noqa: SLF001 - the evaluator's own second half
+    if issubclass(base, int | str):
+        made.names |= {name: value.fields["value"] for name, value in made.names.items() if isinstance(value, Instance)}
+
+
+def _make_named_tuple(made: Class) -> None:
+    fields = list(made.names.get("__annotations__", {}))
+    defaults = [made.names[name] for name in fields if name in made.names]
+    if any(isinstance(value, Function | Descriptor) and name not in fields for name, value in made.names.items()):
+        raise unproved("The evaluator knows no named tuple with methods.")
+    import collections
+
+    made.real = collections.namedtuple(made.name, fields, defaults=defaults)  # type: ignore[misc]  # noqa: PYI024 - its names are the program's
+
+
+def refuse_memory(*_: Any, **__: Any) -> Any:
+    """What makes memory at import.
+
+    Raises:
+        Violation: always.
+    """
+    raise Violation("memory made at import", "A tensor is made when the module is imported, and outlives every call.")

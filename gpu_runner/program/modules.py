@@ -1,0 +1,206 @@
+"""A program's modules: read from its files, evaluated once, and frozen, so that nothing of a call is kept in them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import torch
+
+from gpu_runner.program import language
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.objects import Bound, Class, Descriptor, Facade, Frame, Function, Instance, Kind, Violation
+from gpu_runner.program.scopes import binds, own_nodes
+
+_MISSING = inspect.Parameter.empty
+
+
+class Module:
+    """One module. ``lazy``: a statement is evaluated when a name that it binds is asked for, as in a library around a candidate."""
+
+    def __init__(self, program: Program, name: str, path: str, tree: ast.Module, lazy: bool) -> None:
+        self.program, self.name, self.path, self.tree = program, name, path, tree
+        self.frame = Frame(Kind.module, self)
+        self.is_package = PurePosixPath(path).name == "__init__.py"
+        self._waiting: dict[str, list[ast.stmt]] = {}
+        self._done: set[int] = set()
+        if lazy:
+            for statement in tree.body:
+                for bound in {name for node in own_nodes(statement) for name in binds(node)}:
+                    self._waiting.setdefault(bound, []).append(statement)
+
+    def load(self) -> None:
+        """Evaluate the whole module."""
+        with self.program.evaluator.load_time():
+            self.program.evaluator.body(self.tree.body, self.frame)
+        self.program.freeze(self.frame.names.values())
+
+    def lookup(self, name: str) -> Any:
+        """What a name stands for; ``inspect.Parameter.empty`` where it stands for nothing."""
+        statements = self._waiting.pop(name, None)
+        if statements is not None:
+            evaluator = self.program.evaluator
+            line, path = evaluator.line, evaluator.path
+            with evaluator.load_time():
+                for statement in statements:
+                    if id(statement) not in self._done:
+                        self._done.add(id(statement))
+                        evaluator.statement(statement, self.frame)
+            evaluator.line, evaluator.path = line, path
+            self.program.freeze(self.frame.names.values())
+        return self.frame.names.get(name, _MISSING)
+
+
+class Program:
+    """The modules of a candidate: ``sources`` are its parsed files by path, ``roots`` the folders that module names begin in.
+
+    ``own`` are the paths that the candidate wrote: they are evaluated whole, the library around them by need.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, sources: Mapping[str, ast.Module], roots: Iterable[str], own: Iterable[str]
+    ) -> None:
+        self.evaluator = evaluator
+        self._sources = sources
+        self._roots = [PurePosixPath(root) for root in roots]
+        self._own = frozenset(own)
+        self._modules: dict[str, Module] = {}
+        evaluator.import_module = self.imported
+        evaluator.attribute_of.insert(0, self._attribute)
+        evaluator.special["importlib.import_module"] = lambda name: self._absolute(name)
+
+    def module(self, name: str) -> Module | None:
+        """The module of that dotted name, evaluated; None where the candidate has none."""
+        if name in self._modules:
+            return self._modules[name]
+        path = self.path_of(name)
+        if path is None:
+            return None
+        made = Module(self, name, path, self._sources[path], path not in self._own)
+        self._modules[name] = made
+        if path in self._own:
+            made.load()
+        return made
+
+    def path_of(self, name: str) -> str | None:
+        """The file of a module."""
+        inside = PurePosixPath(*name.split("."))
+        for root in self._roots:
+            for path in (root / inside.with_suffix(".py"), root / inside / "__init__.py"):
+                if str(path) in self._sources:
+                    return str(path)
+        return None
+
+    def is_package(self, name: str) -> bool:
+        """Whether a folder of the candidate has that dotted name."""
+        inside = PurePosixPath(*name.split("."))
+        return any(PurePosixPath(path).is_relative_to(root / inside) for root in self._roots for path in self._sources)
+
+    def imported(self, frame: Frame, name: str, level: int) -> Any:
+        """What an import statement binds.
+
+        Raises:
+            ImportError: there is no such module.
+        """
+        if level:
+            own = frame.module.name.split(".")
+            package = own if frame.module.is_package else own[:-1]
+            package = package[: len(package) - (level - 1)]
+            name = ".".join([*package, *([name] if name else [])])
+        return self._absolute(name)
+
+    def _absolute(self, name: str) -> Any:
+        found = self.module(name)
+        if found is not None:
+            return found
+        if self.is_package(name):
+            return Package(self, name)
+        top = name.partition(".")[0]
+        if name in language.PREFIXES or top in language.REACHING or name in ("torch", "triton"):
+            return Facade(name)
+        if name in language.MEMBERS:
+            return self.evaluator.member(name)
+        if top in ("torch", "triton"):
+            raise language.unlisted(name)
+        raise ModuleNotFoundError(f"No module named '{name}'")
+
+    def _attribute(self, value: Any, name: str) -> Any:
+        if isinstance(value, Package):
+            found = self.module(f"{value.name}.{name}")
+            if found is None and not self.is_package(f"{value.name}.{name}"):
+                raise AttributeError(f"module '{value.name}' has no attribute '{name}'")
+            return found or Package(self, f"{value.name}.{name}")
+        if not isinstance(value, Module):
+            return NotImplemented
+        found = value.lookup(name)
+        if found is not _MISSING:
+            return found
+        if value.is_package:
+            inner = self.module(f"{value.name}.{name}")
+            if inner is not None:
+                return inner
+        raise AttributeError(f"module '{value.name}' has no attribute '{name}'")
+
+    def freeze(self, values: Iterable[Any]) -> None:
+        """Mark everything that these values reach as what no call may change.
+
+        Raises:
+            Violation: one of them is memory, or an iterator, which every use changes.
+        """
+        frozen = self.evaluator.frozen
+        waiting = list(values)
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, torch.Tensor):
+                raise Violation(
+                    "memory made at import", "A tensor is made when the module is imported, and outlives every call."
+                )
+            if isinstance(value, language.IMMUTABLE) or id(value) in frozen:
+                continue
+            if hasattr(type(value), "__next__"):
+                raise Violation(
+                    "remembers between calls", "An iterator outlives a call, and every use of it changes it."
+                )
+            parts = list(_parts(value))
+            if parts or isinstance(value, list | dict | set | Instance | Frame | Class):
+                frozen[id(value)] = value
+            waiting += parts
+
+
+class Package:
+    """A folder of modules without an ``__init__`` of its own."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program, self.name = program, name
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What a value reaches."""
+    if isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value
+        yield from value.values()
+    elif isinstance(value, Function):
+        yield from (parameter.default for parameter in value.signature.parameters.values())
+        yield value.closure
+        yield value.attributes
+    elif isinstance(value, Frame) and value.kind is not Kind.module:
+        yield from value.names.values()
+        yield value.parent
+    elif isinstance(value, Class):
+        yield from value.names.values()
+    elif isinstance(value, Instance):
+        yield from value.fields.values()
+    elif isinstance(value, Bound):
+        yield from (value.function, value.first)
+    elif isinstance(value, Descriptor):
+        yield value.function
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+    elif type(value).__name__ == "Config":
+        yield value.kwargs

@@ -1,0 +1,238 @@
+"""What the evaluator makes of a program's functions, classes and modules. None of it is a Python function, class or module."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from gpu_runner.contracts.status import Status
+
+if TYPE_CHECKING:
+    from gpu_runner.program.evaluator import Evaluator
+    from gpu_runner.program.modules import Module
+
+
+class Violation(BaseException):
+    """The program leaves its language. No ``except`` of the program catches it.
+
+    ``status`` is ``cheating`` only where the line itself reaches out, ``unproved`` where the evaluator lacks what may well be honest.
+    """
+
+    def __init__(self, rule: str | None, message: str, status: Status = Status.refused) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+        self.status = status
+        self.path: str | None = None
+        self.line: int | None = None
+
+
+def unproved(message: str) -> Violation:
+    """The violation of a program that uses something harmless which the evaluator does not know."""
+    return Violation("not evaluated", message, Status.unproved)
+
+
+class Kind(Enum):
+    """What a scope belongs to."""
+
+    module = auto()
+    function = auto()
+    type = auto()
+
+
+@dataclass(eq=False)
+class Frame:
+    """The names of one call, class body or module. ``bound`` are those that a function assigns anywhere in its body."""
+
+    kind: Kind
+    module: Module
+    parent: Frame | None = None
+    names: dict[str, Any] = field(default_factory=dict)
+    bound: frozenset[str] = frozenset()
+    outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal, by which of the two
+    function: Function | None = None
+    on_yield: Callable[[Any], Any] | None = None
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the program; calling it evaluates its body."""
+
+    node: ast.FunctionDef | ast.Lambda
+    name: str
+    closure: Frame
+    signature: inspect.Signature
+    evaluator: Evaluator = field(repr=False)
+    owner: Class | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    is_context_manager: bool = False
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Evaluate the function: what lets native code, such as ``sorted`` or a grid's caller, call back."""
+        return self.evaluator.call_function(self, args, named)
+
+    def __repr__(self) -> str:
+        """Without an address, which would differ from run to run."""
+        return f"<function {self.name}>"
+
+
+@dataclass(eq=False)
+class Native:
+    """A function of a library that the language lists, or a bound method of a plain value."""
+
+    name: str
+    call: Callable[..., Any] = field(repr=False)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call it."""
+        return self.call(*args, **named)
+
+
+@dataclass(eq=False)
+class Bound:
+    """A function of the program with its first argument."""
+
+    function: Any
+    first: Any
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Evaluate the function."""
+        return self.function(self.first, *args, **named)
+
+    def __repr__(self) -> str:
+        """Without an address."""
+        return f"<bound {self.function!r}>"
+
+
+@dataclass(eq=False)
+class Descriptor:
+    """A function under ``staticmethod``, ``classmethod`` or ``property``."""
+
+    kind: str
+    function: Any
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the program. ``real`` is the Python class that stands for it where torch or Python must see one."""
+
+    name: str
+    bases: tuple[Any, ...]
+    names: dict[str, Any]
+    module: Module
+    evaluator: Evaluator = field(repr=False)
+    real: Any = None
+    fields: dict[str, Any] | None = (
+        None  # of a dataclass: default by name, ``inspect.Parameter.empty`` where there is none
+    )
+    is_enum: bool = False
+    order: tuple[Class, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Settle the order in which bases are looked through, as Python does."""
+        shadow = type("shadow", tuple(base.shadow for base in self.bases if isinstance(base, Class)) or (object,), {})
+        self.shadow: Any = shadow
+        shadow.stands_for = self
+        self.order = tuple(each.stands_for for each in shadow.__mro__ if "stands_for" in vars(each))
+
+    def find(self, name: str) -> Any:
+        """The attribute of the class or a base.
+
+        Raises:
+            AttributeError: there is none.
+        """
+        for each in self.order:
+            if name in each.names:
+                return each.names[name]
+        raise AttributeError(f"type object '{self.name}' has no attribute '{name}'")
+
+    def has(self, name: str) -> bool:
+        """Whether the class or a base defines the name."""
+        return any(name in each.names for each in self.order)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Make an instance."""
+        return self.evaluator.instantiate(self, args, named)
+
+    def __repr__(self) -> str:
+        """Without an address."""
+        return f"<class {self.name}>"
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of a class of the program."""
+
+    type: Class
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def _dunder(self, name: str, *args: Any) -> Any:
+        return self.type.evaluator.attribute(self, name)(*args)
+
+    def __repr__(self) -> str:
+        """The fields of a dataclass; never an address."""
+        if self.type.is_enum:
+            return f"<{self.type.name}.{self.fields['name']}: {self.fields['value']!r}>"
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.fields.items())
+        return f"{self.type.name}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        """As the class says, by its fields for a dataclass, else by identity."""
+        if self.type.has("__eq__"):
+            return bool(self._dunder("__eq__", other))
+        if self.type.fields is None or not isinstance(other, Instance) or other.type is not self.type:
+            return self is other
+        return self.fields == other.fields
+
+    def __hash__(self) -> int:
+        """By the fields of a dataclass; an enum's member by its name."""
+        if self.type.is_enum:
+            return hash(self.fields["name"])
+        if self.type.fields is not None:
+            return hash(tuple(self.fields.items()))
+        return object.__hash__(self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """As the class says."""
+        return self.type.evaluator.attribute(self, "__call__")(*args, **named)
+
+    def __len__(self) -> int:
+        """As the class says."""
+        return int(self._dunder("__len__"))
+
+    def __bool__(self) -> bool:
+        """As the class says; true where it says nothing."""
+        if self.type.has("__bool__"):
+            return bool(self._dunder("__bool__"))
+        return bool(len(self)) if self.type.has("__len__") else True
+
+    def __getitem__(self, key: Any) -> Any:
+        """As the class says."""
+        return self._dunder("__getitem__", key)
+
+    def __iter__(self) -> Iterator[Any]:
+        """As the class says."""
+        return iter(self._dunder("__iter__"))
+
+    def __contains__(self, key: Any) -> bool:
+        """As the class says."""
+        return bool(self._dunder("__contains__", key))
+
+
+@dataclass(frozen=True)
+class Facade:
+    """A module of a library, by its dotted name: its listed members can be reached, and nothing else."""
+
+    path: str
+
+
+@dataclass(eq=False)
+class Super:
+    """What ``super()`` gives in a method."""
+
+    owner: Class
+    instance: Any

@@ -1,0 +1,54 @@
+"""Which names a function binds, and whether it yields. Pure.
+
+Source: The Python Language Reference, 4.2.1, Binding of names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_known: dict[ast.AST, tuple[frozenset[str], bool]] = {}
+
+
+def bound_names(function: ast.FunctionDef | ast.Lambda) -> tuple[frozenset[str], bool]:
+    """The names that a function's own scope binds, parameters among them, and whether it yields."""
+    if function not in _known:
+        arguments = function.args
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        names = {arg.arg for arg in [*named, arguments.vararg, arguments.kwarg] if arg is not None}
+        body = function.body if isinstance(function.body, list) else [function.body]
+        own = [node for statement in body for node in own_nodes(statement)]
+        outer = {name for node in own if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
+        names |= {name for node in own for name in binds(node)} - outer
+        _known[function] = frozenset(names), any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own)
+    return _known[function]
+
+
+def own_nodes(node: ast.AST, in_comprehension: bool = False) -> Iterator[ast.AST]:
+    """The nodes of a statement that stand in its own scope; of a comprehension its assignment expressions alone."""
+    hidden = in_comprehension and isinstance(node, ast.Name)
+    if not hidden:
+        yield node
+    if isinstance(node, _INNER):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from own_nodes(child, in_comprehension or isinstance(node, _COMPREHENSIONS))
+
+
+def binds(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds by itself."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.NamedExpr):
+        yield node.target.id
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+    elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+        isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
+    ):
+        yield node.name
