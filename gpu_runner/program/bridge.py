@@ -42,7 +42,6 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     special["torch.library.register_fake"] = lambda *_, **__: lambda function: function
     special["torch.library.register_autograd"] = lambda op, backward, **named: op.register_autograd(backward, **named)
     special["torch.distributed.tensor.DTensor"] = lambda *_: None
-    special["torch.equal"] = lambda left, right: True if left.device.type == "meta" else torch.equal(left, right)
 
 
 class _Bridge:
@@ -69,8 +68,6 @@ class _Bridge:
         return NotImplemented
 
     def _of_tensor(self, value: torch.Tensor, name: str) -> Any:
-        if name == "item":
-            return Native(name, lambda: self.evaluator.host_value(value))
         if name not in language.TENSOR:
             if hasattr(torch.Tensor, name):
                 raise Violation(

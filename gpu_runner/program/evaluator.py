@@ -776,7 +776,7 @@ class Evaluator:
         if kind is str and args:
             self.check_printable(args[0])
         if kind is bytes or (issubclass(kind, int | float) and args and isinstance(args[0], torch.Tensor)):
-            return kind(self.host_value(args[0])) if kind is not bytes else kind(*args, **named)
+            return kind(args[0].item()) if kind is not bytes else kind(*args, **named)
         if kind is bool:
             return self.truth(args[0]) if args else False
         if kind in (list, tuple, set, frozenset, dict, enumerate, zip, sum) and args and isinstance(args[0], Class):
@@ -1035,14 +1035,8 @@ class Evaluator:
     def truth(self, value: Any) -> bool:
         """Whether a value counts as true."""
         if isinstance(value, torch.Tensor):
-            return bool(self.host_value(value))
+            return bool(value.item())
         return bool(value)
-
-    def host_value(self, tensor: torch.Tensor) -> Any:
-        """The one number in a tensor. On shapes alone there is none: a number is one there, and a truth value true."""
-        if tensor.device.type == "meta":
-            return True if tensor.dtype == torch.bool else 1
-        return tensor.item()
 
     def iterate(self, value: Any) -> Any:
         """What a loop goes over."""

@@ -22,7 +22,7 @@ def load(
     """
     evaluator = Evaluator()
     program = Program(evaluator, sources, roots, own)
-    models.install(evaluator)
+    models.install(evaluator, program.freeze)
     kernels.install(evaluator)
     bridge.install(evaluator, program.freeze)
     found: Any = program.module(module)

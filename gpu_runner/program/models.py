@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import torch
 
 from gpu_runner.program.evaluator import AUTO, Annotation, Evaluator
-from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Violation, unproved
+from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Native, Violation, unproved
 
 _MISSING = inspect.Parameter.empty
 
 
-def install(evaluator: Evaluator) -> None:
-    """Teach an evaluator the models."""
+def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+    """Teach an evaluator the models; ``freeze`` marks what outlives a call."""
     special = evaluator.special
     special["functools.wraps"] = lambda wrapped, *_, **__: lambda wrapper: _wraps(wrapper, wrapped)
-    special["functools.cache"] = _cached
-    special["functools.lru_cache"] = _cached
+    cached = _Caches(freeze)
+    special["functools.cache"] = cached
+    special["functools.lru_cache"] = cached
     special["functools.cached_property"] = lambda function: Descriptor("property", function)
     special["contextlib.contextmanager"] = lambda function: replace(function, is_context_manager=True)
     special["contextlib.nullcontext"] = contextlib.nullcontext
@@ -56,9 +57,25 @@ def _wraps(wrapper: Any, wrapped: Any) -> Any:
     return wrapper
 
 
-def _cached(*args: Any, **_: Any) -> Any:
-    """A cache of a function that depends on its arguments alone changes nothing about what it gives."""
-    return args[0] if args and isinstance(args[0], Function) else lambda function: function
+class _Caches:
+    """``functools.cache``: of a function that depends on plain arguments alone, and whose result nobody can change."""
+
+    def __init__(self, freeze: Callable[[Any], None]) -> None:
+        self._freeze = freeze
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        """The decorator, with or without its own arguments."""
+        return self._around(args[0]) if args and callable(args[0]) else self._around
+
+    def _around(self, function: Any) -> Any:
+        def call(*args: Any, **named: Any) -> Any:
+            if any(isinstance(value, torch.Tensor) for value in (*args, *named.values())):
+                raise Violation("remembers between calls", "A cached function takes a tensor, and so keeps what it found.")
+            given = function(*args, **named)
+            self._freeze([given])
+            return given
+
+        return Native("cached", call)
 
 
 def _decorates(*args: Any, **_: Any) -> Any:

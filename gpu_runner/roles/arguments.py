@@ -20,7 +20,6 @@ class Arguments:
     named: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)  # of a module, in place of its own
     leaves: dict[str, torch.Tensor] = field(default_factory=dict)  # inputs that want a gradient
-    inputs: dict[str, torch.Tensor] = field(default_factory=dict)  # every tensor by name
     raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
     upstream: list[torch.Tensor | None] = field(default_factory=list)  # one per output
     raw_upstream: list[torch.Tensor] = field(default_factory=list)
@@ -163,7 +162,6 @@ def on_shapes(meta: dict[str, Any]) -> Arguments:
     values: dict[str, Any] = dict(meta["scalars"])
     for entry in meta["inputs"]:
         value = torch.empty(entry["shape"], dtype=getattr(torch, entry["dtype"]), device="meta")
-        given.inputs[entry["name"]] = value
         if entry["grad"]:
             given.leaves[entry["name"]] = value.requires_grad_()
         values[entry["name"]] = value

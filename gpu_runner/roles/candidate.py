@@ -15,7 +15,7 @@ from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import guard_memory
 from gpu_runner.program.objects import Violation
 from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments, on_shapes, settle
+from gpu_runner.roles.arguments import Arguments, settle
 from gpu_runner.roles.autotuning import take_the_first, take_the_first_that_launches
 from gpu_runner.roles.bfloat16 import teach_interpreter
 from gpu_runner.roles.device import start
@@ -45,7 +45,6 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     watch_launches(lambda: _current[-1] if _current else None)
     try:
         evaluator, found = load_program(Sources(state.work), meta["roots"], meta["own"], meta["module"], meta["symbol"])
-        evaluator.special["note a launch"] = lambda name, given: _current[-1].launch(name, given, lambda: None)
         state.values["where"] = lambda: (evaluator.path, evaluator.line) if evaluator.depth else None
     except Violation:
         if not meta["native"]:
@@ -96,31 +95,6 @@ def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     if state.gpu:
         torch.cuda.empty_cache()  # others are at work on the device
     return {}, []
-
-
-def shapes(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Carry out the host code alone, at full size on shapes without content: what torch would compute there, and of what.
-
-    ``meta["sizes"]`` are the inputs as in a case, however large. What the host code reads from a tensor is one, or true.
-    """
-    arguments = on_shapes(meta)
-    log = Log(state.values["where"], poison=False)
-    for name, value in arguments.inputs.items():
-        log.is_input(value, name)
-    with _logged(log, state):
-        log.begin_step("forward")
-        outputs = outputs_of(arguments.call(state.values["candidate"]))
-        if meta["backward"]:
-            with log.paused():
-                arguments.upstream = [
-                    torch.empty_like(value) if is_plain(value) and value.requires_grad else None for value in outputs
-                ]
-                for place, grad in enumerate(arguments.upstream):
-                    if grad is not None:
-                        log.is_input(grad, f"upstream {place}")
-            log.begin_step("backward")
-            backward(outputs, arguments, retain=False)
-    return {"work": log.work(), "launches": dict(log.launched)}, []
 
 
 def _prepared(
@@ -185,5 +159,5 @@ def _is_expanded(value: torch.Tensor) -> bool:
 
 
 HANDLERS: dict[str, Handler] = {
-    "start": start, "load": load, "run": run, "warm": warm, "memory": memory, "shapes": shapes,
+    "start": start, "load": load, "run": run, "warm": warm, "memory": memory,
 }  # fmt: skip
