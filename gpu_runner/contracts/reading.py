@@ -196,9 +196,7 @@ def _syntax_error(error: BaseException) -> SourceError:
         return _too_deep(None)
     reason = str(getattr(error, "msg", None) or error or type(error).__name__)
     reason = reason.encode("ascii", "backslashreplace").decode()
-    return SourceError(
-        "syntax", f"It cannot be parsed: {reason}.", getattr(error, "lineno", None), "Correct the syntax."
-    )
+    return SourceError("syntax", f"Syntax error: {reason}.", getattr(error, "lineno", None), "Correct the syntax.")
 
 
 def _too_deep(line: int | None) -> SourceError:

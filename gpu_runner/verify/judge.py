@@ -23,8 +23,8 @@ from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
 from gpu_runner.verify.mutants import survivors
-from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
+from gpu_runner.verify.opening import ORIGINAL, files_at, loaded, opened, reference_session
+from gpu_runner.verify.original import BadOriginal, Standing, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
-from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.contracts.reading import MAX_BYTES, SourceError, read_source
+from gpu_runner.contracts.verify import CandidateSource, SourceFile
 from gpu_runner.errors import ChildError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
@@ -29,9 +32,11 @@ def candidate_session(
     By ``name`` it is told where the time went; without one by its role.
 
     Raises:
-        ScratchError: the tree is not there.
+        ScratchError: the tree is not there, or a Python file of the candidate has not one reading.
     """
-    files = {file.path: file.text for file in candidate.files}
+    screened = [path for path in candidate.screened if path.endswith(".py")]
+    files: dict[str, bytes | str] = {file.path: file.text for file in candidate.files}
+    files |= {file.path: _read(file) for file in files_at(candidate, screened, context)}
     try:
         tree = context.tree(candidate.tree)
     except ValueError as error:
@@ -80,3 +85,40 @@ def load(session: Session, candidate: CandidateSource, form: Form, *, untimed: b
     """
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
     session.call("load", facts | {"untimed": untimed})
+
+
+def _read(file: SourceFile) -> bytes:
+    try:
+        return read_source(file.text, file.path).data
+    except SourceError as error:
+        raise ScratchError(f"{file.path}: {error}") from error
+
+
+def files_at(candidate: CandidateSource, paths: Sequence[str], context: RunContext) -> list[SourceFile]:
+    """A candidate's own Python files, and of its tree those that lie at these paths.
+
+    Raises:
+        ScratchError: the tree cannot be read.
+    """
+    own = {file.path: file for file in candidate.files if file.path.endswith(".py")}
+    wanted = {str(PurePosixPath(path)) for path in paths} - set(own)
+    if candidate.tree is not None and wanted:
+        own |= {file.path: file for file in _of_tree(candidate.tree, wanted, context)}
+    return list(own.values())
+
+
+def _of_tree(tree: str, wanted: set[str], context: RunContext) -> Iterator[SourceFile]:
+    try:
+        with tarfile.open(context.tree(tree)) as archive:
+            for member in archive:
+                parts = PurePosixPath(member.name).parts
+                # A snapshot's files may lie in one more folder.
+                path = next(
+                    (p for p in (str(PurePosixPath(*parts)), str(PurePosixPath(*parts[1:]))) if p in wanted), None
+                )
+                if path is None or not member.isfile():
+                    continue
+                file = archive.extractfile(member)
+                yield SourceFile(path, "" if file is None else file.read(MAX_BYTES + 1).decode("utf-8", "replace"))
+    except (ValueError, OSError, tarfile.TarError) as error:
+        raise ScratchError(f"the tree cannot be read: {error}") from error

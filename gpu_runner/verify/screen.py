@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from gpu_runner.contracts.reading import SourceError, read_source
 from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.syntax import UNPARSABLE
 from gpu_runner.contracts.verify import CandidateSource, SourceFile
 from gpu_runner.verify import allowed
 from gpu_runner.verify.objections import Objection, objections_in
 from gpu_runner.verify.standing import excused
-
-MAX_SOURCE_BYTES = 2**20
 
 
 def screen(
@@ -57,12 +54,9 @@ def tops_under(paths: Iterable[str], roots: tuple[str, ...]) -> set[str]:
 
 def objections_to(file: SourceFile, local: frozenset[str]) -> list[Objection]:
     """Give the objections to one file, by line."""
-    if len(file.text.encode()) > MAX_SOURCE_BYTES:
-        return [Objection(Status.refused, "too large", "The file is larger than 1 MiB.", path=file.path)]
     try:
-        tree = ast.parse(file.text)
-    except UNPARSABLE as error:
-        line = getattr(error, "lineno", None)
-        message = f"It cannot be parsed: {getattr(error, 'msg', None) or type(error).__name__}."
-        return [Objection(Status.compile_error, "syntax", message, line, file.path)]
+        tree = read_source(file.text, file.path).tree
+    except SourceError as error:
+        status = Status.compile_error if error.rule == "syntax" else Status.refused
+        return [Objection(status, error.rule, f"{error.message} {error.fix}", error.line, file.path)]
     return objections_in(tree, file.path, local)

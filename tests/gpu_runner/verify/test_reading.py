@@ -219,7 +219,7 @@ def test_line_of_what_is_refused_is_named() -> None:
     assert refused(b"x = 1\n# \xff\n").line == 2
     assert refused("x = 1\n\u03b1 = 2\n").line == 2
     assert refused("x = 1\n# the v\u0430lue\n").line == 2
-    assert str(refused("x = (\n")).startswith("line 1: It cannot be parsed")
+    assert str(refused("x = (\n")).startswith("line 1: Syntax error: ")
 
 
 def test_text_of_others_is_bounded_whatever_its_characters_are() -> None:
