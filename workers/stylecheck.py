@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from workers.contracts import Failure, FailureCode, FileChange, StyleOutcome, UserFacingError
+from workers.contracts import Failure, FailureCode, FileChange, StyleOutcome, UserFacingError, unreadable
 from workers.layouts.protocol import StyleCheck
 from workers.tree import Tree
 
@@ -34,9 +34,12 @@ def check_style(
     The second value holds the files that the fixes changed.
 
     Raises:
-        UserFacingError: the target's configuration reaches outside of the repository, a tool is not installed, or a command
-            did not end in time.
+        UserFacingError: a changed file has not one reading, the target's configuration reaches outside of the repository, a tool
+            is not installed, or a command did not end in time.
     """
+    failure = unreadable(change for change in changes if tree.read(change.path) != change.text)
+    if failure is not None:
+        raise UserFacingError(failure)
     named = tuple(shlex.join(command) for command in layout_check.check)
     if not layout_check.check:
         return StyleOutcome(True, named), ()

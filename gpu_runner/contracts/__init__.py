@@ -54,6 +54,7 @@ from gpu_runner.contracts.profiling import (
     Roofline,
     Stall,
 )
+from gpu_runner.contracts.reading import Source, SourceError, read_source
 from gpu_runner.contracts.recording import RecordedCall, RecordedTensor, RecordRequest, RecordResult
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.suite import CaseOutcome, TestCase, TestsRequest, TestsResult
@@ -109,6 +110,8 @@ __all__ = [
     "Rounding",
     "RunnerError",
     "ScalarSpec",
+    "Source",
+    "SourceError",
     "SourceFile",
     "Stall",
     "Status",
@@ -126,5 +129,6 @@ __all__ = [
     "WorkloadTiming",
     "from_json",
     "parse_problem",
+    "read_source",
     "to_json",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_runner.contracts.call import CALL_CURE, checked_call
+from gpu_runner.contracts.reading import SourceError, check_characters, read_source
 
 DTYPES = ("float32", "bfloat16", "float16")
 INITS = ("normal", "ones", "zeros", "uniform", "log_softmax", "softmax")
@@ -98,22 +99,21 @@ def parse_problem(source: str) -> Problem:
     Raises:
         ProblemError: it cannot be used as it stands; the error names the line and the cure.
     """
-    if len(source.encode()) > MAX_SOURCE_BYTES:
+    if len(source.encode("utf-8", "replace")) > MAX_SOURCE_BYTES:
         raise ProblemError("the problem is larger than 256 KiB", cure="Keep only the reference, INPUTS and WORKLOADS.")
     if not source.strip():
         raise ProblemError(
             "the problem is empty", cure="Paste a Python block with `def reference(...)`, INPUTS and WORKLOADS."
         )
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise ProblemError(f"syntax error: {getattr(error, 'msg', error)}", line, "Correct the syntax.") from error
-    except (RecursionError, MemoryError) as error:
-        raise ProblemError("the problem is nested too deeply to be read", cure="Write it flat.") from error
+        tree = read_source(source).tree
+        title = (ast.get_docstring(tree) or "").strip().split("\n")[0]
+        check_characters(title)  # an escape in the docstring is a character of the title
+    except SourceError as error:
+        message = error.message[0].lower() + error.message[1:].removesuffix(".")
+        raise ProblemError(message, error.line, error.fix) from error
     _check_imports(tree)
     values = _literals(tree)
-    title = (ast.get_docstring(tree) or "").strip().split("\n")[0]
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if "reference" in functions:

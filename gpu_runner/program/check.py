@@ -22,19 +22,27 @@ _JIT = frozenset({"triton.jit", "triton.constexpr_function"})
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 _CONTAINERS = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MAKERS = frozenset({"dict", "list", "set", "bytearray"})
-_TENSOR_MAKERS = frozenset(f"torch.{name}" for name in "empty zeros ones full tensor arange empty_strided".split())
-_BASES = frozenset(
-    """torch.autograd.Function torch.autograd.function.Function torch.nn.Module typing.NamedTuple typing.Protocol typing.Generic
-    enum.Enum enum.IntEnum enum.StrEnum enum.Flag enum.IntFlag""".split()
+_TENSOR_MAKERS = language.words(
+    "torch.empty torch.zeros torch.ones torch.full torch.tensor torch.arange torch.empty_strided"
 )
-_BASE_BUILTINS = frozenset(name for name, value in language.BUILTINS.items() if isinstance(value, type) and issubclass(value, BaseException))
+_BASES = language.words("""
+    torch.autograd.Function torch.autograd.function.Function torch.nn.Module typing.NamedTuple typing.Protocol typing.Generic
+    enum.Enum enum.IntEnum enum.StrEnum enum.Flag enum.IntFlag
+    """)
+_ERRORS = frozenset(
+    name for name, value in language.BUILTINS.items() if isinstance(value, type) and issubclass(value, BaseException)
+)
 _CHANGES_CONTAINER = language.MUTATES
 _CHANGES = _CHANGES_CONTAINER | {"copy_", "fill_", "zero_"}
 _OWN = frozenset({"self", "cls", "ctx"})
 # Attributes of Python's own objects and of tensors: a file that defines one of these names would open it on every value.
 _DANGEROUS = frozenset(
-    name for kind in (type(lambda: 0), type, type(ast), type((i for i in ())), BaseException, object) for name in dir(kind)
-) | frozenset("gi_frame gi_code f_globals f_locals f_builtins f_back tb_frame tb_next handle ctypes numpy backward_hooks".split())
+    name
+    for kind in (type(lambda: 0), type, type(ast), type(i for i in ()), BaseException, object)
+    for name in dir(kind)
+) | language.words("""
+    gi_frame gi_code f_globals f_locals f_builtins f_back tb_frame tb_next handle ctypes numpy backward_hooks
+    """)
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,9 @@ class _Checker:
         for node in body if isinstance(body, list) else [body]:
             yield from self._node(node, scope, owner, None)
 
-    def _node(self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None) -> Iterator[Remark]:
+    def _node(
+        self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None
+    ) -> Iterator[Remark]:
         yield from self._rules(node, scope, owner, parent)
         if isinstance(node, _FUNCTIONS):
             yield from self._function(node, scope, owner)
@@ -140,7 +150,9 @@ class _Checker:
         for child in ast.iter_child_nodes(node):
             yield from self._node(child, inner, owner, node)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[Remark]:
+    def _function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: _Scope, owner: ast.ClassDef | None
+    ) -> Iterator[Remark]:
         for decorator in node.decorator_list:
             yield from self._node(decorator, scope, owner, node)
         yield from self._arguments(node.args, scope)
@@ -168,7 +180,7 @@ class _Checker:
         for base in node.bases:
             base = base.value if isinstance(base, ast.Subscript) else base
             full, name = self._dotted(base, scope), root_of(base)
-            known = name in self.classes or (isinstance(base, ast.Name) and name in _BASE_BUILTINS | {"object"})
+            known = name in self.classes or (isinstance(base, ast.Name) and name in _ERRORS | {"object"})
             if full is None and name is not None:
                 known = known or any(o.kind is Binding.own for o in self._origins(name, scope) or [])
             if full not in _BASES and not known:
@@ -193,7 +205,9 @@ class _Checker:
 
     # -- rules
 
-    def _rules(self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None) -> Iterator[Remark]:
+    def _rules(
+        self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None, parent: ast.AST | None
+    ) -> Iterator[Remark]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from self._import(node)
         elif isinstance(node, ast.Name):
@@ -204,7 +218,9 @@ class _Checker:
             yield from self._call(node, scope)
         elif isinstance(node, ast.Try | ast.TryStar):
             if not all(_only_imports(item) for item in bodies(node)):
-                yield _remark(node, "try around code", "A `try` stands around more than imports: it could hide a fallback.")
+                yield _remark(
+                    node, "try around code", "A `try` stands around more than imports: it could hide a fallback."
+                )
         elif isinstance(node, ast.Global | ast.Nonlocal):
             yield _remark(node, "remembers between calls", "`global` and `nonlocal` keep state between calls.")
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
@@ -240,7 +256,11 @@ class _Checker:
             return
         for origin in origins:
             is_module = origin.kind is Binding.module
-            asks = isinstance(parent, ast.Call) and getattr(parent.func, "id", "") in ("hasattr", "getattr") and parent.args[0] is node
+            asks = (
+                isinstance(parent, ast.Call)
+                and getattr(parent.func, "id", "") in ("hasattr", "getattr")
+                and parent.args[0] is node
+            )
             if is_module and not isinstance(parent, ast.Attribute) and not asks:
                 yield _remark(node, "module as a value", f"The module `{node.id}` is used as a value.")
             elif origin.kind is Binding.unlisted:
@@ -254,7 +274,11 @@ class _Checker:
         elif node.id.startswith("__") and node.id not in language.DUNDER_NAMES:
             yield _remark(node, "private name", f"It uses `{node.id}`.")
         elif node.id not in language.BUILTINS and node.id not in language.DUNDER_NAMES:
-            yield _remark(node, "unknown name", f"`{node.id}` is neither defined in the file nor a builtin that host code may use.")
+            yield _remark(
+                node,
+                "unknown name",
+                f"`{node.id}` is neither defined in the file nor a builtin that host code may use.",
+            )
 
     def _attribute(self, node: ast.Attribute, scope: _Scope, parent: ast.AST | None) -> Iterator[Remark]:
         resolved = self._resolved(node, scope)
@@ -276,7 +300,9 @@ class _Checker:
     def _value_attribute(self, node: ast.AST, name: str, root: str) -> Iterator[Remark]:
         if name in language.NAMES or name in language.DUNDER_ATTRIBUTES:
             return
-        if name in self.defined and (name not in _DANGEROUS and (not _is_of_tensors(name) or root in _OWN | self.classes)):
+        if name in self.defined and (
+            name not in _DANGEROUS and (not _is_of_tensors(name) or root in _OWN | self.classes)
+        ):
             return
         if name.startswith("_"):
             yield _remark(node, "private name", f"It uses the attribute `{name}`.")
@@ -296,10 +322,16 @@ class _Checker:
                 yield _remark(node, "reaches outside", "`getattr` takes a module.")
         if name == "type" and len(node.args) != 1:
             yield _remark(node, "runs code from text", "A class is made by `type`.", Status.cheating)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "format" and self._dotted(node.func, scope) is None:
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "format"
+            and self._dotted(node.func, scope) is None
+        ):
             text = node.func.value.value if isinstance(node.func.value, ast.Constant) else None
             if not isinstance(text, str) or "." in text.replace("}", "{").split("{")[1::2] or "__" in text:
-                yield _remark(node, "reaches outside", "`format` takes a text that is not written out, or asks for attributes.")
+                yield _remark(
+                    node, "reaches outside", "`format` takes a text that is not written out, or asks for attributes."
+                )
 
     def _cached(self, node: ast.FunctionDef, scope: _Scope) -> Iterator[Remark]:
         if not any(self._dotted(item, scope) in _CACHES for item in decorators(node)):
@@ -321,12 +353,18 @@ class _Checker:
             root = root_of(changed)
             outlives = root is not None and (root in self.top_level or self._origins(root, scope) is not None)
             if outlives and not self._is_local(root or "", scope):
-                yield _remark(node, "remembers between calls", f"It changes `{ast.unparse(changed)}`, which outlives a call.")
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and self._resolved(node, scope) is None:
+                yield _remark(
+                    node, "remembers between calls", f"It changes `{ast.unparse(changed)}`, which outlives a call."
+                )
+        elif (
+            isinstance(node, ast.Attribute)
+            and not isinstance(node.ctx, ast.Load)
+            and self._resolved(node, scope) is None
+        ):
             root = root_of(node)
-            if root not in _OWN and not self._is_local(root or "", scope):
-                yield _remark(node, "remembers between calls", f"It sets `{ast.unparse(node)}`.")
-            elif root is not None and root in self.classes:
+            if (root not in _OWN and not self._is_local(root or "", scope)) or (
+                root is not None and root in self.classes
+            ):
                 yield _remark(node, "remembers between calls", f"It sets `{ast.unparse(node)}`.")
 
     # -- names
@@ -428,5 +466,3 @@ def bodies(node: ast.Try | ast.TryStar) -> list[ast.stmt]:
 def _only_imports(item: ast.stmt) -> bool:
     plain = isinstance(item, ast.Assign) and not any(isinstance(node, ast.Call) for node in ast.walk(item))
     return isinstance(item, ast.Import | ast.ImportFrom | ast.Pass) or plain
-
-

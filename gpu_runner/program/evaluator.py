@@ -14,7 +14,7 @@ import inspect
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -90,7 +90,7 @@ class Evaluator:
         """Carry out one statement; an error that leaves it carries its line."""
         self._step(node, frame)
         try:
-            handler = _STATEMENTS.get(type(node))
+            handler = self._statements.get(type(node))
             if handler is None:
                 raise unproved(f"`{type(node).__name__}` is no statement that the evaluator knows.")
             handler(self, node, frame)
@@ -343,7 +343,7 @@ class Evaluator:
                 self.body(node.body, frame)
             except _FLOW:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever the program's own `except` may catch
                 if self.launches != launches:
                     raise Violation(
                         "try around a launch", "A `try` that stands around a launch could hide a fallback."
@@ -495,7 +495,7 @@ class Evaluator:
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
-        handler = _EXPRESSIONS.get(type(node))
+        handler = self._expressions.get(type(node))
         if handler is None:
             raise unproved(f"`{type(node).__name__}` is no expression that the evaluator knows.")
         return handler(self, node, frame)
@@ -907,28 +907,27 @@ class Evaluator:
             found = extension(value, name)
             if found is not NotImplemented:
                 return found
-        if isinstance(value, Facade):
-            return self.member(f"{value.path}.{name}")
-        if isinstance(value, Instance):
-            return self._of_instance(value, name)
-        if isinstance(value, Class):
-            return self._of_class(value, name)
-        if isinstance(value, Super):
-            return self._of_super(value, name)
-        if isinstance(value, Function):
-            if name in ("__name__", "__qualname__", "__doc__"):
-                return value.attributes.get(name, value.name if name != "__doc__" else None)
-            raise Violation("private name", f"It uses `{name}` of a function.")
+        own = self._own_kinds.get(type(value))
+        return own(self, value, name) if own is not None else self._of_plain(value, name)
+
+    def _of_facade(self, value: Facade, name: str) -> Any:
+        return self.member(f"{value.path}.{name}")
+
+    def _of_function(self, value: Function, name: str) -> Any:
+        if name in ("__name__", "__qualname__", "__doc__"):
+            return value.attributes.get(name, value.name if name != "__doc__" else None)
+        raise Violation("private name", f"It uses `{name}` of a function.")
+
+    def _of_plain(self, value: Any, name: str) -> Any:
         if isinstance(value, BaseException) and name == "args":
             return value.args
         if name == "format" and isinstance(value, str):
             return Native("format", functools.partial(_Formatter(self).format, value))
+        if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
+            return getattr(value, name)
         if name in language.attributes_of(value):
             found = getattr(value, name)
             return self._method(value, name, found) if callable(found) else found
-        fields = getattr(type(value), "_fields", ())
-        if isinstance(value, tuple) and name in fields:
-            return getattr(value, name)
         if name.startswith("_"):
             raise Violation("private name", f"It uses the attribute `{name}`.")
         if hasattr(value, name):
@@ -1075,6 +1074,29 @@ class Evaluator:
         finally:
             self.loading -= 1
 
+    _own_kinds: ClassVar[dict[type, Callable[..., Any]]] = {
+        Facade: _of_facade, Instance: _of_instance, Class: _of_class, Super: _of_super, Function: _of_function,
+    }  # fmt: skip
+    _statements: ClassVar[dict[type[ast.AST], Callable[..., None]]] = {
+        ast.Expr: _expr, ast.Assign: _assign, ast.AnnAssign: _ann_assign,
+        ast.AugAssign: _aug_assign, ast.If: _if, ast.For: _for, ast.While: _while,
+        ast.Break: _break, ast.Continue: _continue, ast.Return: _return,
+        ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Delete: _delete,
+        ast.Global: _outer, ast.Nonlocal: _outer, ast.Import: _import,
+        ast.ImportFrom: _import_from, ast.FunctionDef: _function_def, ast.ClassDef: _class_def,
+        ast.With: _with, ast.Try: _try, ast.Match: _match,
+    }  # fmt: skip
+    _expressions: ClassVar[dict[type[ast.AST], Callable[..., Any]]] = {
+        ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute,
+        ast.Subscript: _subscript, ast.Slice: _slice, ast.BinOp: _bin_op,
+        ast.UnaryOp: _unary_op, ast.BoolOp: _bool_op, ast.Compare: _compare,
+        ast.IfExp: _if_exp, ast.Tuple: _tuple, ast.List: _list, ast.Set: _set,
+        ast.Dict: _dict, ast.ListComp: _list_comp, ast.SetComp: _set_comp,
+        ast.DictComp: _dict_comp, ast.GeneratorExp: _generator, ast.NamedExpr: _named,
+        ast.Lambda: _lambda, ast.JoinedStr: _joined, ast.FormattedValue: _formatted,
+        ast.Yield: _yield, ast.Starred: _starred, ast.Call: _call,
+    }  # fmt: skip
+
 
 class Annotation:
     """A name that stands in annotations alone, such as ``typing.Optional``."""
@@ -1181,24 +1203,3 @@ def _check_identity(left: Any, right: Any) -> None:
     plain = (int, float, str, bytes, tuple, frozenset)
     if isinstance(left, plain) or isinstance(right, plain):
         raise Violation("identity", "`is` compares numbers or text by where they lie in memory; use `==`.")
-
-
-_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any, Frame], None]] = {
-    ast.Expr: Evaluator._expr, ast.Assign: Evaluator._assign, ast.AnnAssign: Evaluator._ann_assign,
-    ast.AugAssign: Evaluator._aug_assign, ast.If: Evaluator._if, ast.For: Evaluator._for, ast.While: Evaluator._while,
-    ast.Break: Evaluator._break, ast.Continue: Evaluator._continue, ast.Return: Evaluator._return,
-    ast.Pass: Evaluator._pass, ast.Assert: Evaluator._assert, ast.Raise: Evaluator._raise, ast.Delete: Evaluator._delete,
-    ast.Global: Evaluator._outer, ast.Nonlocal: Evaluator._outer, ast.Import: Evaluator._import,
-    ast.ImportFrom: Evaluator._import_from, ast.FunctionDef: Evaluator._function_def, ast.ClassDef: Evaluator._class_def,
-    ast.With: Evaluator._with, ast.Try: Evaluator._try, ast.Match: Evaluator._match,
-}  # fmt: skip
-_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any, Frame], Any]] = {
-    ast.Constant: Evaluator._constant, ast.Name: Evaluator._name, ast.Attribute: Evaluator._attribute,
-    ast.Subscript: Evaluator._subscript, ast.Slice: Evaluator._slice, ast.BinOp: Evaluator._bin_op,
-    ast.UnaryOp: Evaluator._unary_op, ast.BoolOp: Evaluator._bool_op, ast.Compare: Evaluator._compare,
-    ast.IfExp: Evaluator._if_exp, ast.Tuple: Evaluator._tuple, ast.List: Evaluator._list, ast.Set: Evaluator._set,
-    ast.Dict: Evaluator._dict, ast.ListComp: Evaluator._list_comp, ast.SetComp: Evaluator._set_comp,
-    ast.DictComp: Evaluator._dict_comp, ast.GeneratorExp: Evaluator._generator, ast.NamedExpr: Evaluator._named,
-    ast.Lambda: Evaluator._lambda, ast.JoinedStr: Evaluator._joined, ast.FormattedValue: Evaluator._formatted,
-    ast.Yield: Evaluator._yield, ast.Starred: Evaluator._starred, ast.Call: Evaluator._call,
-}  # fmt: skip

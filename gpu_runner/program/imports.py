@@ -51,7 +51,9 @@ class Library:
 
     def module_of(self, path: str) -> str:
         """The module that a file is, under the longest root that holds it."""
-        inside = [PurePosixPath(path).relative_to(root) for root in self._roots if PurePosixPath(path).is_relative_to(root)]
+        inside = [
+            PurePosixPath(path).relative_to(root) for root in self._roots if PurePosixPath(path).is_relative_to(root)
+        ]
         parts = min(inside, key=lambda found: len(found.parts), default=PurePosixPath(path)).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1:] == ("__init__",) else parts)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
 import importlib
 import linecache
 import types
@@ -32,24 +33,7 @@ _EXPRESSIONS = (
     ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
     ast.IfExp, ast.Tuple, ast.List, ast.Call, ast.Starred, ast.JoinedStr, ast.FormattedValue, ast.ListComp,
 )  # fmt: skip
-BUILTINS = frozenset(
-    [
-        "abs",
-        "bool",
-        "float",
-        "int",
-        "isinstance",
-        "len",
-        "max",
-        "min",
-        "range",
-        "tuple",
-        "list",
-        "str",
-        "print",
-        "getattr",
-    ]
-)
+BUILTINS = language.words("abs bool float int isinstance len max min range tuple list str print getattr")
 MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -348,10 +332,11 @@ def _of_attribute(node: ast.Attribute) -> Iterator[Violation]:
         yield _said(node, f"The attribute `{node.attr}` is not in the language of kernels.", "unknown attribute")
 
 
+@functools.cache
 def _language_members() -> frozenset[str]:
     parts = {part for member in language.TRITON_LANGUAGE for part in member.split(".")[2:]}
-    return frozenset(parts | set(language.LIBDEVICE.split()) | {"language", "extra", "libdevice", "cuda", "hip", "cdiv", "next_power_of_2",
-                     "pi", "e", "inf", "log2", "sqrt", "math"})  # fmt: skip
+    modules = "language extra libdevice cuda hip math cdiv next_power_of_2 pi e inf log2 sqrt"
+    return frozenset(parts) | language.words(language.LIBDEVICE) | language.words(modules)
 
 
 def _said(node: ast.AST, message: str, rule: str = "kernel") -> Violation:

@@ -16,7 +16,8 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.program.objects import Facade, Violation
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
@@ -75,19 +76,20 @@ TRITON_LANGUAGE = _under(
     void int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float8e5 float8e5b16 float8e4nv float8e4b8 float8e4b15 float16
     bfloat16 float32 float64 pi32_t
     math.abs math.acos math.asin math.atan math.ceil math.cos math.div_rn math.erf math.exp math.exp2 math.fdiv math.floor math.fma
-    math.log math.log2 math.rsqrt math.sin math.sqrt math.sqrt_rn math.umulhi math.tanh math.sigmoid math.softmax math.cdiv math.clamp
-    math.maximum math.minimum math.max math.min
+    math.log math.log2 math.rsqrt math.sin math.sqrt math.sqrt_rn math.umulhi math.tanh math.sigmoid math.softmax math.cdiv
+    math.clamp math.maximum math.minimum math.max math.min
     """,
 )
 LIBDEVICE = """
-    abs acos acosh add_rd add_rn add_ru add_rz asin asinh atan atan2 atanh brev byte_perm cbrt ceil clz copysign cos cosh cospi
-    cyl_bessel_i0 cyl_bessel_i1 div_rd div_rn div_ru div_rz erf erfc erfcinv erfcx erfinv exp exp10 exp2 expm1 fast_cosf fast_dividef
-    fast_exp10f fast_expf fast_log10f fast_log2f fast_logf fast_powf fast_sinf fast_tanf fast_tanhf fdim ffs finitef
-    float2int_rd float2int_rn float2int_ru float2int_rz floor fma fma_rd fma_rn fma_ru fma_rz fmod hadd hypot ilogb int2float_rn isfinited
-    isinf isnan j0 j1 ldexp lgamma llrint llround log log10 log1p log2 logb max min mul24 mul_rd mul_rn mul_ru mul_rz nearbyint nextafter
-    norm3d norm4d normcdf normcdfinv popc pow rcbrt rcp64h rcp_rd rcp_rn rcp_ru rcp_rz remainder rhadd rhypot rint rnorm3d
-    round rsqrt rsqrt_rn sad saturatef scalbn signbit sin sinh sinpi sqrt sqrt_rd sqrt_rn sqrt_ru sqrt_rz sub_rd sub_rn sub_ru sub_rz
-    tan tanh tgamma trunc umul24 y0 y1
+    abs acos acosh add_rd add_rn add_ru add_rz asin asinh atan atan2 atanh brev byte_perm cbrt ceil clz copysign cos
+    cosh cospi cyl_bessel_i0 cyl_bessel_i1 div_rd div_rn div_ru div_rz erf erfc erfcinv erfcx erfinv exp exp10 exp2
+    expm1 fast_cosf fast_dividef fast_exp10f fast_expf fast_log10f fast_log2f fast_logf fast_powf fast_sinf fast_tanf
+    fast_tanhf fdim ffs finitef float2int_rd float2int_rn float2int_ru float2int_rz floor fma fma_rd fma_rn fma_ru
+    fma_rz fmod hadd hypot ilogb int2float_rn isfinited isinf isnan j0 j1 ldexp lgamma llrint llround log log10 log1p
+    log2 logb max min mul24 mul_rd mul_rn mul_ru mul_rz nearbyint nextafter norm3d norm4d normcdf normcdfinv popc pow
+    rcbrt rcp64h rcp_rd rcp_rn rcp_ru rcp_rz remainder rhadd rhypot rint rnorm3d round rsqrt rsqrt_rn sad saturatef
+    scalbn signbit sin sinh sinpi sqrt sqrt_rd sqrt_rn sqrt_ru sqrt_rz sub_rd sub_rn sub_ru sub_rz tan tanh tgamma
+    trunc umul24 y0 y1
 """
 _LIBDEVICES = (
     "triton.language.extra.libdevice",
@@ -116,8 +118,9 @@ STANDARD = (
 )
 TYPING = _under(
     "typing",
-    """Any Callable ClassVar Dict Final FrozenSet Generic Iterable Iterator List Literal Mapping NamedTuple NewType NoReturn Optional
-    Protocol Sequence Set Tuple Type TypeAlias TypeVar Union cast overload TYPE_CHECKING Annotated Concatenate ParamSpec Self""",
+    """Any Callable ClassVar Dict Final FrozenSet Generic Iterable Iterator List Literal Mapping NamedTuple NewType NoReturn
+    Optional Protocol Sequence Set Tuple Type TypeAlias TypeVar Union cast overload TYPE_CHECKING Annotated
+    Concatenate ParamSpec Self""",
 ) | _under(
     "collections.abc", "Callable Generator Iterable Iterator Mapping MutableMapping Sequence Collection Hashable"
 )
@@ -142,19 +145,19 @@ ANNOTATIONS_ONLY = TYPING - {
 }
 
 # Modules with which a process reaches beyond its own computation: nobody needs these in order to write a kernel.
-REACHING = _words("""
+REACHING = words("""
     os sys subprocess threading multiprocessing concurrent asyncio socket ssl http urllib requests ctypes cffi gc inspect
     builtins traceback signal mmap shutil tempfile pathlib io pickle marshal code codeop pty resource select selectors atexit
     weakref faulthandler tracemalloc site sysconfig runpy pkgutil platform glob fcntl posix _thread _ctypes queue types
     dis time timeit random secrets uuid datetime gpu_runner numpy cupy copyreg shelve dbm sqlite3 webbrowser xml zipfile tarfile
     """)
-RUNS_TEXT = _words("eval exec compile __import__")
-REACHES = _words(
+RUNS_TEXT = words("eval exec compile __import__")
+REACHES = words(
     "open globals locals vars delattr dir id hash input breakpoint memoryview exit quit help object.__subclasses__ copyright"
 )
 BUILTINS: dict[str, Any] = {
     name: getattr(builtins, name)
-    for name in _words("""
+    for name in words("""
     abs all any bool bytes callable complex dict divmod enumerate filter float frozenset int isinstance issubclass iter len list map
     max min next object pow property range repr reversed round set slice sorted staticmethod classmethod str sum super tuple type
     zip format hasattr getattr setattr print ord chr bin hex oct
@@ -164,67 +167,67 @@ BUILTINS: dict[str, Any] = {
     UserWarning DeprecationWarning RuntimeWarning OSError
     """)
 }
-DUNDER_NAMES = _words("__name__ __all__ __doc__ __file__ __version__ __author__ __slots__ __match_args__")
-METHOD_DUNDERS = _words(
+DUNDER_NAMES = words("__name__ __all__ __doc__ __file__ __version__ __author__ __slots__ __match_args__")
+METHOD_DUNDERS = words(
     "__init__ __post_init__ __call__ __len__ __getitem__ __iter__ __contains__ __eq__ __bool__ __enter__ __exit__"
 )
-DUNDER_ATTRIBUTES = _words("__name__ __qualname__ __version__ __doc__") | METHOD_DUNDERS
+DUNDER_ATTRIBUTES = words("__name__ __qualname__ __version__ __doc__") | METHOD_DUNDERS
 
-VIEWS = _words("""
-    view view_as reshape flatten unflatten expand expand_as transpose t T mT permute movedim squeeze unsqueeze narrow select split chunk
-    unbind detach data swapaxes diagonal as_strided tensor_split unfold ravel
+VIEWS = words("""
+    view view_as reshape flatten unflatten expand expand_as transpose t T mT permute movedim squeeze unsqueeze narrow select split
+    chunk unbind detach data swapaxes diagonal as_strided tensor_split unfold ravel
     """)
-SHAPES = _words("""
+SHAPES = words("""
     shape stride size dim ndim numel nelement element_size itemsize nbytes dtype device is_cuda is_cpu is_contiguous requires_grad
     is_floating_point is_complex storage_offset is_leaf get_device layout is_sparse is_meta
     """)
-MAKES = _words("""
+MAKES = words("""
     contiguous to float half bfloat16 double int long bool clone new_empty new_zeros new_ones new_full new_tensor new_empty_strided
     copy_ zero_ fill_ requires_grad_ type type_as cuda cpu flip repeat repeat_interleave resize_as_
     """)
-COMPUTES = _words("""
+COMPUTES = words("""
     item tolist sum max min amax amin any all eq ne lt le gt ge add sub mul div add_ sub_ mul_ div_ neg abs sqrt rsqrt square clamp
     masked_select gather count_nonzero equal sort mean unique index_select cumsum logical_not logical_and logical_or square_ abs_
     """)
 TENSOR = VIEWS | SHAPES | MAKES | COMPUTES
 # What a program may ask of plain values, by the type that has it.
 ATTRIBUTES: dict[type, frozenset[str]] = {
-    str: _words("""startswith endswith join format lower upper strip lstrip rstrip replace split rsplit count find isdigit isidentifier
-        removeprefix removesuffix partition rpartition splitlines title capitalize zfill ljust rjust"""),
-    list: _words("append extend insert pop index count copy reverse sort remove clear"),
-    dict: _words("get items keys values update setdefault pop copy"),
-    tuple: _words("index count"),
-    set: _words("add discard union intersection difference issubset issuperset update copy remove"),
-    frozenset: _words("union intersection difference issubset issuperset"),
-    int: _words("bit_length bit_count real imag numerator denominator is_integer"),
-    float: _words("is_integer real imag as_integer_ratio hex"),
-    complex: _words("real imag conjugate"),
-    range: _words("start stop step index count"),
-    slice: _words("start stop step indices"),
-    bytes: _words("hex"),
+    str: words("""startswith endswith join format lower upper strip lstrip rstrip replace split rsplit count find isdigit
+        isidentifier removeprefix removesuffix partition rpartition splitlines title capitalize zfill ljust rjust"""),
+    list: words("append extend insert pop index count copy reverse sort remove clear"),
+    dict: words("get items keys values update setdefault pop copy"),
+    tuple: words("index count"),
+    set: words("add discard union intersection difference issubset issuperset update copy remove"),
+    frozenset: words("union intersection difference issubset issuperset"),
+    int: words("bit_length bit_count real imag numerator denominator is_integer"),
+    float: words("is_integer real imag as_integer_ratio hex"),
+    complex: words("real imag conjugate"),
+    range: words("start stop step index count"),
+    slice: words("start stop step indices"),
+    bytes: words("hex"),
 }
-TORCH_SIZE = _words("numel")
-DEVICE_PROPERTIES = _words("""
+TORCH_SIZE = words("numel")
+DEVICE_PROPERTIES = words("""
     multi_processor_count gpu_eu_count gpu_subslice_count major minor name total_memory L2_cache_size warp_size
     max_threads_per_multi_processor shared_memory_per_block shared_memory_per_block_optin shared_memory_per_multiprocessor
     regs_per_multiprocessor gcnArchName is_integrated is_multi_gpu_board
     """)
 OTHERS: dict[str, frozenset[str]] = {  # by the name of the class
-    "dtype": _words(
+    "dtype": words(
         "itemsize is_floating_point is_complex is_signed name primitive_bitwidth scalar is_floating is_int to_real"
     ),
-    "device": _words("type index"),
-    "finfo": _words("eps max min tiny bits smallest_normal resolution dtype"),
-    "iinfo": _words("max min bits dtype"),
-    "constexpr": _words("value"),
-    "Version": _words("major minor micro release base_version"),
-    "Config": _words("kwargs num_warps num_stages num_ctas maxnreg all_kwargs"),
-    "GPUTarget": _words("backend arch warp_size"),
+    "device": words("type index"),
+    "finfo": words("eps max min tiny bits smallest_normal resolution dtype"),
+    "iinfo": words("max min bits dtype"),
+    "constexpr": words("value"),
+    "Version": words("major minor micro release base_version"),
+    "Config": words("kwargs num_warps num_stages num_ctas maxnreg all_kwargs"),
+    "GPUTarget": words("backend arch warp_size"),
 }
-CONTEXT = _words("""
+CONTEXT = words("""
     save_for_backward saved_tensors needs_input_grad mark_non_differentiable set_materialize_grads mark_dirty save_for_forward
     """)
-KERNEL_ARGUMENT_ATTRIBUTES = _words("""
+KERNEL_ARGUMENT_ATTRIBUTES = words("""
     dtype shape T type element_ty scalar to value trans permute view reshape broadcast_to expand_dims sum max min argmax argmin
     abs cast store load gather scatter numel is_floating is_int is_ptr primitive_bitwidth atomic_add is_block nbytes itemsize
     cumsum cumprod sort logical_and logical_or split ravel reduce associative_scan xor_sum sigmoid softmax exp log sqrt rsqrt
@@ -238,7 +241,7 @@ NAMES = (  # of attributes that a program may write where the type of the value 
     | CONTEXT
     | frozenset().union(*ATTRIBUTES.values())
     | frozenset().union(*OTHERS.values())
-) | _words("""
+) | words("""
     apply forward backward register_parameter register_buffer add_module named_parameters named_buffers parameters training
     register_autograd register_fake register_kernel name value args kwargs values index jvp setup_context
     weight bias eval
@@ -316,7 +319,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 UNARY: dict[str, Callable[[Any], Any]] = {
     "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert, "Not": operator.not_,
 }  # fmt: skip
-MUTATES = _words("append extend insert pop reverse sort remove clear update setdefault add discard")
+MUTATES = words("append extend insert pop reverse sort remove clear update setdefault add discard")
 IMMUTABLE = (
     bool,
     int,

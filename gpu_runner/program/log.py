@@ -133,7 +133,7 @@ class Log(Mode):
     # -- what it says
 
     def is_accounted_for(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel was given this tensor's memory, or that which it was moved from; or it is a constant, or an input itself."""
+        """Whether a kernel was given this memory, or that which it was moved from; or it is a constant, or an input."""
         memory = self._known(tensor)
         return memory.launched or memory.is_constant or memory.is_input
 
@@ -201,7 +201,7 @@ class Log(Mode):
 
     def _guarded(self, plain: torch.Tensor) -> torch.Tensor:
         assert self._poison is not None
-        if plain.numel() == 0 or plain.layout != torch.strided :
+        if plain.numel() == 0 or plain.layout != torch.strided:
             return plain
         span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
         with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001 - or autograd would see every buffer as a view

@@ -1,4 +1,4 @@
-"""The evaluator's own models of library members: decorators, classes and contexts that would keep state or run code if they were real."""
+"""The evaluator's models of library members that would keep state, or run code, if they were the real ones."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ class _Caches:
     def _around(self, function: Any) -> Any:
         def call(*args: Any, **named: Any) -> Any:
             if any(isinstance(value, torch.Tensor) for value in (*args, *named.values())):
-                raise Violation("remembers between calls", "A cached function takes a tensor, and so keeps what it found.")
+                raise Violation(
+                    "remembers between calls", "A cached function takes a tensor, and so keeps what it found."
+                )
             given = function(*args, **named)
             self._freeze([given])
             return given
@@ -183,12 +185,3 @@ def _make_named_tuple(made: Class) -> None:
     import collections
 
     made.real = collections.namedtuple(made.name, fields, defaults=defaults)  # type: ignore[misc]  # noqa: PYI024 - its names are the program's
-
-
-def refuse_memory(*_: Any, **__: Any) -> Any:
-    """What makes memory at import.
-
-    Raises:
-        Violation: always.
-    """
-    raise Violation("memory made at import", "A tensor is made when the module is imported, and outlives every call.")

@@ -13,6 +13,7 @@ import torch
 
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.imports import Library
 from gpu_runner.program.objects import Bound, Class, Descriptor, Facade, Frame, Function, Instance, Kind, Violation
 from gpu_runner.program.scopes import binds, own_nodes
 
@@ -66,18 +67,18 @@ class Program:
     ) -> None:
         self.evaluator = evaluator
         self._sources = sources
-        self._roots = [PurePosixPath(root) for root in roots]
+        self._library = Library(sources, roots)
         self._own = frozenset(own)
         self._modules: dict[str, Module] = {}
         evaluator.import_module = self.imported
         evaluator.attribute_of.insert(0, self._attribute)
-        evaluator.special["importlib.import_module"] = lambda name: self._absolute(name)
+        evaluator.special["importlib.import_module"] = self._absolute
 
     def module(self, name: str) -> Module | None:
         """The module of that dotted name, evaluated; None where the candidate has none."""
         if name in self._modules:
             return self._modules[name]
-        path = self.path_of(name)
+        path = self._library.path_of(name)
         if path is None:
             return None
         made = Module(self, name, path, self._sources[path], path not in self._own)
@@ -85,20 +86,6 @@ class Program:
         if path in self._own:
             made.load()
         return made
-
-    def path_of(self, name: str) -> str | None:
-        """The file of a module."""
-        inside = PurePosixPath(*name.split("."))
-        for root in self._roots:
-            for path in (root / inside.with_suffix(".py"), root / inside / "__init__.py"):
-                if str(path) in self._sources:
-                    return str(path)
-        return None
-
-    def is_package(self, name: str) -> bool:
-        """Whether a folder of the candidate has that dotted name."""
-        inside = PurePosixPath(*name.split("."))
-        return any(PurePosixPath(path).is_relative_to(root / inside) for root in self._roots for path in self._sources)
 
     def imported(self, frame: Frame, name: str, level: int) -> Any:
         """What an import statement binds.
@@ -117,7 +104,7 @@ class Program:
         found = self.module(name)
         if found is not None:
             return found
-        if self.is_package(name):
+        if self._library.is_own(name):
             return Package(self, name)
         top = name.partition(".")[0]
         if name in language.PREFIXES or top in language.REACHING or name in ("torch", "triton"):
@@ -131,7 +118,7 @@ class Program:
     def _attribute(self, value: Any, name: str) -> Any:
         if isinstance(value, Package):
             found = self.module(f"{value.name}.{name}")
-            if found is None and not self.is_package(f"{value.name}.{name}"):
+            if found is None and not self._library.is_own(f"{value.name}.{name}"):
                 raise AttributeError(f"module '{value.name}' has no attribute '{name}'")
             return found or Package(self, f"{value.name}.{name}")
         if not isinstance(value, Module):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Violation(BaseException):
     """The program leaves its language. No ``except`` of the program catches it.
 
-    ``status`` is ``cheating`` only where the line itself reaches out, ``unproved`` where the evaluator lacks what may well be honest.
+    ``status`` is ``cheating`` only where the line itself reaches out, ``unproved`` where the evaluator lacks what may be honest.
     """
 
     def __init__(self, rule: str | None, message: str, status: Status = Status.refused) -> None:

@@ -16,7 +16,7 @@ MOST_WORK = 4096
 
 @dataclass(frozen=True)
 class Work:
-    """What one operator of torch did in one step. ``source``: the input that it computed of; empty where a kernel had written it."""
+    """What an operator of torch did in one step; ``source`` is the input that it worked on, empty for what a kernel wrote."""
 
     step: str
     operator: str

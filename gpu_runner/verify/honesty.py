@@ -48,7 +48,7 @@ def _only_moves(proof: Proof) -> bool:
 
 
 def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PEER) -> None:
-    """Accuse a candidate by what was done in one case; what the original did there too is no accusation, but named as an allowance."""
+    """Accuse a candidate by what was done in one case; what the original did there too is named as an allowance."""
     alone = list(_accusations(proof, answer, NO_PEER))
     beside = alone if peer.answer is None else list(_accusations(proof, answer, peer))
     for message, rule, line in beside:
@@ -61,9 +61,9 @@ def judge_honesty(notes: Notes, proof: Proof, answer: Answer, peer: Peer = NO_PE
 
 def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str, str, int | None]]:
     original = peer.answer
-    if not any(answer.launched.values()) and any(tensor.numel() for tensor in proof.inputs.values()):
-        if original is None or any(original.launched.values()):
-            yield "The candidate launched no kernel of its own.", "no kernel ran", None
+    launches = any(answer.launched.values()) or (original is not None and not any(original.launched.values()))
+    if not launches and any(tensor.numel() for tensor in proof.inputs.values()):
+        yield "The candidate launched no kernel of its own.", "no kernel ran", None
     yield from computed_by_torch(answer.work, _elements(proof), proof.scale, () if original is None else original.work)
     known = () if original is None else original.untouched
     for label in answer.untouched:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tarfile
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource, Evidence, SourceFile, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
 from gpu_runner.errors import ChildFailed, ProtocolError
+from gpu_runner.program.imports import Library
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
@@ -25,12 +25,13 @@ from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, l
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Standing, files_at, learn
+from gpu_runner.verify.original import BadOriginal, Standing, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
-from gpu_runner.verify.screen import screen, screened_files, tops_under
+from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sizes import Case, Content, few_rows, plan_cases
+from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
 
@@ -69,12 +70,12 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         message = f"{error.message}. {error.cure or ''}".strip()
         return _refused(frame, "problem", message, error.line)
     try:
-        own = _own_packages(request.candidate, context)
-        standing = _standing_files(request, context)
+        files = CandidateFiles(request.candidate, context)
+        before = _texts_of_original(request, context)
     except ScratchError as error:
         return _refused(frame, "files", str(error))
     if screened:
-        objection = screen(request.candidate, own, standing)
+        objection = screen(request.candidate, Library(files, request.candidate.import_roots), before)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
@@ -238,22 +239,14 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     return trial
 
 
-def _own_packages(candidate: CandidateSource, context: RunContext) -> frozenset[str]:
-    """Give the top-level modules of the tree that the candidate lies in."""
-    if candidate.tree is None:
-        return frozenset()
-    try:
-        with tarfile.open(context.tree(candidate.tree)) as archive:
-            names = archive.getnames()
-    except (ValueError, OSError, tarfile.TarError) as error:
-        raise ScratchError(f"the tree cannot be read: {error}") from error
-    return frozenset(tops_under(names, candidate.import_roots))
-
-
-def _standing_files(request: VerifyRequest, context: RunContext) -> list[SourceFile]:
+def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str, str]:
+    """The original's files that lie where the candidate's screened ones do."""
     if request.original is None:
-        return []
-    return files_at(request.original, [file.path for file in screened_files(request.candidate)], context)
+        return {}
+    files = CandidateFiles(request.original, context)
+    return {
+        path: files.text(path) for path in {file.path for file in screened_files(request.candidate)} if path in files
+    }
 
 
 def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.contracts.reading import SourceError, read_source
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.verify.proof import Form
+from gpu_runner.verify.sources import CandidateFiles
 
 ORIGINAL = "original"  # the name of the child in which what stands in the repository runs, to be judged by
 
@@ -29,9 +31,12 @@ def candidate_session(
     By ``name`` it is told where the time went; without one by its role.
 
     Raises:
-        ScratchError: the tree is not there.
+        ScratchError: the tree is not there, or a Python file of the candidate has not one reading.
     """
-    files = {file.path: file.text for file in candidate.files}
+    screened = [path for path in candidate.screened if path.endswith(".py")]
+    files: dict[str, bytes | str] = {file.path: file.text for file in candidate.files}
+    known = CandidateFiles(candidate, context)
+    files |= {path: _read(path, known.text(path)) for path in screened if path in known}
     try:
         tree = context.tree(candidate.tree)
     except ValueError as error:
@@ -81,3 +86,10 @@ def load(session: Session, candidate: CandidateSource, form: Form, *, native: bo
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
     own = [file.path for file in candidate.files]
     session.call("load", facts | {"native": native, "roots": list(candidate.import_roots), "own": own})
+
+
+def _read(path: str, text: str) -> bytes:
+    try:
+        return read_source(text, path).data
+    except SourceError as error:
+        raise ScratchError(f"{path}: {error}") from error

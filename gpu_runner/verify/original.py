@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts.verify import CandidateSource, SourceFile
+from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
@@ -24,7 +22,6 @@ from gpu_runner.verify.proof import Form, Proof, make_call
 from gpu_runner.verify.sizes import Content
 
 MOST_RESTARTS = 6
-MAX_FILE_BYTES = 2**20
 
 
 class BadOriginal(Exception):  # noqa: N818 - an expected outcome of looking at what stands
@@ -130,33 +127,3 @@ def _check(standing: Standing, proofs: Sequence[Proof]) -> None:
         if far is not None:
             message = f"the reference does not say what the library computes: {far} ({proof.case.label()})"
             raise BadOriginal(message, "problem")
-
-
-def files_at(original: CandidateSource, paths: Sequence[str], context: RunContext) -> list[SourceFile]:
-    """Give the original's own files, and of its tree those that lie at these paths.
-
-    Raises:
-        ScratchError: the tree cannot be read.
-    """
-    own = {file.path: file for file in original.files if file.path.endswith(".py")}
-    wanted = {str(PurePosixPath(path)) for path in paths} - set(own)
-    if original.tree is not None and wanted:
-        own |= {file.path: file for file in _of_tree(original.tree, wanted, context)}
-    return list(own.values())
-
-
-def _of_tree(tree: str, wanted: set[str], context: RunContext) -> Iterator[SourceFile]:
-    try:
-        with tarfile.open(context.tree(tree)) as archive:
-            for member in archive:
-                parts = PurePosixPath(member.name).parts
-                # A snapshot's files may lie in one more folder.
-                path = next(
-                    (p for p in (str(PurePosixPath(*parts)), str(PurePosixPath(*parts[1:]))) if p in wanted), None
-                )
-                if path is None or not member.isfile() or member.size > MAX_FILE_BYTES:
-                    continue
-                file = archive.extractfile(member)
-                yield SourceFile(path, "" if file is None else file.read().decode("utf-8", "replace"))
-    except (ValueError, OSError, tarfile.TarError) as error:
-        raise ScratchError(f"the tree cannot be read: {error}") from error

@@ -1,32 +1,39 @@
-"""The static screen: an allow-list over a candidate's syntax tree. Pure; it refuses early, the runner proves later."""
+"""The static screen: a candidate's files against the language of host code and of kernels. It refuses early, with the line."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
-from pathlib import PurePosixPath
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from gpu_runner.contracts.reading import SourceError, read_source
 from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.syntax import UNPARSABLE
 from gpu_runner.contracts.verify import CandidateSource, SourceFile
-from gpu_runner.verify import allowed
-from gpu_runner.verify.objections import Objection, objections_in
-from gpu_runner.verify.standing import excused
-
-MAX_SOURCE_BYTES = 2**20
+from gpu_runner.program.check import check
+from gpu_runner.program.imports import Library
+from gpu_runner.verify.standing import Anchors, Key, excused
 
 
-def screen(
-    candidate: CandidateSource, own: frozenset[str] = frozenset(), original: Iterable[SourceFile] = ()
-) -> Objection | None:
-    """Give the first objection to the screened files; ``own`` are the top-level names of the tree that the candidate lies in.
+@dataclass(frozen=True)
+class Objection:
+    """A rule that a candidate breaks."""
 
-    What ``original``'s files are objected to for as well is dropped, as often as it stands in them.
+    status: Status
+    rule: str | None
+    message: str
+    line: int | None = None
+    path: str | None = None
+    key: Key | None = None  # by which it is known again in another file
+
+
+def screen(candidate: CandidateSource, library: Library, original: Mapping[str, str] | None = None) -> Objection | None:
+    """The first objection to the screened files; ``library`` are the modules that they may import from.
+
+    What the original's files of these paths are objected to for as well is dropped, as often as it stands in them.
     """
-    local = own | tops_under([file.path for file in candidate.files], candidate.import_roots)
-    known = excused(objection.key for file in original for objection in objections_to(file, local))
+    before = (SourceFile(path, text) for path, text in (original or {}).items())
+    known = excused(objection.key for file in before for objection in objections_to(file, library))
     for file in screened_files(candidate):
-        for objection in objections_to(file, local):
+        for objection in objections_to(file, library):
             if objection.key is None or not known[objection.key]:
                 return objection
             known[objection.key] -= 1
@@ -34,35 +41,24 @@ def screen(
 
 
 def screened_files(candidate: CandidateSource) -> list[SourceFile]:
-    """Give the files to which the screen applies."""
+    """The files to which the screen applies."""
     wanted = set(candidate.screened) or {file.path for file in candidate.files}
     return [file for file in candidate.files if file.path in wanted and file.path.endswith(".py")]
 
 
-def tops_under(paths: Iterable[str], roots: tuple[str, ...]) -> set[str]:
-    """Give the top-level modules that files have when these folders are on the path.
-
-    A snapshot's files may lie in one more folder, so a root counts wherever it stands among the first two.
-    """
-    wanted = [PurePosixPath(root).parts for root in roots]
-    tops = set()
-    for path in paths:
-        parts = PurePosixPath(path).parts
-        for root in wanted:
-            for start in (0, 1):
-                if parts[start : start + len(root)] == root and len(parts) > start + len(root):
-                    tops.add(parts[start + len(root)].removesuffix(".py"))
-    return {top for top in tops if top.isidentifier()} - allowed.REACHING - allowed.MODULES
-
-
-def objections_to(file: SourceFile, local: frozenset[str]) -> list[Objection]:
-    """Give the objections to one file, by line."""
-    if len(file.text.encode()) > MAX_SOURCE_BYTES:
-        return [Objection(Status.refused, "too large", "The file is larger than 1 MiB.", path=file.path)]
+def objections_to(file: SourceFile, library: Library) -> list[Objection]:
+    """The objections to one file, by line."""
     try:
-        tree = ast.parse(file.text)
-    except UNPARSABLE as error:
-        line = getattr(error, "lineno", None)
-        message = f"It cannot be parsed: {getattr(error, 'msg', None) or type(error).__name__}."
-        return [Objection(Status.compile_error, "syntax", message, line, file.path)]
-    return objections_in(tree, file.path, local)
+        tree = read_source(file.text, file.path).tree
+    except SourceError as error:
+        status = Status.compile_error if error.rule == "syntax" else Status.refused
+        return [Objection(status, error.rule, f"{error.message} {error.fix or ''}".strip(), error.line, file.path)]
+    anchors = Anchors(tree)
+    found = []
+    for remark in check(tree, library.module_of(file.path), library):
+        violation = remark.violation
+        # What reaches out of a candidate must stand in the very function in which it stands today.
+        key = anchors.key(violation.rule or "", remark.node, whole=violation.status is Status.cheating)
+        line = getattr(remark.node, "lineno", None)
+        found.append(Objection(violation.status, violation.rule, violation.message, line, file.path, key))
+    return found

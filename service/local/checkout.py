@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError, unreadable
 
 MAX_SNAPSHOT_BYTES = 512 * 2**20
 ZERO = "0" * 40
@@ -111,8 +111,11 @@ class Checkout:
         """Make one commit on a branch, on top of an expected parent, and give its id.
 
         Raises:
-            UserFacingError: somebody moved the branch; theirs stays.
+            UserFacingError: somebody moved the branch, and theirs stays; or a Python file has not one reading.
         """
+        failure = unreadable(changes)
+        if failure is not None:
+            raise UserFacingError(failure)
         standing = self.resolve(f"refs/heads/{branch}")
         if standing is not None and standing != parent:
             raise _failed(

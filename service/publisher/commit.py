@@ -7,7 +7,7 @@ from service.github import ConflictError, TransientError, TreeEntry
 from service.github.repository import is_safe_path
 from service.publisher.publication import GiveUpError, Publication
 from service.publisher.trailers import is_commit_of, with_trailer
-from workers.contracts import CommitUpdate, Effect, Failure, FailureCode, FileChange
+from workers.contracts import CommitUpdate, Effect, Failure, FailureCode, FileChange, unreadable
 
 LOOK_BACK = 20  # commits of other people on top of the bot's, before it counts as lost
 LAG_TRIES = 3  # GitHub's replicas may not know a branch yet that was made a moment ago
@@ -17,8 +17,11 @@ def publish_commit(publication: Publication, update: CommitUpdate) -> Effect:
     """Make the commit, or find it where it was made already.
 
     Raises:
-        GiveUpError: somebody else changed the branch; what is there stays.
+        GiveUpError: somebody else changed the branch, and what is there stays; or a Python file has not one reading.
     """
+    failure = unreadable(update.changes)
+    if failure is not None:
+        raise GiveUpError(failure)
     job, git = publication.job, publication.github.git
     head = git.head(job.branch)
     if head is not None:

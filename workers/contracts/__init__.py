@@ -65,6 +65,7 @@ from workers.contracts.update import (
     Summary,
     Update,
     ValidateSummary,
+    unreadable,
 )
 from workers.contracts.variant import (
     Breach,
@@ -157,4 +158,5 @@ __all__ = [
     "Variant",
     "Verb",
     "parse_target",
+    "unreadable",
 ]

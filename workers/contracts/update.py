@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_runner.contracts import BenchmarkResult, ProfileResult, TestsResult, Verdict
+from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
 from workers.contracts.attempt import Attempt
-from workers.contracts.job import Failure, Goal, JobView, Scope, StageName
+from workers.contracts.job import Failure, FailureCode, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
@@ -32,6 +33,18 @@ class FileChange:
     path: str
     text: str | None
     executable: bool = False
+
+
+def unreadable(changes: Iterable[FileChange]) -> Failure | None:
+    """Why a change may not be committed: the first Python file in it that has not one reading; None where all have."""
+    for change in changes:
+        if change.text is not None and change.path.endswith((".py", ".pyi")):
+            try:
+                read_source(change.text, change.path)
+            except SourceError as error:
+                message = f"`{change.path}` cannot be committed: {error.message}"
+                return Failure(FailureCode.refused, message, error.fix, error.line)
+    return None
 
 
 @dataclass(frozen=True)

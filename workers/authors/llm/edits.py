@@ -6,6 +6,7 @@ import ast
 from pathlib import PurePosixPath
 from typing import Any
 
+from gpu_runner.contracts.reading import SourceError, parse_bounded
 from workers.authors.llm.hearing import named
 from workers.authors.llm.kernel_module import check_kernels, kernels_of
 from workers.authors.llm.protocol import Fault, UnusableAnswer
@@ -70,8 +71,8 @@ def check_file(path: str, before: str, after: str) -> None:
 
 def _stood(text: str) -> ast.Module | None:
     try:
-        return parsed(text, "", text)
-    except UnusableAnswer:  # what stands there may be anything; then all of it is new
+        return parse_bounded(text)
+    except SourceError:  # what stands there may be anything; then all of it is new
         return None
 
 

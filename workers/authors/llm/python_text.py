@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-import warnings
 from collections.abc import Iterable, Iterator
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts import SourceError, read_source
 from workers.authors.llm.hearing import named
 from workers.authors.llm.protocol import Fault, UnusableAnswer
 
@@ -60,17 +59,15 @@ def parsed(text: str, what: str, beside: str = "") -> ast.Module:
     if text.count("\n") - beside.count("\n") > MOST_LINES:
         raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a text is no fault, and a warning would quote it
-            return ast.parse(text)
-    except UNPARSABLE as error:
+        return read_source(text).tree
+    except SourceError as error:
         # Three backquotes within a text of the program parse; those around it do not.
         if any(line.lstrip().startswith(FENCE) for line in text.splitlines()):
             sentence = f"{what} has Markdown around its code; give the file's text alone"
             raise UnusableAnswer(Fault.fence, sentence) from None
-        line = getattr(error, "lineno", None)
-        where = f" at line {line}" if isinstance(line, int) else ""
-        raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}") from None
+        where = "" if error.line is None else f" at line {error.line}"
+        why = "" if error.rule == "syntax" else f": {error.message} {error.fix}"  # a syntax error may quote the text
+        raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}{why}") from None
 
 
 def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gpu_runner.contracts import SourceError, read_source
 from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.dimensions import axes_of
@@ -79,9 +80,9 @@ def _source(tree: Tree, path: str) -> str:
     if source is None:
         raise _unlike(path, "it is missing or no text")
     try:
-        ast.parse(source)
-    except UNPARSABLE as error:
-        raise _unlike(path, "it does not parse") from error
+        read_source(source)
+    except SourceError as error:
+        raise _unlike(path, str(error)) from error
     return source
 
 
