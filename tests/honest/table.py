@@ -1,0 +1,70 @@
+"""Every honest candidate: the problem that it solves, where it is, and the style that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_runner.contracts import CandidateSource, SourceFile
+from tests.problems import problem_source
+
+HERE = Path(__file__).parent
+KERNELS = HERE / "kernels"
+
+
+@dataclass(frozen=True)
+class Honest:
+    """A candidate is ``kernels/NAME.py``, or the folder ``kernels/NAME`` where ``module`` names one of its files."""
+
+    problem: str
+    style: str
+    symbol: str = "candidate"
+    module: str = "candidate"
+    deterministic: bool = True  # False: atomics, whose order changes the last bits
+
+
+def problem_of(name: str) -> str:
+    """The text of a candidate's problem, from this folder or the one that all tests use."""
+    own = HERE / "problems" / f"{HONEST[name].problem}.py"
+    return own.read_text() if own.is_file() else problem_source(HONEST[name].problem)
+
+
+def source_of(name: str) -> CandidateSource:
+    """A candidate as it is sent to the runner."""
+    row, folder = HONEST[name], KERNELS / name
+    if folder.is_dir():
+        paths = sorted(folder.rglob("*.py"))
+        files = tuple(SourceFile(path.relative_to(folder).as_posix(), path.read_text()) for path in paths)
+    else:
+        files = (SourceFile("candidate.py", (KERNELS / f"{name}.py").read_text()),)
+    return CandidateSource(files, module=row.module, symbol=row.symbol)
+
+
+HONEST: dict[str, Honest] = {
+    "reglu": Honest("reglu", "one program a row, in blocks"),
+    "rms_norm": Honest("rms_norm", "persistent backward with partial weight gradients"),
+    "softmax": Honest("softmax", "three passes over blocks"),
+    "swiglu": Honest("swiglu", "decorator, settings by width, arithmetic in the input's dtype"),
+    "take_rows": Honest("take_rows", "embedding whose gradient scans the indices"),
+    "cross_entropy": Honest("cross_entropy", "losses of rows, summed by torch"),
+    "kernelbench_relu": Honest("kernelbench_relu", "module with a parameter", symbol="ModelNew"),
+    "geglu_libdevice": Honest(
+        "geglu_tanh", "a library's form: libdevice by version, ensure_contiguous, gradients over copies of the inputs"
+    ),
+    "geglu_flat": Honest(
+        "geglu_tanh", "flat index, jit functions that call each other and return pairs, `candidate = Function.apply`"
+    ),
+    "glu_autotuned": Honest("glu", "triton.autotune with configs by comprehension"),
+    "relu_squared_heuristics": Honest("relu_squared", "triton.heuristics with lambdas"),
+    "relu_squared_triton_op": Honest("relu_squared", "torch.library.triton_op and wrap_triton"),
+    "relu_squared_custom_op": Honest("relu_squared", "torch.library.custom_op, register_fake, register_autograd"),
+    "residual_identity": Honest("residual", "the upstream gradient is both gradients"),
+    "bias_torch_sum": Honest("add_bias", "bias gradient by torch.sum(dy, 0), needs_input_grad"),
+    "row_sum_expand": Honest("row_sum", "gradient by expand"),
+    "scale_bias_setup_context": Honest("scale_bias", "setup_context, once_differentiable, persistent 2D grid"),
+    "dropout_hash": Honest("hashed_dropout", "mask by a hash of index and seed, keyword-only argument, early return"),
+    "activation_match": Honest("activation", "match statement, IntEnum, constexpr branches, static_assert"),
+    "dyt_two_grids": Honest("dyt", "libdevice under try, 2D grid, gradient of one number by a sum of partial sums"),
+    "masked_fill_strided": Honest("masked_fill", "strides passed with *x.stride(), boolean mask"),
+    "transpose_tiles": Honest("transpose", "tl.trans, new_empty, the gradient by the same kernel"),
+}
