@@ -67,4 +67,23 @@ HONEST: dict[str, Honest] = {
     "dyt_two_grids": Honest("dyt", "libdevice under try, 2D grid, gradient of one number by a sum of partial sums"),
     "masked_fill_strided": Honest("masked_fill", "strides passed with *x.stride(), boolean mask"),
     "transpose_tiles": Honest("transpose", "tl.trans, new_empty, the gradient by the same kernel"),
+    "rms_norm_casting_modes": Honest(
+        "rms_norm", "casting modes by Enum and dict, dtype table, assert with f-string, multiprocessor count"
+    ),
+    "layer_norm_partial_sums": Honest("layer_norm", "partial weight gradients by .sum(dim=0)"),
+    "layer_norm_torch_sum": Honest(
+        "layer_norm", "partial weight gradients by torch.sum(dw, dim=0), unbind, contextlib.nullcontext"
+    ),
+    "layer_norm_two_kernels": Honest("layer_norm", "partial weight gradients by a second kernel"),
+    "layer_norm_atomics": Honest("layer_norm", "weight gradients by atomic additions into zeros", deterministic=False),
+    "layer_norm_locks": Honest("layer_norm", "Triton's tutorial: partial gradients under locks", deterministic=False),
+    "group_norm_channels": Honest("group_norm", "2D grid, tl.static_range, statistics unpacked from one allocation"),
+    "fused_add_rms_norm": Honest(
+        "add_rms_norm", "two outputs, one tensor for two gradients, set_materialize_grads, cache modifiers, hints"
+    ),
+    "poly_norm_static": Honest("poly_norm", "jit functions, small gradients by a sum and slices"),
+    "l2_normalize_classes": Honest("l2_normalize", "class hierarchy, NamedTuple with a property, classmethod launcher"),
+    "softmax_one_block": Honest("softmax", "lru_cache of whole numbers, functools.partial over a launcher"),
+    "softmax_dispatch": Honest("softmax", "two kernels by width, frozen dataclass with a classmethod, online maximum"),
+    "log_softmax_closure": Honest("log_softmax", "nested function that launches, dict of settings at module level"),
 }
