@@ -86,4 +86,24 @@ HONEST: dict[str, Honest] = {
     "softmax_one_block": Honest("softmax", "lru_cache of whole numbers, functools.partial over a launcher"),
     "softmax_dispatch": Honest("softmax", "two kernels by width, frozen dataclass with a classmethod, online maximum"),
     "log_softmax_closure": Honest("log_softmax", "nested function that launches, dict of settings at module level"),
+    "cross_entropy_item_count": Honest(
+        "cross_entropy_ignore",
+        "a library's form: count by .sum().item(), gradient made in forward, early return in a kernel",
+    ),
+    "cross_entropy_device_count": Honest(
+        "cross_entropy_ignore", "count and mean in a second kernel, generator expressions"
+    ),
+    "label_smoothing_rows": Honest("label_smoothing", "f-string assert, positional constexpr"),
+    "kl_div_rows": Honest("kl_div", "torch.no_grad decorator, mean by a sum of rows' losses"),
+    "jsd_three_branches": Honest("jsd", "gradient made in forward, dead constexpr branches"),
+    "tvd_mean": Honest("tvd", "mean of rows' losses by torch, new_empty"),
+    "sparsemax_threshold": Honest("sparsemax", "while loop in a kernel"),
+    "mse_split": Honest("mse", "split reduction, while loop and shift on the host"),
+    "rope_on_clone": Honest("rope_halves", "in place on a clone, BACKWARD flag"),
+    "rope_on_views": Honest("rope_halves", "slices as arguments, star-unpacking of lists and strides"),
+    "embedding_atomics": Honest("take_rows", "atomic scatter, cast by a kernel", deterministic=False),
+    "gather_scan": Honest("gather", "nested unpacking into ctx, 2D grid"),
+    "row_max_marked": Honest("row_max", "mark_non_differentiable, tl.argmax, two outputs"),
+    "cumsum_blocks": Honest("cumsum", "tl.cumsum with a carry, keyword-only flag"),
+    "cumsum_associative": Honest("cumsum", "tl.associative_scan with an own combine function"),
 }
