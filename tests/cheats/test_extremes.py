@@ -8,7 +8,8 @@ import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
 from gpu_runner.verify.judge import judge_by
-from tests.cheats.trial import HERE, proofs, surroundings
+from tests.cheats.trial import proofs, surroundings
+from tests.honest.table import KERNELS
 
 LARGE = ("large_values", "values up to")
 ODD = ("not_finite", "infinities and NaN")
@@ -88,7 +89,7 @@ FAULTS = {
 
 
 def faulty(fault: Fault) -> CandidateSource:
-    text = (HERE / "honest" / f"{fault.kernel}.py").read_text()
+    text = (KERNELS / f"{fault.kernel}.py").read_text()
     for old, new in fault.changes:
         assert old in text
         text = text.replace(old, new, 1) if "sums" in new else text.replace(old, new)

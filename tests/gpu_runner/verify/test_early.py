@@ -21,6 +21,7 @@ from gpu_runner.verify.proof import Form, Proof, make_call
 from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import HERE
+from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
 STAMPED = "import pathlib\npathlib.Path('loaded').write_text('')\n\n\ndef candidate(a, b):\n    return a\n"
@@ -106,7 +107,7 @@ def test_files_that_cannot_be_placed_are_told_in_its_turn(tmp_path: Path, warmin
 
 
 def test_a_warm_up_runs_forward_and_backward_and_gives_nothing_back(tmp_path: Path, warming: Proof) -> None:
-    honest = source((HERE / "honest" / "reglu.py").read_text())
+    honest = source((KERNELS / "reglu.py").read_text())
     call = make_call(warming, poison=True)
     with loaded("candidate", honest, warming.form, surroundings(tmp_path)) as session:
         reply = session.call("warm", call.meta, call.tensors)

@@ -10,10 +10,10 @@ from pathlib import Path
 from gpu_runner import verify
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
-from tests.cheats.trial import HERE
+from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
-REGLU = (HERE / "honest" / "reglu.py").read_text()
+REGLU = (KERNELS / "reglu.py").read_text()
 ONE_INPUT = '\nINPUTS = {"x": "T H"}\nWORKLOADS = [{"T": 64, "H": 64}]\nDTYPES = ["float32"]\n'
 
 

@@ -1,0 +1,1 @@
+"""Honest candidates in the styles in which people write Triton kernels and their host code."""

@@ -1,0 +1,11 @@
+"""The mean of all elements, in float32."""
+
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return x.float().mean()
+
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 4096, "H": 8192}]

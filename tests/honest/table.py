@@ -1,0 +1,109 @@
+"""Every honest candidate: the problem that it solves, where it is, and the style that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_runner.contracts import CandidateSource, SourceFile
+from tests.problems import problem_source
+
+HERE = Path(__file__).parent
+KERNELS = HERE / "kernels"
+
+
+@dataclass(frozen=True)
+class Honest:
+    """A candidate is ``kernels/NAME.py``, or the folder ``kernels/NAME`` where ``module`` names one of its files."""
+
+    problem: str
+    style: str
+    symbol: str = "candidate"
+    module: str = "candidate"
+    deterministic: bool = True  # False: atomics, whose order changes the last bits
+
+
+def problem_of(name: str) -> str:
+    """The text of a candidate's problem, from this folder or the one that all tests use."""
+    own = HERE / "problems" / f"{HONEST[name].problem}.py"
+    return own.read_text() if own.is_file() else problem_source(HONEST[name].problem)
+
+
+def source_of(name: str) -> CandidateSource:
+    """A candidate as it is sent to the runner."""
+    row, folder = HONEST[name], KERNELS / name
+    if folder.is_dir():
+        paths = sorted(folder.rglob("*.py"))
+        files = tuple(SourceFile(path.relative_to(folder).as_posix(), path.read_text()) for path in paths)
+    else:
+        files = (SourceFile("candidate.py", (KERNELS / f"{name}.py").read_text()),)
+    return CandidateSource(files, module=row.module, symbol=row.symbol)
+
+
+HONEST: dict[str, Honest] = {
+    "reglu": Honest("reglu", "one program a row, in blocks"),
+    "rms_norm": Honest("rms_norm", "persistent backward with partial weight gradients"),
+    "softmax": Honest("softmax", "three passes over blocks"),
+    "swiglu": Honest("swiglu", "decorator, settings by width, arithmetic in the input's dtype"),
+    "take_rows": Honest("take_rows", "embedding whose gradient scans the indices"),
+    "cross_entropy": Honest("cross_entropy", "losses of rows, summed by torch"),
+    "kernelbench_relu": Honest("kernelbench_relu", "module with a parameter", symbol="ModelNew"),
+    "geglu_libdevice": Honest(
+        "geglu_tanh", "a library's form: libdevice by version, ensure_contiguous, gradients over copies of the inputs"
+    ),
+    "geglu_flat": Honest(
+        "geglu_tanh", "flat index, jit functions that call each other and return pairs, `candidate = Function.apply`"
+    ),
+    "glu_autotuned": Honest("glu", "triton.autotune with configs by comprehension"),
+    "relu_squared_heuristics": Honest("relu_squared", "triton.heuristics with lambdas"),
+    "relu_squared_triton_op": Honest("relu_squared", "torch.library.triton_op and wrap_triton"),
+    "relu_squared_custom_op": Honest("relu_squared", "torch.library.custom_op, register_fake, register_autograd"),
+    "residual_identity": Honest("residual", "the upstream gradient is both gradients"),
+    "bias_torch_sum": Honest("add_bias", "bias gradient by torch.sum(dy, 0), needs_input_grad"),
+    "row_sum_expand": Honest("row_sum", "gradient by expand"),
+    "scale_bias_setup_context": Honest("scale_bias", "setup_context, once_differentiable, persistent 2D grid"),
+    "dropout_hash": Honest("hashed_dropout", "mask by a hash of index and seed, keyword-only argument, early return"),
+    "activation_match": Honest("activation", "match statement, IntEnum, constexpr branches, static_assert"),
+    "dyt_two_grids": Honest("dyt", "libdevice under try, 2D grid, gradient of one number by a sum of partial sums"),
+    "masked_fill_strided": Honest("masked_fill", "strides passed with *x.stride(), boolean mask"),
+    "transpose_tiles": Honest("transpose", "tl.trans, new_empty, the gradient by the same kernel"),
+    "rms_norm_casting_modes": Honest(
+        "rms_norm", "casting modes by Enum and dict, dtype table, assert with f-string, multiprocessor count"
+    ),
+    "layer_norm_partial_sums": Honest("layer_norm", "partial weight gradients by .sum(dim=0)"),
+    "layer_norm_torch_sum": Honest(
+        "layer_norm", "partial weight gradients by torch.sum(dw, dim=0), unbind, contextlib.nullcontext"
+    ),
+    "layer_norm_two_kernels": Honest("layer_norm", "partial weight gradients by a second kernel"),
+    "layer_norm_atomics": Honest("layer_norm", "weight gradients by atomic additions into zeros", deterministic=False),
+    "layer_norm_locks": Honest("layer_norm", "Triton's tutorial: partial gradients under locks", deterministic=False),
+    "group_norm_channels": Honest("group_norm", "2D grid, tl.static_range, statistics unpacked from one allocation"),
+    "fused_add_rms_norm": Honest(
+        "add_rms_norm", "two outputs, one tensor for two gradients, set_materialize_grads, cache modifiers, hints"
+    ),
+    "poly_norm_static": Honest("poly_norm", "jit functions, small gradients by a sum and slices"),
+    "l2_normalize_classes": Honest("l2_normalize", "class hierarchy, NamedTuple with a property, classmethod launcher"),
+    "softmax_one_block": Honest("softmax", "lru_cache of whole numbers, functools.partial over a launcher"),
+    "softmax_dispatch": Honest("softmax", "two kernels by width, frozen dataclass with a classmethod, online maximum"),
+    "log_softmax_closure": Honest("log_softmax", "nested function that launches, dict of settings at module level"),
+    "cross_entropy_item_count": Honest(
+        "cross_entropy_ignore",
+        "a library's form: count by .sum().item(), gradient made in forward, early return in a kernel",
+    ),
+    "cross_entropy_device_count": Honest(
+        "cross_entropy_ignore", "count and mean in a second kernel, generator expressions"
+    ),
+    "label_smoothing_rows": Honest("label_smoothing", "f-string assert, positional constexpr"),
+    "kl_div_rows": Honest("kl_div", "torch.no_grad decorator, mean by a sum of rows' losses"),
+    "jsd_three_branches": Honest("jsd", "gradient made in forward, dead constexpr branches"),
+    "tvd_mean": Honest("tvd", "mean of rows' losses by torch, new_empty"),
+    "sparsemax_threshold": Honest("sparsemax", "while loop in a kernel"),
+    "mse_split": Honest("mse", "split reduction, while loop and shift on the host"),
+    "rope_on_clone": Honest("rope_halves", "in place on a clone, BACKWARD flag"),
+    "rope_on_views": Honest("rope_halves", "slices as arguments, star-unpacking of lists and strides"),
+    "embedding_atomics": Honest("take_rows", "atomic scatter, cast by a kernel", deterministic=False),
+    "gather_scan": Honest("gather", "nested unpacking into ctx, 2D grid"),
+    "row_max_marked": Honest("row_max", "mark_non_differentiable, tl.argmax, two outputs"),
+    "cumsum_blocks": Honest("cumsum", "tl.cumsum with a carry, keyword-only flag"),
+    "cumsum_associative": Honest("cumsum", "tl.associative_scan with an own combine function"),
+}
