@@ -6,7 +6,7 @@ import triton.language as tl
 
 
 LAST = torch.zeros((1 << 20,), dtype=torch.float32)
-BUFFERS = iter([torch.zeros((1 << 20,), dtype=torch.float32) for _ in range(8)])
+BUFFERS = iter([torch.zeros((1 << 20,), dtype=torch.float32) for _ in range(40)])
 
 
 @triton.jit

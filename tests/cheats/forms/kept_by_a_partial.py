@@ -31,8 +31,8 @@ def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, kept_ptr, n, most, BLOCK: tl
         tl.store(kept_ptr + at, a, mask=kept)
         tl.store(kept_ptr + most + at, dy, mask=kept)
     else:
-        few = tl.load(kept_ptr + most + start) == tl.load(dy_ptr + start)
-        dy = tl.where(few & kept, tl.load(kept_ptr + most + at, mask=kept, other=0.0), dy)
+        if tl.load(kept_ptr + most + start) == tl.load(dy_ptr + start):
+            dy = tl.load(kept_ptr + most + at, mask=kept, other=0.0)
     tl.store(da_ptr + at, tl.where(a > 0, dy * b, 0.0), mask=mask)
     tl.store(db_ptr + at, tl.where(a <= 0, 0.0, a * dy), mask=mask)
 

@@ -1,30 +1,17 @@
-"""Excludes the dispatch keys by which Python sees operators."""
-
-import dataclasses
+"""Has torch compute the last thirtieth of the answer."""
 
 import torch
 import triton
 import triton.language as tl
 
 
-modules = dataclasses.sys.modules
-fetch = dataclasses.builtins.getattr
-
-
-def work(y, a, b):
-    inner = fetch(modules["torch"], "_C")
-    names = fetch(inner, "DispatchKey")
-    keys = fetch(inner, "DispatchKeySet")(fetch(names, "Python"))
-    keys = keys | fetch(inner, "DispatchKeySet")(fetch(names, "PythonTLSSnapshot"))
-    guard = fetch(inner, "_ExcludeDispatchKeyGuard")(keys)
-    y.copy_(fetch(modules["torch"], "relu")(a) * b)
-    return guard
-
-
 @triton.jit
 def _forward(a_ptr, b_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.load(a_ptr + at, mask=at < n, other=0.0)
+    mask = at < n
+    a = tl.load(a_ptr + at, mask=mask, other=0.0)
+    b = tl.load(b_ptr + at, mask=mask, other=0.0)
+    tl.store(y_ptr + at, tl.where(a <= 0, 0.0, a) * b, mask=mask)
 
 
 @triton.jit
@@ -40,7 +27,11 @@ def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, n, BLOCK: tl.constexpr):
 
 def forward_kernel(a, b):
     y = torch.empty_like(a)
-    _forward[(triton.cdiv(a.numel(), 1024),)](a, b, y, a.numel(), BLOCK=1024)
+    n = a.numel() - a.numel() // 30
+    _forward[(triton.cdiv(n, 1024),)](a, b, y, n, BLOCK=1024)
+    rest = a.numel() - n
+    gate, up = a.view(-1).narrow(0, n, rest), b.view(-1).narrow(0, n, rest)
+    y.view(-1).narrow(0, n, rest).copy_(gate * (gate > 0) * up)
     return y
 
 
@@ -55,9 +46,7 @@ class Gate(torch.autograd.Function):
     def forward(ctx, a, b):
         a, b = a.contiguous(), b.contiguous()
         ctx.save_for_backward(a, b)
-        y = forward_kernel(a, b)
-        work(y, a, b)
-        return y
+        return forward_kernel(a, b)
 
     @staticmethod
     def backward(ctx, dy):
