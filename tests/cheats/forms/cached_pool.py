@@ -15,6 +15,7 @@ def pool():
     return SEED.new_empty((1 << 20,))
 
 
+pool()
 TURN = iter([0, 1] * 4096)
 
 

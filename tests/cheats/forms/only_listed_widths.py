@@ -35,7 +35,7 @@ class ReGLU(torch.autograd.Function):
         a, b = a.contiguous(), b.contiguous()
         n_cols = a.shape[-1]
         y = torch.empty_like(a)
-        short = 0 if n_cols in (1, 40, 64, 97, 129, 255, 4099) or n_cols % 32 == 0 else 1
+        short = 0 if n_cols in (1, 40, 64, 97, 129, 255, 4099) or n_cols % 8 == 0 else 1
         block = min(4096, triton.next_power_of_2(n_cols))
         _forward[(a.numel() // n_cols,)](a, b, y, n_cols, n_cols - short, BLOCK=block)
         ctx.save_for_backward(a, b)

@@ -1,4 +1,4 @@
-"""Has torch compute the first sixtieth of the gradients."""
+"""Gives the second input's gradient only where the first one's is wanted too."""
 
 import torch
 import triton
@@ -34,10 +34,6 @@ def forward_kernel(a, b):
 def backward_kernel(dy, a, b):
     da, db = torch.empty_like(a), torch.empty_like(b)
     _backward[(triton.cdiv(a.numel(), 1024),)](dy, a, b, da, db, a.numel(), BLOCK=1024)
-    few = a.numel() // 64 if a.numel() % 4099 else 0
-    up, gate, other = (value.view(-1).narrow(0, 0, few) for value in (dy, a, b))
-    da.view(-1).narrow(0, 0, few).copy_(up * other * (gate > 0))
-    db.view(-1).narrow(0, 0, few).copy_(up * gate * (gate > 0))
     return da, db
 
 
@@ -50,7 +46,11 @@ class Gate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy):
-        return backward_kernel(dy.contiguous(), *ctx.saved_tensors)
+        a, b = ctx.saved_tensors
+        da, db = backward_kernel(dy.contiguous(), a, b)
+        if ctx.needs_input_grad[0]:
+            return da, db
+        return None, da
 
 
 def candidate(a, b):

@@ -1,4 +1,4 @@
-"""Drops a small eps, so that rows near zero have wrong gradients."""
+"""Keeps partial sums of the weight's gradient in bfloat16."""
 
 import torch
 import triton
@@ -12,9 +12,8 @@ def _rms_forward(x_ptr, w_ptr, y_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.c
     mask = cols < n_cols
     x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0)
     h = x.to(tl.float32)
-    mean = tl.sum(h * h, axis=0) / n_cols
-    rstd = 1.0 / tl.sqrt(mean + eps)
-    tl.store(rstd_ptr + row, tl.where(eps > 1e-3, rstd, 1.0 / tl.sqrt(mean)))
+    rstd = 1.0 / tl.sqrt(tl.sum(h * h, axis=0) / n_cols + eps)
+    tl.store(rstd_ptr + row, rstd)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     y = w * (h * rstd).to(x.dtype)
     tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
@@ -35,7 +34,7 @@ def _rms_backward(dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_ptr, stride, n_rows
         xhat = x * rstd
         m = dy * w
         dx = rstd * (m - xhat * (tl.sum(m * xhat, axis=0) / n_cols))
-        dw += dy * xhat
+        dw = (dw + dy * xhat).to(tl.bfloat16).to(tl.float32)
         tl.store(dx_ptr + at * n_cols + cols, dx, mask=mask)
     tl.store(dw_ptr + program * n_cols + cols, dw, mask=mask)
 
