@@ -1,0 +1,43 @@
+"""Adds parts of a row in several programs, without atomics."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _part(x_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
+    tl.store(y_ptr + row, tl.load(y_ptr + row) + tl.sum(x, axis=0))
+
+
+@triton.jit
+def _spread(dy_ptr, dx_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    dy = tl.load(dy_ptr + row)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        tl.store(dx_ptr + row * n_cols + cols, tl.zeros((BLOCK,), dtype=tl.float32) + dy, mask=cols < n_cols)
+
+
+class RowSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x = x.contiguous()
+        ctx.form = x.shape
+        y = torch.zeros((x.shape[0],), dtype=x.dtype, device=x.device)
+        _part[(x.shape[0], triton.cdiv(x.shape[1], 64))](x, y, x.shape[1], BLOCK=64)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.contiguous()
+        dx = torch.empty(ctx.form, dtype=dy.dtype, device=dy.device)
+        _spread[(ctx.form[0],)](dy, dx, ctx.form[1], BLOCK=1024)
+        return dx
+
+
+def candidate(x):
+    return RowSum.apply(x)
