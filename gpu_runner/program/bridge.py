@@ -40,7 +40,7 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     special["torch.library.triton_op"] = bridge.operator
     special["torch.library.custom_op"] = bridge.operator
     special["torch.library.register_fake"] = lambda *_, **__: lambda function: function
-    special["torch.library.register_autograd"] = lambda op, backward, **named: op.register_autograd(backward, **named)
+    special["torch.library.register_autograd"] = bridge.register_autograd
     special["torch.distributed.tensor.DTensor"] = lambda *_: None
 
 
@@ -49,6 +49,7 @@ class _Bridge:
         self.evaluator = evaluator
         self.freeze = freeze
         self.open: set[int] = set()  # contexts whose forward runs
+        self.operators: dict[str, Operator] = {}
 
     # -- attributes
 
@@ -185,9 +186,17 @@ class _Bridge:
 
     # -- operators under a name
 
+    def register_autograd(self, op: Any, backward: Any, **named: Any) -> None:
+        found = self.operators.get(op) if isinstance(op, str) else op
+        if not isinstance(found, Operator):
+            raise unproved("It registers a gradient for an operator that is not the file's own.")
+        found.register_autograd(backward, **named)
+
     def operator(self, name: Any, function: Any = None, **options: Any) -> Any:
         def decorate(inner: Any) -> Operator:
-            return Operator(self, inner)
+            made = Operator(self, inner)
+            self.operators[str(name)] = made
+            return made
 
         return decorate(function) if function is not None else decorate
 

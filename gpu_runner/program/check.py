@@ -197,11 +197,12 @@ class _Checker:
             at = ast.copy_location(ast.Pass(), node)
             at.lineno = violation.line or node.lineno
             yield Remark(at, violation)
-        for child in ast.walk(ast.Module(node.body, [])):
-            if isinstance(child, ast.Attribute):
-                resolved = self._resolved(child, scope)
-                if resolved is not None:
-                    yield from self._listed(child, resolved, None)
+        attributes = [child for child in ast.walk(ast.Module(node.body, [])) if isinstance(child, ast.Attribute)]
+        inner = {id(child.value) for child in attributes}
+        for child in attributes:
+            resolved = self._resolved(child, scope) if id(child) not in inner else None
+            if resolved is not None:
+                yield from self._listed(child, resolved, None)
 
     # -- rules
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import enum
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from gpu_runner.program.evaluator import AUTO, Annotation, Evaluator
-from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Native, Violation, unproved
+from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Native, Violation
 
 _MISSING = inspect.Parameter.empty
 
@@ -148,8 +149,12 @@ _SILENT = _Silent()
 def _attribute(value: Any, name: str) -> Any:
     if isinstance(value, _Silent) and name in ("debug", "info", "warning", "error", "exception", "log"):
         return lambda *_, **__: None
-    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields") and name == "_make":
-        raise unproved("The evaluator makes no named tuple by `_make`.")
+    fields = getattr(type(value), "_fields", ()) if isinstance(value, tuple) else ()
+    made = getattr(type(value), "program_class", None) if fields else None
+    if name in ("_replace", "_asdict") and fields:
+        return Native(name, getattr(value, name))
+    if made is not None and name not in fields and made.has(name):
+        return made.evaluator.bound(made.find(name), value, made)
     return NotImplemented
 
 
@@ -161,7 +166,7 @@ def _make_class(made: Class) -> bool:
         if isinstance(base, type) and issubclass(base, BaseException):
             made.real = type(made.name, (base,), {})
             return True
-        if base is NamedTuple:
+        if isinstance(base, Native) and base.name == "typing.NamedTuple":
             _make_named_tuple(made)
             return True
         if isinstance(base, Class) and base.real is not None and issubclass(base.real, BaseException):
@@ -180,8 +185,5 @@ def _make_enum(made: Class, base: type) -> None:
 def _make_named_tuple(made: Class) -> None:
     fields = list(made.names.get("__annotations__", {}))
     defaults = [made.names[name] for name in fields if name in made.names]
-    if any(isinstance(value, Function | Descriptor) and name not in fields for name, value in made.names.items()):
-        raise unproved("The evaluator knows no named tuple with methods.")
-    import collections
-
-    made.real = collections.namedtuple(made.name, fields, defaults=defaults)  # type: ignore[misc]  # noqa: PYI024 - its names are the program's
+    plain = collections.namedtuple(made.name, fields, defaults=defaults)  # type: ignore[misc]  # noqa: PYI024 - the program's names
+    made.real = type(made.name, (plain,), {"__slots__": (), "program_class": made})
