@@ -34,6 +34,7 @@ _ERRORS = frozenset(
 )
 _CHANGES_CONTAINER = language.MUTATES
 _CHANGES = _CHANGES_CONTAINER | {"copy_", "fill_", "zero_"}
+_CALLED = frozenset({"getattr", "hasattr", "type", "super"})  # names that are called where they stand, and never values
 _OWN = frozenset({"self", "cls", "ctx"})
 # Attributes of Python's own objects and of tensors: a file that defines one of these names would open it on every value.
 _DANGEROUS = frozenset(
@@ -227,6 +228,8 @@ class _Checker:
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
             yield _remark(node, "asynchronous", "A candidate runs in one thread, in order.")
         elif isinstance(node, ast.FunctionDef):
+            if node.name.startswith("__") and (owner is None or node not in owner.body):
+                yield _remark(node, "private name", f"It defines `{node.name}`.")
             yield from self._cached(node, scope)
         elif isinstance(node, ast.MatchClass):
             for name in node.kwd_attrs:
@@ -253,7 +256,7 @@ class _Checker:
         origins = self._origins(node.id, scope)
         if origins is None:
             if not self._is_bound(node.id, scope):
-                yield from self._builtin(node)
+                yield from self._builtin(node, parent)
             return
         for origin in origins:
             is_module = origin.kind is Binding.module
@@ -267,10 +270,11 @@ class _Checker:
             elif origin.kind is Binding.unlisted:
                 yield Remark(node, language.unlisted(origin.path))
 
-    def _builtin(self, node: ast.Name) -> Iterator[Remark]:
+    def _builtin(self, node: ast.Name, parent: ast.AST | None) -> Iterator[Remark]:
+        called = isinstance(parent, ast.Call) and parent.func is node
         if node.id in language.RUNS_TEXT:
             yield _remark(node, "runs code from text", f"It uses `{node.id}`.", Status.cheating)
-        elif node.id in language.REACHES or node.id in ("setattr", "object"):
+        elif node.id in language.REACHES or node.id in ("setattr", "object") or (node.id in _CALLED and not called):
             yield _remark(node, "reaches outside", f"It uses `{node.id}`.")
         elif node.id.startswith("__") and node.id not in language.DUNDER_NAMES:
             yield _remark(node, "private name", f"It uses `{node.id}`.")

@@ -71,7 +71,14 @@ class Evaluator:
         self.loading = 0
         self.launches = 0
         self.frozen: dict[int, Any] = {}  # by identity; keeps what it names alive
-        self.special: dict[str, Callable[..., Any]] = {}  # models of members, by full name
+        # Models of members, by full name. As values they are called by native code too, such as ``map``.
+        self.special: dict[str, Callable[..., Any]] = {
+            "getattr": lambda *args: self._by_name("getattr", args),
+            "hasattr": lambda *args: self._by_name("hasattr", args),
+            "setattr": lambda *args: self._by_name("setattr", args),
+            "isinstance": self.is_instance,
+            "iter": lambda value: iter(self.iterate(value)),
+        }
         self.attribute_of: list[
             Callable[[Any, str], Any]
         ] = []  # of values that an extension knows; NotImplemented if it does not
@@ -504,9 +511,10 @@ class Evaluator:
         return node.value
 
     def _name(self, node: ast.Name, frame: Frame) -> Any:
-        if node.id == "super":
-            raise unproved("`super` is called, never a value.")
-        return self.load(node.id, frame)
+        found = self.load(node.id, frame)
+        if found is super or found is type:
+            raise Violation("reaches outside", f"`{node.id}` is called where it stands, and never a value.")
+        return found
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
         return self.attribute(self.value(node.value, frame), node.attr)
@@ -662,7 +670,7 @@ class Evaluator:
     def _call(self, node: ast.Call, frame: Frame) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and "super" not in frame.names:
             return self._super(node, frame)
-        function = self.value(node.func, frame)
+        function = self.load(node.func.id, frame) if isinstance(node.func, ast.Name) else self.value(node.func, frame)
         args = self._items(node.args, frame)
         named: dict[str, Any] = {}
         for keyword in node.keywords:
@@ -792,12 +800,8 @@ class Evaluator:
 
     def _call_builtin(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "")
-        if name == "isinstance":
-            return self.is_instance(*args)
         if name == "issubclass":
             raise unproved("The evaluator has no `issubclass`.")
-        if name in ("getattr", "hasattr", "setattr"):
-            return self._by_name(name, args)
         if name in ("repr", "format", "print"):
             for item in args:
                 self.check_printable(item)
@@ -806,8 +810,6 @@ class Evaluator:
             raise TypeError(f"'{_name_of(args[0])}' object is not an iterator")
         if name == "pow":
             _bound_size("Pow", *args[:2])
-        if name == "iter":
-            return iter(self.iterate(args[0]))
         if name in ("any", "all"):
             return function([self.truth(item) for item in self.iterate(args[0])])
         return function(*args, **named)
