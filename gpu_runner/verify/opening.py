@@ -84,7 +84,7 @@ def load(session: Session, candidate: CandidateSource, form: Form, *, native: bo
         ChildFailed, ProtocolError: it does not load.
     """
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-    own = [file.path for file in candidate.files]
+    own = [file.path for file in candidate.files] if candidate.tree is None else []  # in a library by need, as all of it
     session.call("load", facts | {"native": native, "roots": list(candidate.import_roots), "own": own})
 
 

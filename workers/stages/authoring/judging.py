@@ -21,6 +21,7 @@ PROGRESS = (
     LAYOUT,
     Status.cheating.value,
     Status.refused.value,
+    Status.unproved.value,
     STYLE,
     Status.compile_error.value,
     Status.launch_error.value,

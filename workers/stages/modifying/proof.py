@@ -126,7 +126,8 @@ def broken_call(
         return None
     context.note("calling the changed kernel as it is called today")
     verdict = _verify(context, f"old-{key}", subject, subject.problem, changes)
-    if verdict.status is Status.cheating or (verdict.status is Status.refused and verdict.rule is not None):
+    refused = verdict.status in (Status.refused, Status.unproved) and verdict.rule is not None
+    if verdict.status is Status.cheating or refused:
         return failed_by(verdict, patch, replace(judge, beside=True))
     if not is_of(subject.problem, _main_text(subject, changes)):
         return f"`{subject.problem.call}` can no longer be called"
