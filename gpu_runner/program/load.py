@@ -11,6 +11,9 @@ from gpu_runner.program import bridge, kernels, models
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.modules import Program
 
+# How a candidate's host code is carried out: by the evaluator, by CPython, or, where the evaluator cannot, by CPython.
+EVALUATED, IMPORTED, EITHER = "evaluated", "imported", "either"
+
 
 def load(
     sources: Mapping[str, ast.Module], roots: Iterable[str], own: Iterable[str], module: str, symbol: str

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gpu_runner.program.evaluator import AUTO, Annotation, Evaluator
-from gpu_runner.program.objects import Class, Descriptor, Function, Instance, Native, Violation
+from gpu_runner.program.objects import Class, Descriptor, Facade, Function, Instance, Native, Violation
 
 _MISSING = inspect.Parameter.empty
 
@@ -146,9 +146,26 @@ class _Silent:
 _SILENT = _Silent()
 
 
+class _Environment:
+    """The environment as a library around a candidate finds it: empty. The static check lets no candidate ask for it."""
+
+    def get(self, _: str, default: Any = None) -> Any:
+        """The default."""
+        return default
+
+
+_ENVIRONMENT = _Environment()
+
+
 def _attribute(value: Any, name: str) -> Any:
     if isinstance(value, _Silent) and name in ("debug", "info", "warning", "error", "exception", "log"):
         return lambda *_, **__: None
+    if isinstance(value, Facade) and value.path == "os" and name in ("environ", "getenv"):
+        return _ENVIRONMENT if name == "environ" else Native(name, _ENVIRONMENT.get)
+    if isinstance(value, _Environment) and name == "get":
+        return Native(name, value.get)
+    if type(value).__module__ == "torch.return_types" and name in ("values", "indices"):
+        return getattr(value, name)
     fields = getattr(type(value), "_fields", ()) if isinstance(value, tuple) else ()
     made = getattr(type(value), "program_class", None) if fields else None
     if name in ("_replace", "_asdict") and fields:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from gpu_runner.program.load import Sources
+from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import guard_memory
@@ -31,8 +31,8 @@ _current: list[Log] = []
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Load the candidate into an evaluator; a ``ModelNew`` is built with ``meta["init"]``.
 
-    ``meta["native"]``: an original, which is compared with and never judged, is imported by CPython where the evaluator lacks
-    something that it uses, and its kernels are not tuned by time.
+    By ``meta["mode"]`` it is evaluated, imported by CPython, or, as an original, which is compared with and never judged, imported
+    where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
     """
     if not state.gpu:
         teach_interpreter()
@@ -40,34 +40,57 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         teach_maxima()
         take_the_first()
         guard_memory()
-    elif meta["native"]:
+    elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     watch_launches(lambda: _current[-1] if _current else None)
+    state.values["meta"] = meta
     try:
+        if meta["mode"] == IMPORTED:
+            raise Violation(None, "It is to be imported.")
         evaluator, found = load_program(Sources(state.work), meta["roots"], meta["own"], meta["module"], meta["symbol"])
-        state.values["where"] = lambda: (evaluator.path, evaluator.line) if evaluator.depth else None
-    except Violation:
-        if not meta["native"]:
+        _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
+    except Violation as violation:
+        if meta["mode"] == EVALUATED and not _is_of_library(violation, meta):
             raise
-        found = _imported(meta["module"], meta["symbol"])
-        state.values["where"] = native_place(str(state.work))
+        _import(state, meta)
+    return {}, []
+
+
+def _is_of_library(violation: Violation, meta: dict[str, Any]) -> bool:
+    """Whether it is the library around a candidate, and none of the files that the candidate wrote, that cannot be evaluated."""
+    return meta["written"] is not None and violation.path not in meta["written"]
+
+
+def _import(state: State, meta: dict[str, Any]) -> None:
+    """Have CPython carry out the host code from now on."""
+    found: Any = importlib.import_module(meta["module"])
+    for part in meta["symbol"].split("."):
+        found = getattr(found, part)
+    _take(state, found, native_place(str(state.work)))
+    state.values["imported"] = True
+
+
+def _take(state: State, found: Any, where: Callable[[], tuple[str | None, int | None] | None]) -> None:
+    meta = state.values["meta"]
     if meta["form"] == "kernelbench":
         found = found(*meta["init"]).to(state.device)
     if not callable(found):
         raise TypeError(f"{meta['symbol']} is not callable")
-    state.values["candidate"] = found
-    return {}, []
-
-
-def _imported(module: str, symbol: str) -> Any:
-    found: Any = importlib.import_module(module)
-    for part in symbol.split("."):
-        found = getattr(found, part)
-    return found
+    state.values["candidate"], state.values["where"] = found, where
 
 
 def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Run one case: forward, backward, both once more, and the raw inputs as they are afterwards."""
+    try:
+        return _run(state, meta, tensors)
+    except Violation as violation:
+        if state.values.get("imported") or not _is_of_library(violation, state.values["meta"]):
+            raise
+        _import(state, state.values["meta"])
+        return _run(state, meta, tensors)
+
+
+def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     arguments = settle(state, meta, tensors)
     log, steps = _prepared(state, meta, tensors, arguments)
     with _logged(log, state):
@@ -82,6 +105,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "failed": steps.failed,
             "overwritten": list(steps.overwritten),
+            "imported": bool(state.values.get("imported")),
         }
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
     return facts, [*steps.reply.tensors, *held]

@@ -128,7 +128,7 @@ class Steps:
             self._part("second backward", lambda: self._second_backward(here_outputs))
 
     def _second_backward(self, outputs: list[Any]) -> None:
-        self.watch.begin_step("second backward")
+        self.watch.begin_step("retained backward")
         self._add("second backward", backward(outputs, self.arguments, retain=False))
 
     def _add(self, run: str, values: dict[str, Any]) -> None:

@@ -56,6 +56,7 @@ class Answer:
     raw_upstream: tuple[torch.Tensor, ...]
     failed: dict[str, str]  # run that raised, where it may -> what it raised
     overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
+    imported: bool = False  # CPython carried out the host code
 
 
 def read_answer(reply: Reply) -> Answer:
@@ -95,6 +96,7 @@ def _read(reply: Reply) -> Answer:
         tuple(upstream),
         {str(run): str(message)[:300] for run, message in meta["failed"].items()},
         tuple(str(name) for name in meta["overwritten"]),
+        bool(meta["imported"]),
     )
 
 

@@ -15,6 +15,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.sandbox.landlock import abi, handled
 from gpu_runner.session import Session
 from gpu_runner.spans import span
@@ -105,7 +106,7 @@ class Early:
         with self._stack:
             session.renew()
             if not self._is_loaded:
-                load(session, self._source, form, native=self._name == ORIGINAL)
+                load(session, self._source, form, mode=EITHER if self._name == ORIGINAL else EVALUATED)
             yield session
 
     def _prepare(self) -> Session | None:
@@ -116,7 +117,7 @@ class Early:
             return session
         self._busy = session
         try:
-            load(session, self._source, self._warming.form, native=self._name == ORIGINAL)
+            load(session, self._source, self._warming.form, mode=EITHER if self._name == ORIGINAL else EVALUATED)
             self._is_loaded = True
             warming: Proof | None = self._warming
             while warming is not None and _is_fit_after_a_run(session, warming):

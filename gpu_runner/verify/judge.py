@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
 from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource, Evidence, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Verdict, VerifyRequest
 from gpu_runner.errors import ChildFailed, ProtocolError
 from gpu_runner.program.imports import Library
+from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
@@ -47,6 +48,9 @@ class _Trial:
     findings: list[Finding] = field(default_factory=list)
     kernels: dict[str, None] = field(default_factory=dict)
     peaks: Peaks = NO_PEAKS
+    imported: bool = (
+        False  # the library around the candidate cannot be evaluated, so that CPython carried out the host code
+    )
 
     def take(self, examined: Examined, answer: Answer | None) -> None:
         """Add what came of a case."""
@@ -161,7 +165,10 @@ def judge_beside(
     """
     door = door or (lambda form: loaded("candidate", candidate, form, context))
     frame = _beside(frame, standing)
-    return _verdict(frame, standing.proofs, _try(door, standing.cases, tuple(standing.overwrites), context))
+    trial = _try(door, standing.cases, tuple(standing.overwrites), context)
+    if not trial.findings and not trial.imported and not frame.quick:
+        _call_as_imported(trial, candidate, standing, context)
+    return _verdict(frame, standing.proofs, trial)
 
 
 def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
@@ -239,6 +246,26 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     return trial
 
 
+def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
+    """Have CPython carry out the host code too, in a case that nobody can foresee: what was evaluated is what users will call."""
+    able = [(proof, peer) for proof, peer in standing.cases if proof.case.content is Content.ordinary]
+    small = [case for case in able if not case[0].case.measured] or able
+    proof, peer = small[_draw() % len(small)]
+    context.progress(f"verify: {proof.case.label()}, as it is imported")
+    other = _Trial()
+    try:
+        with loaded("candidate", candidate, proof.form, context, "imported candidate", IMPORTED) as session:
+            _one_case(other, session, proof, peer, tuple(standing.overwrites))
+    except (ChildFailed, ProtocolError) as error:
+        other.findings.append(failure_of(error, "imported", proof.case.label()))
+    if not other.findings:
+        trial.examined.append(Examined((Check("imported", proof.case.label(), True),), deterministic=None))
+        return
+    found = other.findings[0].evidence
+    message = f"Imported by CPython it does something else than its text says when it is evaluated: {found.message}"
+    trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+
+
 def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str, str]:
     """The original's files that lie where the candidate's screened ones do."""
     if request.original is None:
@@ -256,6 +283,7 @@ def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwri
     with span("comparing"):
         examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
     trial.take(examined, answer)
+    trial.imported |= answer.imported
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
@@ -271,7 +299,8 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
         peak_backward_bytes=trial.peaks[1],
     )
     seen = dict.fromkeys(name for examined in trial.examined for name in examined.overwrites)
-    passed_by = dict.fromkeys([*frame.allowances, *(name for e in trial.examined for name in e.allowances)])
+    by_import = ("imported",) if trial.imported else ()
+    passed_by = dict.fromkeys([*frame.allowances, *by_import, *(name for e in trial.examined for name in e.allowances)])
     excused = largest(evidence for e in trial.examined for evidence in e.excused)
     frame = replace(frame, overwrites=tuple(seen), allowances=tuple(passed_by), excused=excused)
     if not trial.findings:

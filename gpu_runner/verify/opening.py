@@ -10,6 +10,7 @@ from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.reading import SourceError, read_source
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError
+from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.verify.proof import Form
@@ -65,7 +66,12 @@ def opened(session: Session, context: RunContext) -> Iterator[Session]:
 
 @contextmanager
 def loaded(
-    role: str, candidate: CandidateSource, form: Form, context: RunContext, name: str | None = None
+    role: str,
+    candidate: CandidateSource,
+    form: Form,
+    context: RunContext,
+    name: str | None = None,
+    mode: str = EVALUATED,
 ) -> Iterator[Session]:
     """Start a child and load a candidate in it; ``name`` as of a session.
 
@@ -73,19 +79,23 @@ def loaded(
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
     with opened(candidate_session(role, candidate, context, name=name), context) as session:
-        load(session, candidate, form, native=name == ORIGINAL)
+        load(session, candidate, form, mode=EITHER if name == ORIGINAL else mode)
         yield session
 
 
-def load(session: Session, candidate: CandidateSource, form: Form, *, native: bool = False) -> None:
-    """Load a candidate in its child; ``native`` where it is only compared with.
+def load(session: Session, candidate: CandidateSource, form: Form, *, mode: str = EVALUATED) -> None:
+    """Load a candidate in its child; ``mode`` is how its host code is carried out.
 
     Raises:
         ChildFailed, ProtocolError: it does not load.
     """
     facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
-    own = [file.path for file in candidate.files] if candidate.tree is None else []  # in a library by need, as all of it
-    session.call("load", facts | {"native": native, "roots": list(candidate.import_roots), "own": own})
+    own = (
+        [file.path for file in candidate.files] if candidate.tree is None else []
+    )  # in a library by need, as all of it
+    written = [file.path for file in candidate.files] if candidate.tree is not None else None
+    facts["written"] = written
+    session.call("load", facts | {"mode": mode, "roots": list(candidate.import_roots), "own": own})
 
 
 def _read(path: str, text: str) -> bytes:
