@@ -142,3 +142,12 @@ def test_a_tool_that_is_not_installed_is_the_hosts_fault(monkeypatch: pytest.Mon
     assert raised.value.failure.code is FailureCode.environment
     assert "`ruff`" in raised.value.failure.message
     assert "pip install ruff" in (raised.value.failure.cure or "")
+
+
+def test_a_change_without_a_single_reading_is_refused_and_what_people_wrote_is_not() -> None:
+    text = "# the v\u0430lue\n" + CLEAN
+    with pytest.raises(UserFacingError) as caught:
+        _check(text, _tree())
+    assert caught.value.failure.code is FailureCode.refused
+    assert caught.value.failure.line == 1
+    assert _check(text, _tree(**{"lib/a.py": text.encode()}))[0].passed

@@ -113,3 +113,28 @@ def test_no_text_makes_reading_fail_otherwise(text: str) -> None:
         parse_problem(text)
     except ProblemError as error:
         assert error.message
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line"),
+    [
+        (GOOD + "# \ud800\n", "the file is not UTF-8", 12),
+        ("\ufeff" + GOOD, "the character U+FEFF ZERO WIDTH NO-BREAK SPACE cannot be seen", 1),
+        (GOOD + "\0", "the character U+0000 cannot be seen", 12),
+        (GOOD.replace("ReLU on", "Re\u200bLU on"), "the character U+200B ZERO WIDTH SPACE cannot be seen", 1),
+        (GOOD.replace("ReLU on", "Re\\u202eLU on"), "the character U+202E RIGHT-TO-LEFT OVERRIDE cannot be seen", 1),
+        (GOOD.replace("ReLU on", "Re\\ud800LU on"), "the character U+D800 cannot be seen", 1),
+        ("# coding: latin-1\n" + GOOD, "a comment declares another encoding than utf-8", 1),
+        (GOOD + "if F: pass\n" + "elif F: pass\n" * 1500, "the code nests more than 100 levels deep", 0),
+    ],
+)
+def test_a_problem_without_a_single_reading_is_refused(source: str, message: str, line: int) -> None:
+    with pytest.raises(ProblemError) as caught:
+        parse_problem(source)
+    assert caught.value.message.startswith(message)
+    assert caught.value.cure
+    assert line in (0, caught.value.line)
+
+
+def test_a_problem_with_line_ends_of_windows_is_read() -> None:
+    assert parse_problem(GOOD.replace("\n", "\r\n")).title == "ReGLU: a gated unit with ReLU on the gate."

@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gpu_runner import verify
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.scratch import ScratchError
+from gpu_runner.verify.opening import candidate_session
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
@@ -79,6 +84,28 @@ def test_a_tree_that_is_not_there_is_refused() -> None:
     context = RunContext(Path(tempfile.gettempdir()))
     verdict = verify.run(VerifyRequest(problem_source("reglu"), source, quick=True), context)
     assert (verdict.status, verdict.rule) == (Status.refused, "files")
+
+
+HIDDEN = "# coding: utf-7\n# +AAo-raise SystemExit\n"
+
+
+def test_a_file_that_is_not_screened_has_one_reading_too() -> None:
+    files = (SourceFile("candidate.py", REGLU), SourceFile("more.py", HIDDEN))
+    source = CandidateSource(files, screened=("candidate.py",))
+    request = VerifyRequest(problem_source("reglu"), source, dtypes=("float32",), quick=True)
+    verdict = verify.run(request, RunContext(Path(tempfile.gettempdir())))
+    assert (verdict.status, verdict.rule) == (Status.refused, "files")
+    assert "more.py: line 1" in verdict.evidence[0].message
+
+
+def test_a_screened_file_of_the_tree_has_one_reading(tmp_path: Path) -> None:
+    _write_tree(tmp_path / "tree.tar.gz", {"repo-1/lib/more.py": HIDDEN, "repo-1/lib/people.py": HIDDEN})
+    files = (SourceFile("candidate.py", REGLU),)
+    context = RunContext(tmp_path)
+    source = CandidateSource(files, tree="tree.tar.gz", screened=("candidate.py", "lib/more.py"))
+    with pytest.raises(ScratchError, match=r"more\.py: line 1"):
+        candidate_session("candidate", source, context)
+    candidate_session("candidate", replace(source, screened=("candidate.py",)), context)
 
 
 def _write_tree(path: Path, files: dict[str, str]) -> None:

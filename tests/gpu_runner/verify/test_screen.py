@@ -104,3 +104,26 @@ def test_only_the_screened_files_are_screened() -> None:
 def test_top_level_modules_are_found_under_their_roots_in_a_snapshot() -> None:
     paths = ["repo-abc/src/lib/__init__.py", "repo-abc/setup.py", "repo-abc/src/os/__init__.py"]
     assert tops_under(paths, ("src",)) == {"lib"}
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("x = '\ud800'\n", "encoding"),
+        ("# the v\u0430lue\n", "characters"),
+        ("\u3164 = 1\n", "characters"),
+        ("if torch:\n    pass\n" + "elif torch:\n    pass\n" * 1500, "too deep"),
+        ("x = 1;" * 150_000, "too large"),
+    ],
+)
+def test_a_source_without_a_single_reading_is_refused(body: str, rule: str) -> None:
+    found = judged(body)
+    assert found is not None
+    assert (found.status, found.rule) == (Status.refused, rule)
+
+
+def test_a_cookie_of_another_encoding_is_refused() -> None:
+    text = "# -*- coding: utf-7 -*-\n# +AAo-import os\n" + HEAD
+    found = screen(CandidateSource((SourceFile("candidate.py", text),)))
+    assert found is not None
+    assert (found.status, found.rule, found.line) == (Status.refused, "encoding", 1)

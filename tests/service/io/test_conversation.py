@@ -34,7 +34,7 @@ def test_three_approvals_lead_to_a_pull_request_that_is_ready(bench: Bench) -> N
     opened = bench.hub.issue(bench.repository, pull).pull
     assert opened is not None
     assert not opened.draft
-    assert bench.hub.read_file(bench.repository, job.branch, "ops/reglu.py") == b"kernel 1\r\n"
+    assert bench.hub.read_file(bench.repository, job.branch, "ops/reglu.py") == b"KERNEL = 1\r\n"
     assert len(bench.comments(number)) == 1
     assert len(bench.comments(pull)) == 3
     assert [entry.minimized for entry in bench.comments(pull)] == ["outdated", "outdated", None]

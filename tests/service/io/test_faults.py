@@ -14,6 +14,7 @@ from service.dispatch import routing
 from service.localhub.hub_deliveries import Order
 from service.publisher.trailers import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench
+from tests.service.io.stages import Analyze
 from workers import inbox, outbox
 from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, JobState, JobView
 
@@ -209,6 +210,16 @@ def test_a_push_on_top_of_a_commit_whose_record_was_lost_is_seen(bench: Bench) -
     bench.later(61)
     bench.persist()
     assert bench.job().head_sha == made
+
+
+def test_a_commit_of_a_file_without_a_single_reading_ends_the_job(bench: Bench, analyze: Analyze) -> None:
+    analyze.header = "# coding: utf-7\n"
+    bench.say(bench.issue(), CREATE)
+    bench.persist()
+    assert (failure := bench.job().failure) is not None
+    assert (failure.code, failure.line) == (FailureCode.refused, 1)
+    assert "another encoding" in failure.message
+    assert bench.hub.head(bench.repository, bench.job().branch) is None
 
 
 def test_a_deleted_branch_ends_the_job_with_a_reason(bench: Bench) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from service.local.checkout import Checkout
-from workers.contracts import UserFacingError
+from tests.service.local.checkouts import checked_out
+from workers.contracts import FailureCode, FileChange, UserFacingError
 
 
 def test_a_folder_that_is_no_repository_and_one_without_a_commit(tmp_path: Path) -> None:
@@ -20,3 +21,11 @@ def test_a_folder_that_is_no_repository_and_one_without_a_commit(tmp_path: Path)
         Checkout(tmp_path).head()
     assert empty.value.failure.message == f"{tmp_path} has no commit yet"
     assert "git commit" in empty.value.failure.cure
+
+
+def test_a_commit_of_a_file_without_a_single_reading_is_refused(tmp_path: Path) -> None:
+    checkout = Checkout(checked_out(tmp_path, {"a.py": b"x = 1\n"}))
+    with pytest.raises(UserFacingError) as caught:
+        checkout.commit("new", checkout.head(), (FileChange("a.py", "# coding: utf-7\n"),), "more")
+    assert caught.value.failure.code is FailureCode.refused
+    assert checkout.resolve("refs/heads/new") is None

@@ -282,3 +282,12 @@ def test_profile_says_which_size_the_benchmark_takes_from_a_model(size: int, tol
     library = tree().overlaid((FileChange(MODEL_CONFIGS, models),))
     profile = LAYOUT.profile(replace(rms_scale(), problem=problem), library)
     assert profile.benchmark_fixed_config[0] == ("H", told)
+
+
+def test_an_exporting_file_without_a_single_reading_is_not_extended() -> None:
+    path = "src/liger_kernel/transformers/functional.py"
+    library = _with(path, (tree().read(path) or "") + "# \u200b\n")
+    with pytest.raises(UserFacingError) as caught:
+        LAYOUT.kernel_changes(reglu(), library)
+    assert path in caught.value.failure.message
+    assert "U+200B ZERO WIDTH SPACE" in caught.value.failure.message

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu_runner.contracts import read_source
 from tests.workers.layouts import designs
 from tests.workers.layouts.variants import variants
 from workers.layouts.liger.layout import LigerLayout
@@ -30,6 +31,11 @@ def library() -> Tree:
     root = Path(SOURCE or "")
     files = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
     return Tree({path.relative_to(root).as_posix(): path.read_bytes() for path in files if ".git" not in path.parts})
+
+
+def test_every_file_of_the_library_can_be_read(library: Tree) -> None:
+    for path in library.paths(suffix=".py"):
+        assert read_source(library.files[path], path).data == library.files[path]
 
 
 def _checkout(library: Tree, folder: Path, *wanted: Design) -> tuple[Tree, tuple[str, ...]]:

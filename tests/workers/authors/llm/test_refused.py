@@ -81,6 +81,12 @@ REFUSED: dict[str, tuple[Callable[[], object], Fault, str]] = {
     "a zero width space": (source_with("offsets", "off\u200bsets"), Fault.form, "U+200B"),
     "a zero byte": (kernel_with(source=GOOD + "\0"), Fault.form, "U+0000"),
     "half of a character": (kernel_with(source=GOOD + "# \ud800"), Fault.form, "U+D800"),
+    "another encoding": (kernel_with(source="# coding: utf-7\n" + GOOD), Fault.syntax, "line 1: A comment declares"),
+    "a Cyrillic letter in a comment": (kernel_with(source=GOOD + "# the v\u0430lue\n"), Fault.syntax, "letters"),
+    "a Greek name": (kernel_with(source=GOOD + "\u03b1 = 1\n"), Fault.syntax, "outside of ASCII"),
+    "an identifier of a filler": (kernel_with(source=GOOD + "\u3164 = 1\n"), Fault.syntax, "U+3164"),
+    "a variation selector": (kernel_with(source=GOOD + "# a\ufe0f\n"), Fault.syntax, "U+FE0F"),
+    "1,500 elif": (kernel_with(source=GOOD + "if a: b\n" + "elif a: b\n" * 1500), Fault.syntax, "levels deep"),
     "blanks for a module": (kernel_with(source=" \n "), Fault.form, "source"),
     # A module that no layout can call, or that is no kernel.
     "a fallback to torch": (kernel_with(source=FALLBACK), Fault.names, "no kernel in it"),
