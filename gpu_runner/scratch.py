@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gpu_runner.removal import PREFIXES, lock, remove_or_report
+
 MAX_TREE_FILES = 50_000
 MAX_TREE_BYTES = 2**30
+MAX_TREE_DEPTH = 64
 _FOLDERS = ("home", "tmp", "cache", "cache/triton", "cache/inductor", "lib", "work")
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -26,7 +28,8 @@ class Scratch:
     """A folder for one child. ``work`` is the child's current folder and holds the files that it was given."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="kernelsmith-")).resolve()
+        self.base = Path(tempfile.mkdtemp(prefix=PREFIXES[0])).resolve()
+        self._lock = lock(self.base)  # the next runner removes what a killed one left
         self.path = self.base / "scratch"
         self.work = self.path / "work"
         for folder in _FOLDERS:
@@ -90,8 +93,9 @@ class Scratch:
             os.close(handle)
 
     def remove(self) -> None:
-        """Remove the folder with all that the child left in it."""
-        shutil.rmtree(self.base, onerror=_unlocked)
+        """Remove the folder with all that the child left in it; never raises."""
+        remove_or_report(self.base)
+        os.close(self._lock)
 
     def _inside(self, name: str) -> Path:
         path = PurePosixPath(name)
@@ -112,6 +116,8 @@ def _members(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
         path = PurePosixPath(member.name)
         if path.is_absolute() or ".." in path.parts:
             raise ScratchError(f"the tree's entry {member.name[:80]!r} leads outside")
+        if len(path.parts) > MAX_TREE_DEPTH:
+            raise ScratchError(f"the tree has folders nested deeper than {MAX_TREE_DEPTH}")
         total += member.size
         if len(members) >= MAX_TREE_FILES or total > MAX_TREE_BYTES:
             raise ScratchError("the tree is larger than its limits")
@@ -130,14 +136,3 @@ def _stepped(folder: int, name: str, flags: int) -> int:
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     os.close(folder)
     return handle
-
-
-def _unlocked(function: Callable[..., object], path: str, _: object) -> None:
-    # A child may have taken the rights from its own folders; give them back once and go on.
-    try:
-        Path(path).parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        function(path)
-    except OSError:
-        return
