@@ -63,7 +63,13 @@ def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str,
     if method not in handlers:
         raise LookupError(f"the role has no method {method}")
     meta, tensors = handlers[method](state, frame.meta["meta"], [b.to_torch() for b in frame.tensors])
-    return {"meta": meta}, [Buffer.from_torch(tensor) for tensor in tensors]
+    return {"meta": meta}, [Buffer.from_torch(_unexpanded(tensor)) for tensor in tensors]
+
+
+def _unexpanded(tensor: Any) -> Any:
+    """Copy a tensor that has more elements than memory: the parent reads none that is not there in full."""
+    reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.detach().contiguous() if tensor.numel() > reach else tensor
 
 
 if __name__ == "__main__":

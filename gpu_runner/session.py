@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel, Closed, Overdue
-from gpu_runner.codec import NONCE_BYTES, Kind
+from gpu_runner.channel import Channel, Check, Closed, Overdue
+from gpu_runner.codec import NONCE_BYTES, Bounds, Kind
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import (
+    AnswerRefused,
     ChildDied,
     ChildFailed,
     ChildOutOfMemory,
@@ -128,17 +129,25 @@ class Session:
         return self._scratch
 
     def call(
-        self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer] = (), timeout_s: float | None = None
+        self,
+        method: str,
+        meta: dict[str, Any],
+        tensors: Sequence[Buffer] = (),
+        timeout_s: float | None = None,
+        check: Check | None = None,
     ) -> Reply:
         """Call a handler of the role; ``timeout_s`` is at most, and by default, the limit of one step.
 
+        ``check`` sees what is announced of the answer before any value of it is read, and raises where it is unexpected.
+
         Raises:
             ChildError: the code raised. ChildOutOfMemory, ChildTimeout, ChildDied: as they say. ProtocolError: it wrote no answer.
+            AnswerRefused: ``check`` refused the answer.
         """
         first, self._called = not self._called, True
         try:
             with span(f"{self._name}: {method}"):
-                return self._call(method, meta, tensors, timeout_s)
+                return self._call(method, meta, tensors, timeout_s, check)
         except ChildFailed as failure:
             # The first call opens the device, before anything untrusted is loaded. That it was forked may be why it fails.
             # Later ones ask whether the device is well still, and a fresh child would be no answer to that.
@@ -146,11 +155,18 @@ class Session:
                 raise
             if self._begin_afresh(self.isolation) is not None:
                 raise
-            reply = self._call(method, meta, tensors, timeout_s)
+            reply = self._call(method, meta, tensors, timeout_s, check)
             _distrust(str(failure))
             return reply
 
-    def _call(self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer], timeout_s: float | None) -> Reply:
+    def _call(
+        self,
+        method: str,
+        meta: dict[str, Any],
+        tensors: Sequence[Buffer],
+        timeout_s: float | None,
+        check: Check | None,
+    ) -> Reply:
         if self._channel is None:
             raise ProtocolError("the child is gone")
         now = time.monotonic()
@@ -159,13 +175,15 @@ class Session:
         try:
             self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
-            return read_reply(self._channel.receive(nonce, now + limit_s, writable=True), lambda: self.log)
+            bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
+            frame = self._channel.receive(nonce, now + limit_s, True, bounds, check)
+            return read_reply(frame, lambda: self.log)
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log) from overdue
         except Closed as closed:
             raise self._ended() from closed
-        except ProtocolError:
+        except (ProtocolError, AnswerRefused):
             self._kill()
             raise
 
@@ -247,7 +265,7 @@ class Session:
         start = time.monotonic()
         try:
             self._channel.send(Kind.plan, nonce, plan.to_dict(), (), start + _START_S)
-            frame = self._channel.receive(nonce, start + _START_S)
+            frame = self._channel.receive(nonce, start + _START_S, bounds=Bounds(0))
         except Overdue as overdue:
             raise ChildTimeout(_START_S, self.log) from overdue
         except Closed as closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import tarfile
 from collections.abc import Collection, Sequence
@@ -17,7 +18,7 @@ from gpu_runner.errors import ChildFailed, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, read_answer
+from gpu_runner.verify.answer import Answer, expecting, read_answer
 from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
@@ -30,8 +31,11 @@ from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files, tops_under
 from gpu_runner.verify.sizes import Case, Content, few_rows, plan_cases
+from gpu_runner.verify.syntax import is_too_deep
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
+
+_log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
@@ -61,6 +65,8 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     """
     interpreted = not has_gpu()
     frame = Verdict(Status.passed, quick=request.quick, interpreted=interpreted)
+    if is_too_deep(request.problem_source):
+        return _refused(frame, "problem", "The problem is nested too deeply to be read.")
     try:
         problem = parse_problem(request.problem_source)
         cases = choose_cases(request, problem, interpreted)
@@ -73,6 +79,8 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
     except ScratchError as error:
         return _refused(frame, "files", str(error))
     if screened:
+        if any(is_too_deep(file.text) for file in screened_files(request.candidate)):
+            return _refused(frame, "source", "The source is nested too deeply to be read.")
         objection = screen(request.candidate, own, standing)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
@@ -257,10 +265,20 @@ def _standing_files(request: VerifyRequest, context: RunContext) -> list[SourceF
 def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
     mutates = [*proof.form.mutates, *overwrites]
     call = make_call(proof, poison=True, mutates=mutates, skip=sorted(peer.failed))
-    answer = read_answer(session.call("run", call.meta, call.tensors))
+    answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     with span("comparing"):
-        examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
-    trial.take(examined, answer)
+        trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
+
+
+def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
+    """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
+    try:
+        return examine(proof, answer, device, peer, overwrites)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
+        _log.exception("%s: the answer could not be compared", proof.case.label())
+        message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
+        evidence = Evidence("comparing", message, proof.case.label())
+        return Examined(findings=(Finding(Status.refused, evidence, "comparing"),))
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:

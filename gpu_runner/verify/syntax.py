@@ -9,7 +9,21 @@ from gpu_runner.verify import allowed
 
 _CHANGES_CONTAINER = ("append", "extend", "update", "setdefault", "pop", "insert")
 _CHANGES = (*_CHANGES_CONTAINER, "copy_", "fill_", "zero_")
+MAX_DEPTH = 200  # of statements and expressions in each other; a chain of `elif` is one in the other as well
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def is_too_deep(source: str) -> bool:
+    """Say whether statements or expressions stand in each other beyond what can be read; False for what cannot be parsed."""
+    try:
+        layer: list[ast.AST] = [ast.parse(source)]
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        return False
+    for _ in range(MAX_DEPTH):
+        layer = [inner for node in layer for inner in ast.iter_child_nodes(node)]
+    return bool(layer)
 
 
 def changed_by(node: ast.AST) -> ast.expr | None:
