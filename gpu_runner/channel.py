@@ -21,6 +21,7 @@ from gpu_runner.errors import ProtocolError
 # With these seals the content can never change again, so it may be read in place.
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _CHUNK_BYTES = 2**26
+_MARK = b"t"  # the byte that a descriptor travels with
 
 Check = Callable[[Kind, dict[str, Any], tuple[Shape, ...]], None]
 
@@ -64,10 +65,7 @@ class Channel:
             if view.nbytes > codec.INLINE_BYTES:
                 handle = _sealed(view)
                 try:
-                    self._wait(select.POLLOUT, deadline)
-                    socket.send_fds(self._sock, [b"t"], [handle])
-                except (BrokenPipeError, ConnectionResetError) as error:
-                    raise Closed from error
+                    self.send_handle(handle, deadline)
                 finally:
                     os.close(handle)
 
@@ -93,6 +91,34 @@ class Channel:
         inline = iter([s.filled(self._read(s.nbytes, deadline)) for s in shapes if s.inline])
         filled = [next(inline) if s.inline else s.filled(self._memory(s.nbytes, deadline, writable)) for s in shapes]
         return Frame(header, meta, tuple(filled))
+
+    def send_handle(self, handle: int, deadline: float | None = None) -> None:
+        """Send a descriptor.
+
+        Raises:
+            Closed, Overdue: as they say.
+        """
+        try:
+            self._wait(select.POLLOUT, deadline)
+            socket.send_fds(self._sock, [_MARK], [handle])
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def receive_handle(self, deadline: float | None = None) -> int:
+        """Receive a descriptor, which is then the caller's to close.
+
+        Raises:
+            ProtocolError: none came. Closed, Overdue: as they say.
+        """
+        self._wait(select.POLLIN, deadline)
+        mark, handles, _, _ = socket.recv_fds(self._sock, 1, 1)
+        if not mark:
+            raise Closed
+        if mark != _MARK or len(handles) != 1:
+            for handle in handles:
+                os.close(handle)
+            raise ProtocolError("a large tensor came without its memory")
+        return handles[0]
 
     def close(self) -> None:
         """Close this end."""
@@ -137,17 +163,11 @@ class Channel:
         return data
 
     def _memory(self, size: int, deadline: float | None, writable: bool) -> memoryview:
-        self._wait(select.POLLIN, deadline)
-        mark, handles, _, _ = socket.recv_fds(self._sock, 1, 1)
-        if not mark:
-            raise Closed
+        handle = self.receive_handle(deadline)
         try:
-            if mark != b"t" or len(handles) != 1:
-                raise ProtocolError("a large tensor came without its memory")
-            return _mapped(handles[0], size, writable)
+            return _mapped(handle, size, writable)
         finally:
-            for handle in handles:
-                os.close(handle)
+            os.close(handle)
 
 
 def _sealed(view: memoryview) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpu_runner.channel import Channel, Closed, Frame
 from gpu_runner.codec import Kind
+from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.sandbox import Plan, enter
 
 _HIGH = 900  # above what a program opens by itself, below the limit on open files
@@ -24,6 +25,11 @@ def main(arguments: list[str]) -> int:
     plan = Plan.from_dict(frame.meta)
     levels = enter(plan, status_handle)
     channel.send(Kind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
+    if Isolation.namespaces in levels:
+        # The folder is in a file system that no path of the parent leads to.
+        handle = os.open(plan.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        channel.send_handle(handle)
+        os.close(handle)
     return _serve(channel, plan)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -34,8 +35,20 @@ class Scratch:
         self.work = self.path / "work"
         for folder in _FOLDERS:
             (self.path / folder).mkdir(parents=True)
+        self._mounted: int | None = None
         # The child finds this package here: the folder that holds it may hold more, and stays closed to it.
         (self.path / "lib" / "gpu_runner").symlink_to(_PACKAGE)
+
+    def mounted(self, handle: int) -> None:
+        """Take the folder for the one of this descriptor from now on: a file system of the child's own, laid out as this one."""
+        self.unmounted()
+        self._mounted = handle
+
+    def unmounted(self) -> None:
+        """Take the folder for the one on the disk again."""
+        if self._mounted is not None:
+            os.close(self._mounted)
+            self._mounted = None
 
     def write(self, files: Mapping[str, bytes | str]) -> None:
         """Put files into ``work``, over what is there.
@@ -44,12 +57,16 @@ class Scratch:
             ScratchError: a path leads outside, or to what is no plain file.
         """
         for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
             target = self._inside(name)
             try:
+                if self._mounted is not None:
+                    self._write_mounted(name, data)
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if target.is_symlink():
                     target.unlink()
-                target.write_bytes(content.encode() if isinstance(content, str) else content)
+                target.write_bytes(data)
             except OSError as error:
                 raise ScratchError(f"{name}: {error.strerror}") from error
 
@@ -76,7 +93,10 @@ class Scratch:
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts:
             return None
-        handle = os.open(self.work, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            handle = self._work()
+        except OSError:
+            return None
         try:
             for part in parts[:-1]:
                 handle = _stepped(handle, part, os.O_DIRECTORY)
@@ -94,8 +114,31 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove the folder with all that the child left in it; never raises."""
+        self.unmounted()
         remove_or_report(self.base)
         os.close(self._lock)
+
+    def _work(self) -> int:
+        if self._mounted is None:
+            return os.open(self.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.work.name, flags, dir_fd=self._mounted)
+
+    def _write_mounted(self, name: str, data: bytes) -> None:
+        *folders, last = PurePosixPath(name).parts
+        handle = self._work()
+        try:
+            for folder in folders:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder, 0o755, dir_fd=handle)
+                handle = _stepped(handle, folder, os.O_DIRECTORY)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(last, dir_fd=handle)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(last, flags, 0o644, dir_fd=handle), "wb") as file:
+                file.write(data)
+        finally:
+            os.close(handle)
 
     def _inside(self, name: str) -> Path:
         path = PurePosixPath(name)

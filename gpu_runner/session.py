@@ -34,6 +34,7 @@ from gpu_runner.forkserver import keeper
 from gpu_runner.output import Output
 from gpu_runner.reply import Reply, read_reply
 from gpu_runner.sandbox import make_plan, tree
+from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import LEVELS, refused_level, remember_failure, remember_gpu, worth_trying
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
@@ -97,6 +98,7 @@ class Session:
         self._channel: Channel | None = None
         self._output: Output | None = None
         self._watchdog: Watchdog | None = None
+        self._group: ControlGroup | None = None
         self._status_handle = -1
 
     def __enter__(self) -> Self:
@@ -250,8 +252,12 @@ class Session:
         return self._spawn(levels, False)
 
     def _spawn(self, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
+        self.scratch.unmounted()
         spawned = spawn(self.scratch, self.gpu, self._variables, fork)
         self._process, self.forked = spawned.process, spawned.forked
+        self._group = ControlGroup.create(self.limits)
+        if self._group is not None and not self._group.add(spawned.process.pid):
+            self._release_group()
         self._output = Output(spawned.output)
         # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
         self._status_handle = spawned.status
@@ -277,11 +283,15 @@ class Session:
             return level
         if frame.header.kind is not Kind.ready:
             raise ProtocolError("the child did not say that it is ready")
+        mounted = None
+        if Isolation.namespaces in levels:
+            mounted = self._channel.receive_handle(start + _START_S)
+            self.scratch.mounted(mounted)
         self.isolation = levels
         if self.gpu:
             remember_gpu(levels)
         self.renew()
-        self._watchdog = Watchdog(self._process.pid, self.limits)
+        self._watchdog = Watchdog(self._process.pid, self.limits, self.scratch.path, mounted)
         return None
 
     def _own_limits(self, levels: tuple[Isolation, ...]) -> Limits:
@@ -294,6 +304,8 @@ class Session:
     def _ended(self, status: str | None = None) -> ChildDied | ChildOutOfMemory:
         status = self._status() if status is None else status
         reason = self._watchdog.reason if self._watchdog else None
+        if reason is None and self._group is not None and self._group.ran_out_of_memory():
+            reason = f"more than {self.limits.memory_bytes >> 20} MiB of memory"
         self._kill()
         if reason is not None:
             return ChildOutOfMemory(reason, self.log)
@@ -322,6 +334,7 @@ class Session:
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+        self._release_group()
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -330,6 +343,11 @@ class Session:
             self._status_handle = -1
         if self._output is not None:
             self._output.finish(1.0)
+
+    def _release_group(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
 
 
 def _distrust(reason: str) -> None:
