@@ -7,13 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from gpu_runner import removal
+from gpu_runner import doctor, removal
 from gpu_runner.removal import PREFIXES, leftovers, locked, remove_or_report, remove_tree, sweep
 from gpu_runner.scratch import Scratch
 from workers.gpu_host import scratch as supervisor
@@ -30,7 +31,7 @@ def nest(folder: Path, depth: int, name: str = "d") -> None:
     os.close(handle)
 
 
-@pytest.mark.parametrize("depth", [3_000, 20_000])
+@pytest.mark.parametrize("depth", [3_000, 6_000])
 def test_folders_nested_deeper_than_any_path_are_removed(tmp_path: Path, depth: int) -> None:
     folder = tmp_path / "top"
     folder.mkdir()
@@ -184,3 +185,13 @@ def test_a_living_scratch_folder_is_no_leftover() -> None:
 
 def test_a_folder_that_is_not_there_is_no_fault(tmp_path: Path) -> None:
     assert removal.remove_tree(tmp_path / "none") == ()
+
+
+def test_doctor_shows_what_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{PREFIXES[0]}old").mkdir()
+    os.utime(tmp_path / f"{PREFIXES[0]}old", (0, 0))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(removal, "remove_tree", lambda _: ("old: Operation not permitted",))
+    (problem,) = doctor._leftovers()
+    assert problem.startswith("1 folders of ended children cannot be removed")
+    assert "lsattr" in problem
