@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpu_runner import host, spans
+from gpu_runner import host, removal, spans
 from gpu_runner.actions import prepare
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, RunnerError, from_json, to_json
@@ -82,6 +82,7 @@ def _stand_by() -> int:
 def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path) -> GpuResult:
     """Carry out an action; what goes wrong around it is the result's ``error``, never a verdict."""
     context = RunContext(folder, request.limits, request.require, lambda line: _log.info("%s", line))
+    removal.sweep()
     spans.begin()
     start = time.monotonic()
     payload, error = None, None

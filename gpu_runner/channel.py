@@ -9,18 +9,21 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpu_runner import codec
 from gpu_runner.buffers import Buffer
-from gpu_runner.codec import Header, Kind
+from gpu_runner.codec import OWN, Bounds, Header, Kind, Shape
 from gpu_runner.errors import ProtocolError
 
 # With these seals the content can never change again, so it may be read in place.
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _CHUNK_BYTES = 2**26
+_MARK = b"t"  # the byte that a descriptor travels with
+
+Check = Callable[[Kind, dict[str, Any], tuple[Shape, ...]], None]
 
 
 class Closed(Exception):  # noqa: N818 - an expected end, not an error
@@ -62,24 +65,60 @@ class Channel:
             if view.nbytes > codec.INLINE_BYTES:
                 handle = _sealed(view)
                 try:
-                    self._wait(select.POLLOUT, deadline)
-                    socket.send_fds(self._sock, [b"t"], [handle])
-                except (BrokenPipeError, ConnectionResetError) as error:
-                    raise Closed from error
+                    self.send_handle(handle, deadline)
                 finally:
                     os.close(handle)
 
-    def receive(self, nonce: bytes | None = None, deadline: float | None = None, writable: bool = False) -> Frame:
+    def receive(
+        self,
+        nonce: bytes | None = None,
+        deadline: float | None = None,
+        writable: bool = False,
+        bounds: Bounds = OWN,
+        check: Check | None = None,
+    ) -> Frame:
         """Read one frame. With ``writable`` large tensors are private copies, made as they are written to.
+
+        ``check`` sees the metadata and the shapes before any value is read, and what it raises ends the reading.
 
         Raises:
             ProtocolError: it is no valid frame, or not one with this nonce. Closed, Overdue: as they say.
         """
         header = codec.parse_header(bytes(self._read(codec.HEADER.size, deadline)), nonce)
-        meta, shapes = codec.parse_body(header, bytes(self._read(header.json_bytes, deadline)))
+        meta, shapes = codec.parse_body(header, bytes(self._read(header.json_bytes, deadline)), bounds)
+        if check is not None:
+            check(header.kind, meta, shapes)
         inline = iter([s.filled(self._read(s.nbytes, deadline)) for s in shapes if s.inline])
         filled = [next(inline) if s.inline else s.filled(self._memory(s.nbytes, deadline, writable)) for s in shapes]
         return Frame(header, meta, tuple(filled))
+
+    def send_handle(self, handle: int, deadline: float | None = None) -> None:
+        """Send a descriptor.
+
+        Raises:
+            Closed, Overdue: as they say.
+        """
+        try:
+            self._wait(select.POLLOUT, deadline)
+            socket.send_fds(self._sock, [_MARK], [handle])
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def receive_handle(self, deadline: float | None = None) -> int:
+        """Receive a descriptor, which is then the caller's to close.
+
+        Raises:
+            ProtocolError: none came. Closed, Overdue: as they say.
+        """
+        self._wait(select.POLLIN, deadline)
+        mark, handles, _, _ = socket.recv_fds(self._sock, 1, 1)
+        if not mark:
+            raise Closed
+        if mark != _MARK or len(handles) != 1:
+            for handle in handles:
+                os.close(handle)
+            raise ProtocolError("a large tensor came without its memory")
+        return handles[0]
 
     def close(self) -> None:
         """Close this end."""
@@ -124,17 +163,11 @@ class Channel:
         return data
 
     def _memory(self, size: int, deadline: float | None, writable: bool) -> memoryview:
-        self._wait(select.POLLIN, deadline)
-        mark, handles, _, _ = socket.recv_fds(self._sock, 1, 1)
-        if not mark:
-            raise Closed
+        handle = self.receive_handle(deadline)
         try:
-            if mark != b"t" or len(handles) != 1:
-                raise ProtocolError("a large tensor came without its memory")
-            return _mapped(handles[0], size, writable)
+            return _mapped(handle, size, writable)
         finally:
-            for handle in handles:
-                os.close(handle)
+            os.close(handle)
 
 
 def _sealed(view: memoryview) -> int:
@@ -153,8 +186,12 @@ def _mapped(handle: int, size: int, writable: bool) -> memoryview:
         seals = fcntl.fcntl(handle, fcntl.F_GET_SEALS)
     except OSError as error:
         raise ProtocolError("a large tensor is no memory file") from error
-    if seals & _SEALS != _SEALS or os.fstat(handle).st_size != size:
+    facts = os.fstat(handle)
+    if seals & _SEALS != _SEALS or facts.st_size != size:
         raise ProtocolError("a large tensor is not sealed, or not of the size that was announced")
+    if facts.st_blocks * 512 < size:
+        # Its holes would be filled as they are read: memory of this process, which its sender never had.
+        raise ProtocolError("a large tensor has holes")
     # Private, also for reading: kernels before 6.7 refuse any shared mapping of what is sealed against writing.
     protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     return memoryview(mmap.mmap(handle, size, flags=mmap.MAP_PRIVATE, prot=protection))

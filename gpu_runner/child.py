@@ -11,6 +11,7 @@ from typing import Any
 
 from gpu_runner.channel import Channel, Closed, Frame
 from gpu_runner.codec import Kind
+from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.sandbox import Plan, enter
 
 _HIGH = 900  # above what a program opens by itself, below the limit on open files
@@ -24,6 +25,11 @@ def main(arguments: list[str]) -> int:
     plan = Plan.from_dict(frame.meta)
     levels = enter(plan, status_handle)
     channel.send(Kind.ready, frame.header.nonce, {"levels": [level.value for level in levels]}, ())
+    if Isolation.namespaces in levels:
+        # The folder is in a file system that no path of the parent leads to.
+        handle = os.open(plan.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        channel.send_handle(handle)
+        os.close(handle)
     return _serve(channel, plan)
 
 
@@ -63,7 +69,13 @@ def _call(handlers: dict[str, Any], state: Any, frame: Frame) -> tuple[dict[str,
     if method not in handlers:
         raise LookupError(f"the role has no method {method}")
     meta, tensors = handlers[method](state, frame.meta["meta"], [b.to_torch() for b in frame.tensors])
-    return {"meta": meta}, [Buffer.from_torch(tensor) for tensor in tensors]
+    return {"meta": meta}, [Buffer.from_torch(_unexpanded(tensor)) for tensor in tensors]
+
+
+def _unexpanded(tensor: Any) -> Any:
+    """Copy a tensor that has more elements than memory: the parent reads none that is not there in full."""
+    reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.detach().contiguous() if tensor.numel() > reach else tensor
 
 
 if __name__ == "__main__":

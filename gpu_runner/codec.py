@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +22,32 @@ MAGIC = b"KSmF"
 VERSION = 1
 HEADER = struct.Struct(">4sHH16sIQ")  # magic, version, kind, nonce, bytes of JSON, bytes inline
 NONCE_BYTES = 16
-MAX_JSON_BYTES = 32 * 2**20
+MAX_JSON_BYTES = 8 * 2**20
+MAX_JSON_VALUES = 500_000
+MAX_JSON_DEPTH = 64
+MAX_STRING_CHARS = 2**20
+MAX_KEY_CHARS = 4096
 MAX_TENSORS = 1024
 MAX_TENSOR_BYTES = 2**36
-MAX_FRAME_BYTES = 2**37  # over all tensors of a frame
 INLINE_BYTES = 2**20  # a tensor up to this size travels in the frame
 MAX_INLINE_BYTES = MAX_TENSORS * INLINE_BYTES
+
+
+# What no text of a program has: halves of surrogate pairs, and the character that a database refuses.
+_UNPRINTABLE = re.compile("[\ud800-\udfff\0]")
+_ENCODED = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)|\xed[\xa0-\xbf]")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a frame may hold beyond the fixed limits; the parent has narrower ones for what a child answers."""
+
+    tensor_bytes: int  # of all tensors
+    expanded: bool = True  # tensors may have more elements than memory, by strides of 0 or ones that overlap
+    printable: bool = False  # halves of surrogate pairs and NUL become replacement characters
+
+
+OWN = Bounds(2**37)
 
 
 class Kind(IntEnum):
@@ -81,7 +102,7 @@ def encode(kind: Kind, nonce: bytes, meta: dict[str, Any], tensors: Sequence[Buf
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the frame's metadata has no JSON form: {error}") from error
     sizes = [memoryview(t.data).nbytes for t in tensors]
-    if len(text) > MAX_JSON_BYTES or len(sizes) > MAX_TENSORS or sum(sizes) > MAX_FRAME_BYTES:
+    if len(text) > MAX_JSON_BYTES or len(sizes) > MAX_TENSORS or sum(sizes) > OWN.tensor_bytes:
         raise ValueError("the frame is larger than its limits")
     inline = [memoryview(t.data).cast("B") for t, size in zip(tensors, sizes, strict=True) if 0 < size <= INLINE_BYTES]
     header = HEADER.pack(MAGIC, VERSION, kind, nonce, len(text), sum(part.nbytes for part in inline))
@@ -108,33 +129,72 @@ def parse_header(data: bytes, expected_nonce: bytes | None = None) -> Header:
     return Header(Kind(kind), nonce, json_bytes, inline_bytes)
 
 
-def parse_body(header: Header, text: bytes) -> tuple[dict[str, Any], tuple[Shape, ...]]:
+def parse_body(header: Header, text: bytes, bounds: Bounds = OWN) -> tuple[dict[str, Any], tuple[Shape, ...]]:
     """Read a frame's JSON: the metadata and the tensors it announces.
 
     Raises:
         ProtocolError: it is no such JSON, or a tensor is impossible or too large.
     """
     try:
-        body = json.loads(text)
+        body = _parsed(text, bounds.printable)
         meta, table = body["meta"], body["tensors"]
         if not isinstance(meta, dict) or not isinstance(table, list) or len(table) > MAX_TENSORS:
             raise ProtocolError("the frame's metadata is not of its form")
-        shapes = tuple(_shape(row) for row in table)
+        shapes = tuple(_shape(row, bounds.expanded) for row in table)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"the frame's metadata cannot be read: {type(error).__name__}") from error
-    if sum(s.nbytes for s in shapes) > MAX_FRAME_BYTES:
+    if sum(s.nbytes for s in shapes) > bounds.tensor_bytes:
         raise ProtocolError("the tensors are larger than the limits")
     if sum(s.nbytes for s in shapes if s.inline) != header.inline_bytes:
         raise ProtocolError("the frame's length does not fit its tensors")
     return meta, shapes
 
 
-def _shape(row: Any) -> Shape:
+def _parsed(text: bytes, printable: bool) -> Any:
+    """Parse JSON whose size, depth, strings and numbers are bounded; its number of values is, before any is made.
+
+    Raises:
+        ProtocolError: it is beyond a bound. ValueError, RecursionError: it is no JSON.
+    """
+    if sum(text.count(mark) for mark in (b",", b"[", b"{")) > 2 * MAX_JSON_VALUES:
+        raise ProtocolError("the frame's metadata has too many values")
+    body = json.loads(text)
+    left, values = [(body, 0)], 0
+    while left:
+        item, depth = left.pop()
+        inner = [*item.keys(), *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else ()
+        values += len(inner)
+        if depth > MAX_JSON_DEPTH or values > MAX_JSON_VALUES:
+            raise ProtocolError("the frame's metadata is nested too deeply, or has too many values")
+        if isinstance(item, dict) and any(len(key) > MAX_KEY_CHARS for key in item):
+            raise ProtocolError("a key of the frame's metadata is too long")
+        if isinstance(item, str) and len(item) > MAX_STRING_CHARS:
+            raise ProtocolError("a string of the frame's metadata is too long")
+        if isinstance(item, int) and abs(item) >= 2**64:
+            raise ProtocolError("a number of the frame's metadata is too large")
+        left += [(value, depth + 1) for value in inner if isinstance(value, dict | list | str | int)]
+    return _printable(body) if printable and _ENCODED.search(text) else body
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return value
+
+
+def _shape(row: Any, expanded: bool) -> Shape:
     dtype, shape, strides, offset = row
     if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(strides, list):
         raise ProtocolError("a tensor's description is not of its form")
     nbytes = span_bytes(dtype, shape, strides, offset)
     # An expanded tensor spans few bytes and has many elements; whoever reads it will want them all.
-    if nbytes > MAX_TENSOR_BYTES or math.prod(shape) * ITEM_BYTES[dtype] > MAX_TENSOR_BYTES:
+    elements = math.prod(max(size, 1) for size in shape)
+    if nbytes > MAX_TENSOR_BYTES or elements * ITEM_BYTES[dtype] > MAX_TENSOR_BYTES:
         raise ProtocolError("a tensor is larger than the limit")
+    if not expanded and 0 not in shape and elements * ITEM_BYTES[dtype] > nbytes:
+        raise ProtocolError("a tensor has more elements than memory")
     return Shape(dtype, tuple(shape), tuple(strides), offset, nbytes)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_runner import host
+from gpu_runner import host, removal
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, HostReport, Isolation, IsolationProof
 from gpu_runner.contracts.doctor import ChildStart
@@ -74,6 +74,7 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
     versions = dict(host.facts())
     missing = [package for package in ("torch", "triton") if package not in versions]
     problems += [f"{package} is not installed. Install it beside this package." for package in missing]
+    problems += _leftovers()
     return HostReport(
         python=platform.python_version(),
         torch=versions.get("torch"),
@@ -89,6 +90,16 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
         problems=tuple(problems),
         child_start=_child_start(context),
     )
+
+
+def _leftovers() -> list[str]:
+    """What killed runners left in the temporary directory and could not be removed."""
+    removal.sweep()
+    left = removal.leftovers()
+    if not left:
+        return []
+    hint = "Remove them as root; lsattr shows immutable files, findmnt what is mounted there."
+    return [f"{len(left)} folders of ended children cannot be removed, {left[0]} for one. {hint}"]
 
 
 def describe(report: HostReport) -> str:

@@ -60,5 +60,16 @@ class ChildTimeout(ChildFailed):
         self.timeout_s = timeout_s
 
 
+class AnswerRefused(ChildFailed):
+    """The child answered with more than was asked for, or in another shape; its values were not read.
+
+    ``wrong_shape``: an output or gradient has another shape than the expected one, and is far larger.
+    """
+
+    def __init__(self, message: str, log: str = "", wrong_shape: bool = False) -> None:
+        super().__init__(message, log)
+        self.wrong_shape = wrong_shape
+
+
 class ChildOutOfMemory(ChildFailed):
     """The child asked for more memory, on the host or the GPU, than there was or than it may have."""

@@ -10,6 +10,7 @@ from gpu_runner.buffers import Buffer
 from gpu_runner.channel import Frame
 from gpu_runner.codec import Kind
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ProtocolError
+from gpu_runner.roles import MAX_MESSAGE_CHARS, MAX_TRACE_CHARS
 
 _MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
 
@@ -32,12 +33,12 @@ def read_reply(frame: Frame, log: Callable[[], str]) -> Reply:
         return Reply(frame.meta["meta"], frame.tensors)
     if frame.header.kind is not Kind.error:
         raise ProtocolError("the child's answer is not of its form")
-    kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))
-    printed = f"{log()}\n{frame.meta.get('trace', '')}".strip()
+    kind, message = str(frame.meta.get("kind"))[:200], str(frame.meta.get("message"))[:MAX_MESSAGE_CHARS]
+    printed = f"{log()}\n{str(frame.meta.get('trace', ''))[:MAX_TRACE_CHARS]}".strip()
     if kind in _MEMORY_KINDS:
         raise ChildOutOfMemory(message, printed)
     line, path = frame.meta.get("line"), frame.meta.get("path")
     line = line if type(line) is int else None
     found = frame.meta.get("verdict")
     verdict = (str(found[0]), None if found[1] is None else str(found[1])) if isinstance(found, list) else None
-    raise ChildError(kind, message, printed, line, path if isinstance(path, str) else None, verdict)
+    raise ChildError(kind, message, printed, line, path[:500] if isinstance(path, str) else None, verdict)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gpu_runner.removal import PREFIXES, lock, remove_or_report
+
 MAX_TREE_FILES = 50_000
 MAX_TREE_BYTES = 2**30
+MAX_TREE_DEPTH = 64
 _FOLDERS = ("home", "tmp", "cache", "cache/triton", "cache/inductor", "lib", "work")
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -26,13 +29,26 @@ class Scratch:
     """A folder for one child. ``work`` is the child's current folder and holds the files that it was given."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="kernelsmith-")).resolve()
+        self.base = Path(tempfile.mkdtemp(prefix=PREFIXES[0])).resolve()
+        self._lock = lock(self.base)  # the next runner removes what a killed one left
         self.path = self.base / "scratch"
         self.work = self.path / "work"
         for folder in _FOLDERS:
             (self.path / folder).mkdir(parents=True)
+        self._mounted: int | None = None
         # The child finds this package here: the folder that holds it may hold more, and stays closed to it.
         (self.path / "lib" / "gpu_runner").symlink_to(_PACKAGE)
+
+    def mounted(self, handle: int) -> None:
+        """Take the folder for the one of this descriptor from now on: a file system of the child's own, laid out as this one."""
+        self.unmounted()
+        self._mounted = handle
+
+    def unmounted(self) -> None:
+        """Take the folder for the one on the disk again."""
+        if self._mounted is not None:
+            os.close(self._mounted)
+            self._mounted = None
 
     def write(self, files: Mapping[str, bytes | str]) -> None:
         """Put files into ``work``, over what is there.
@@ -41,12 +57,16 @@ class Scratch:
             ScratchError: a path leads outside, or to what is no plain file.
         """
         for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
             target = self._inside(name)
             try:
+                if self._mounted is not None:
+                    self._write_mounted(name, data)
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if target.is_symlink():
                     target.unlink()
-                target.write_bytes(content.encode() if isinstance(content, str) else content)
+                target.write_bytes(data)
             except OSError as error:
                 raise ScratchError(f"{name}: {error.strerror}") from error
 
@@ -73,7 +93,10 @@ class Scratch:
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts:
             return None
-        handle = os.open(self.work, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            handle = self._work()
+        except OSError:
+            return None
         try:
             for part in parts[:-1]:
                 handle = _stepped(handle, part, os.O_DIRECTORY)
@@ -90,8 +113,32 @@ class Scratch:
             os.close(handle)
 
     def remove(self) -> None:
-        """Remove the folder with all that the child left in it."""
-        shutil.rmtree(self.base, onerror=_unlocked)
+        """Remove the folder with all that the child left in it; never raises."""
+        self.unmounted()
+        remove_or_report(self.base)
+        os.close(self._lock)
+
+    def _work(self) -> int:
+        if self._mounted is None:
+            return os.open(self.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.work.name, flags, dir_fd=self._mounted)
+
+    def _write_mounted(self, name: str, data: bytes) -> None:
+        *folders, last = PurePosixPath(name).parts
+        handle = self._work()
+        try:
+            for folder in folders:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder, 0o755, dir_fd=handle)
+                handle = _stepped(handle, folder, os.O_DIRECTORY)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(last, dir_fd=handle)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(last, flags, 0o644, dir_fd=handle), "wb") as file:
+                file.write(data)
+        finally:
+            os.close(handle)
 
     def _inside(self, name: str) -> Path:
         path = PurePosixPath(name)
@@ -112,6 +159,8 @@ def _members(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
         path = PurePosixPath(member.name)
         if path.is_absolute() or ".." in path.parts:
             raise ScratchError(f"the tree's entry {member.name[:80]!r} leads outside")
+        if len(path.parts) > MAX_TREE_DEPTH:
+            raise ScratchError(f"the tree has folders nested deeper than {MAX_TREE_DEPTH}")
         total += member.size
         if len(members) >= MAX_TREE_FILES or total > MAX_TREE_BYTES:
             raise ScratchError("the tree is larger than its limits")
@@ -130,14 +179,3 @@ def _stepped(folder: int, name: str, flags: int) -> int:
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     os.close(folder)
     return handle
-
-
-def _unlocked(function: Callable[..., object], path: str, _: object) -> None:
-    # A child may have taken the rights from its own folders; give them back once and go on.
-    try:
-        Path(path).parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        function(path)
-    except OSError:
-        return

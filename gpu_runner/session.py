@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from gpu_runner.buffers import Buffer
-from gpu_runner.channel import Channel, Closed, Overdue
-from gpu_runner.codec import NONCE_BYTES, Kind
+from gpu_runner.channel import Channel, Check, Closed, Overdue
+from gpu_runner.codec import NONCE_BYTES, Bounds, Kind
 from gpu_runner.contracts.envelope import Isolation, Limits
 from gpu_runner.errors import (
+    AnswerRefused,
     ChildDied,
     ChildFailed,
     ChildOutOfMemory,
@@ -33,6 +34,7 @@ from gpu_runner.forkserver import keeper
 from gpu_runner.output import Output
 from gpu_runner.reply import Reply, read_reply
 from gpu_runner.sandbox import make_plan, tree
+from gpu_runner.sandbox.cgroup import ControlGroup
 from gpu_runner.sandbox.levels import LEVELS, refused_level, remember_failure, remember_gpu, worth_trying
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
@@ -96,6 +98,7 @@ class Session:
         self._channel: Channel | None = None
         self._output: Output | None = None
         self._watchdog: Watchdog | None = None
+        self._group: ControlGroup | None = None
         self._status_handle = -1
 
     def __enter__(self) -> Self:
@@ -128,17 +131,25 @@ class Session:
         return self._scratch
 
     def call(
-        self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer] = (), timeout_s: float | None = None
+        self,
+        method: str,
+        meta: dict[str, Any],
+        tensors: Sequence[Buffer] = (),
+        timeout_s: float | None = None,
+        check: Check | None = None,
     ) -> Reply:
         """Call a handler of the role; ``timeout_s`` is at most, and by default, the limit of one step.
 
+        ``check`` sees what is announced of the answer before any value of it is read, and raises where it is unexpected.
+
         Raises:
             ChildError: the code raised. ChildOutOfMemory, ChildTimeout, ChildDied: as they say. ProtocolError: it wrote no answer.
+            AnswerRefused: ``check`` refused the answer.
         """
         first, self._called = not self._called, True
         try:
             with span(f"{self._name}: {method}"):
-                return self._call(method, meta, tensors, timeout_s)
+                return self._call(method, meta, tensors, timeout_s, check)
         except ChildFailed as failure:
             # The first call opens the device, before anything untrusted is loaded. That it was forked may be why it fails.
             # Later ones ask whether the device is well still, and a fresh child would be no answer to that.
@@ -146,11 +157,18 @@ class Session:
                 raise
             if self._begin_afresh(self.isolation) is not None:
                 raise
-            reply = self._call(method, meta, tensors, timeout_s)
+            reply = self._call(method, meta, tensors, timeout_s, check)
             _distrust(str(failure))
             return reply
 
-    def _call(self, method: str, meta: dict[str, Any], tensors: Sequence[Buffer], timeout_s: float | None) -> Reply:
+    def _call(
+        self,
+        method: str,
+        meta: dict[str, Any],
+        tensors: Sequence[Buffer],
+        timeout_s: float | None,
+        check: Check | None,
+    ) -> Reply:
         if self._channel is None:
             raise ProtocolError("the child is gone")
         now = time.monotonic()
@@ -159,13 +177,15 @@ class Session:
         try:
             self._channel.send(Kind.call, nonce, {"method": method, "meta": meta}, tensors, now + limit_s)
             # Writable, that is as private copies of what is written to: then nothing has to be copied in order to be read.
-            return read_reply(self._channel.receive(nonce, now + limit_s, writable=True), lambda: self.log)
+            bounds = Bounds(self.limits.memory_bytes, expanded=False, printable=True)
+            frame = self._channel.receive(nonce, now + limit_s, True, bounds, check)
+            return read_reply(frame, lambda: self.log)
         except Overdue as overdue:
             self._kill()
             raise ChildTimeout(limit_s, self.log) from overdue
         except Closed as closed:
             raise self._ended() from closed
-        except ProtocolError:
+        except (ProtocolError, AnswerRefused):
             self._kill()
             raise
 
@@ -232,8 +252,12 @@ class Session:
         return self._spawn(levels, False)
 
     def _spawn(self, levels: tuple[Isolation, ...], fork: bool) -> Isolation | None:
+        self.scratch.unmounted()
         spawned = spawn(self.scratch, self.gpu, self._variables, fork)
         self._process, self.forked = spawned.process, spawned.forked
+        self._group = ControlGroup.create(self.limits)
+        if self._group is not None and not self._group.add(spawned.process.pid):
+            self._release_group()
         self._output = Output(spawned.output)
         # Only the trusted processes around the worker hold the pipe's other end; when they end, it says so by itself.
         self._status_handle = spawned.status
@@ -247,7 +271,7 @@ class Session:
         start = time.monotonic()
         try:
             self._channel.send(Kind.plan, nonce, plan.to_dict(), (), start + _START_S)
-            frame = self._channel.receive(nonce, start + _START_S)
+            frame = self._channel.receive(nonce, start + _START_S, bounds=Bounds(0))
         except Overdue as overdue:
             raise ChildTimeout(_START_S, self.log) from overdue
         except Closed as closed:
@@ -259,11 +283,15 @@ class Session:
             return level
         if frame.header.kind is not Kind.ready:
             raise ProtocolError("the child did not say that it is ready")
+        mounted = None
+        if Isolation.namespaces in levels:
+            mounted = self._channel.receive_handle(start + _START_S)
+            self.scratch.mounted(mounted)
         self.isolation = levels
         if self.gpu:
             remember_gpu(levels)
         self.renew()
-        self._watchdog = Watchdog(self._process.pid, self.limits)
+        self._watchdog = Watchdog(self._process.pid, self.limits, self.scratch.path, mounted)
         return None
 
     def _own_limits(self, levels: tuple[Isolation, ...]) -> Limits:
@@ -276,6 +304,8 @@ class Session:
     def _ended(self, status: str | None = None) -> ChildDied | ChildOutOfMemory:
         status = self._status() if status is None else status
         reason = self._watchdog.reason if self._watchdog else None
+        if reason is None and self._group is not None and self._group.ran_out_of_memory():
+            reason = f"more than {self.limits.memory_bytes >> 20} MiB of memory"
         self._kill()
         if reason is not None:
             return ChildOutOfMemory(reason, self.log)
@@ -304,6 +334,7 @@ class Session:
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+        self._release_group()
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -312,6 +343,11 @@ class Session:
             self._status_handle = -1
         if self._output is not None:
             self._output.finish(1.0)
+
+    def _release_group(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
 
 
 def _distrust(reason: str) -> None:

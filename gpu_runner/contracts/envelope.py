@@ -48,6 +48,8 @@ class Limits:
     memory_bytes: int = 16 * 2**30
     processes: int = 512
     file_bytes: int = 2**30
+    scratch_bytes: int = 4 * 2**30  # of all files in a child's folder
+    scratch_files: int = 200_000
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ def teach_interpreter() -> None:
     for name in ("create_fma", "create_dot"):
         setattr(builder, name, _widened(getattr(builder, name)))
     interpreter._implicit_cvt = _scalars(interpreter._implicit_cvt)  # noqa: SLF001 - there is no public place for it
+    builder.create_fp_to_fp = _eight_bits(builder.create_fp_to_fp)
+    builder.create_tensor_pointer_load = _padded_pointer(builder.create_tensor_pointer_load)
+    builder.create_descriptor_load = _padded_descriptor(builder.create_descriptor_load)
     for kind in (interpreter.ReduceOps, interpreter.ScanOps):
         kind.apply_impl = _reduced(kind.apply_impl)
 
@@ -71,7 +74,7 @@ def _narrow(handle: Any) -> Any:
     from triton.runtime.interpreter import TensorHandle
 
     if handle.data.dtype == bool:
-        return TensorHandle(handle.data, tl.bfloat16)  # a comparison: the caller gives it its type
+        return TensorHandle(handle.data, tl.int1)  # a comparison
     return TensorHandle(narrow(handle.data), tl.bfloat16)
 
 
@@ -155,9 +158,88 @@ def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
+def _eight_bits(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert to and from float8 by torch: the interpreter drops the carry of a mantissa that rounds up.
+
+    Beyond the largest number it gives that one, as the GPU's instruction does.
+    Source: PTX ISA, "cvt" with ``.satfinite``, to which Triton compiles these conversions.
+    """
+    import torch
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    small = {"fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn}
+
+    def create_fp_to_fp(self: Any, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        source, target = src.dtype.scalar, dst_type.scalar
+        nearest = rounding_mode is None or str(rounding_mode).endswith("RTNE")
+        if target.name in small and source.name in ("bf16", "fp16", "fp32") and nearest:
+            kind = small[target.name]
+            values = torch.from_numpy(_wide(src).data.astype("float32"))
+            most = torch.finfo(kind).max
+            data = values.clamp(-most, most).to(kind).view(torch.uint8).numpy()
+            return TensorHandle(data, target)
+        if source.name in small and target.name in ("bf16", "fp32"):
+            values = torch.from_numpy(src.data.astype("uint8")).view(small[source.name]).float().numpy()
+            return TensorHandle(narrow(values) if target == tl.bfloat16 else values, target)
+        return original(self, src, dst_type, rounding_mode)
+
+    return create_fp_to_fp
+
+
+def _pads_by_nan(pointers: Any, padding: Any) -> bool:
+    import triton.language as tl
+
+    return pointers.get_element_ty() == tl.bfloat16 and str(padding).endswith("PAD_NAN")
+
+
+def _nan_of(pointers: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    return interpreter.TensorHandle(interpreter.np.full(pointers.data.shape, _CANONICAL_NAN, "uint16"), tl.bfloat16)
+
+
+def _padded_pointer(original: Callable[..., Any]) -> Callable[..., Any]:
+    def create_tensor_pointer_load(self: Any, ptr: Any, boundary_check: Any, padding_option: Any, *rest: Any) -> Any:
+        if not _pads_by_nan(ptr.base, padding_option):
+            return original(self, ptr, boundary_check, padding_option, *rest)
+        pointers, mask = ptr.materialize_pointers(boundary_check)
+        return self.create_masked_load(pointers, _mask(mask), _nan_of(pointers), *rest)
+
+    return create_tensor_pointer_load
+
+
+def _padded_descriptor(original: Callable[..., Any]) -> Callable[..., Any]:
+    def create_descriptor_load(self: Any, desc: Any, indices: Any, cache_modifier: Any, eviction_policy: Any) -> Any:
+        if not _pads_by_nan(desc.base, desc.padding):
+            return original(self, desc, indices, cache_modifier, eviction_policy)
+        pointers, mask = desc.materialize_pointers(indices)
+        return self.create_masked_load(pointers, _mask(mask), _nan_of(pointers), cache_modifier, eviction_policy, False)
+
+    return create_descriptor_load
+
+
+def _mask(mask: Any) -> Any:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    return mask if isinstance(mask, TensorHandle) else TensorHandle(mask, tl.int1)
+
+
 def _reduced(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Widen what numpy computes in one step; a combine function sees bfloat16, and each of its steps is rounded."""
+    from triton.language import standard
+
+    names = (
+        *("_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left", "_elementwise_max", "_elementwise_min"),
+        *("_sum_combine", "_prod_combine"),
+    )
+    at_once = [getattr(standard, name) for name in names if hasattr(standard, name)]
+
     def apply_impl(self: Any, input: Any) -> Any:
-        if not any(_is_bfloat16(item.handle) for item in input):
+        is_at_once = any(self.combine_fn == function for function in at_once)
+        if not is_at_once or not any(_is_bfloat16(item.handle) for item in input):
             return original(self, input)
         given = original(self, tuple(_retyped(item, _wide) if _is_bfloat16(item.handle) else item for item in input))
         results = list(given) if isinstance(given, list | tuple) else [given]

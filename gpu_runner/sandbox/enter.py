@@ -52,7 +52,7 @@ def enter(plan: Plan, status_handle: int) -> tuple[Isolation, ...]:
 def _attempt(level: Isolation, status_handle: int, step: Callable[[], None]) -> None:
     try:
         step()
-    except OSError as error:
+    except OSError as error:  # that of copying files, shutil.Error, is one as well
         os.write(status_handle, f"f {level} {str(error)[:300]}\n".encode())
         os._exit(SETUP_FAILED)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import socket
 import struct
 from pathlib import Path
@@ -12,7 +13,6 @@ from pathlib import Path
 from gpu_runner.sandbox import kernel
 from gpu_runner.sandbox.plan import Plan
 
-_SHARED_MEMORY_BYTES = 2**30
 _SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "kcore")
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
@@ -55,10 +55,7 @@ def build_root(plan: Plan) -> None:
     for path in ("/sys", *plan.devices):
         _bind(root, path)
     _proc(root)
-    _memory(root, "/dev/shm", _SHARED_MEMORY_BYTES)  # noqa: S108 - a mount of the child's own
-    scratch = root / plan.scratch.lstrip("/")
-    scratch.mkdir(parents=True, exist_ok=True)
-    kernel.mount(plan.scratch, str(scratch), None, kernel.MS_BIND)
+    _scratch(root, plan)
     kernel.pivot_root(str(root))
 
 
@@ -102,10 +99,16 @@ def _proc(root: Path) -> None:
             kernel.bind_read_only(str(target / name), str(target / name))
 
 
-def _memory(root: Path, path: str, size_bytes: int) -> None:
-    target = root / path.lstrip("/")
-    target.mkdir(parents=True, exist_ok=True)
-    kernel.mount("tmpfs", str(target), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={size_bytes},mode=1777")
+def _scratch(root: Path, plan: Plan) -> None:
+    """Lay the folder out anew in a file system in memory, of limited size, that is gone with its last user; /dev/shm is in it."""
+    target, shared = root / plan.scratch.lstrip("/"), root / "dev/shm"
+    for folder in (target, shared):
+        folder.mkdir(parents=True, exist_ok=True)
+    limits = f"size={plan.limits.scratch_bytes},nr_inodes={plan.limits.scratch_files},mode=700"
+    kernel.mount("tmpfs", str(target), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, limits)
+    shutil.copytree(plan.scratch, target, symlinks=True, dirs_exist_ok=True)
+    (target / "shm").mkdir(mode=0o1777)
+    kernel.mount(str(target / "shm"), str(shared), None, kernel.MS_BIND)
 
 
 def _target(source: Path, target: Path) -> None:

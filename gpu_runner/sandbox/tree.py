@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Container
 from pathlib import Path
 
 _PATIENCE_S = 5.0
@@ -39,24 +38,6 @@ def kill_descendants(root: int) -> None:
         if not alive:
             return
         time.sleep(0.005)
-
-
-def weight(root: int, weightless: Container[int] = ()) -> tuple[int, int]:
-    """Give how many processes are below ``root``, and the bytes of memory that they hold and no file does.
-
-    Memory that a fork has in common with its parent counts for each that is not among the ``weightless``.
-    """
-    below = descendants(root)
-    pages = 0
-    for pid in below:
-        if pid in weightless:
-            continue
-        try:
-            resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
-            pages += int(resident) - int(shared)
-        except (OSError, ValueError):
-            continue
-    return len(below), pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _fields(entry: Path) -> list[str]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from gpu_runner.errors import ProtocolError
+from gpu_runner.channel import Check
+from gpu_runner.codec import Kind, Shape
+from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.session import Reply
+from gpu_runner.verify.proof import Proof
 
-MOST_WORK = 4096
+RUNS = ("first", "second", "interleaved", "interleaved other", "second backward")
+MOST_OUTPUTS = 65  # one more than a candidate may give, so that too many are seen
+MOST_NAMES = 1024  # of kernels, of operators in a step, and the like
+MAX_NAME_CHARS = 400
+# A value of another shape or dtype than the expected one is still read, to name what is wrong, up to this size.
+SLACK = 4
+SLACK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,73 @@ class Answer:
     imported: bool = False  # CPython carried out the host code
 
 
+def expecting(proof: Proof) -> Check:
+    """What an answer to this case may announce: labels that were asked for, each once, of about the expected size.
+
+    The check raises AnswerRefused, or ProtocolError where the runner's own code never gives such an answer.
+    """
+    expected = {f"output {place}": None for place in range(MOST_OUTPUTS)} | proof.expected()
+    expected |= {f"gradient of {name}": proof.gradients.get(name) for name in proof.wanted}
+    sent = [laid.raw for laid in (*proof.laid.values(), *(item for item in proof.upstream if item is not None))]
+    largest = max((item.truth.exact.numel() for item in proof.expected().values() if item is not None), default=1)
+
+    def check(kind: Kind, meta: dict[str, Any], shapes: tuple[Shape, ...]) -> None:
+        if kind is not Kind.answer:
+            if shapes:
+                raise ProtocolError("an error came with tensors")
+            return
+        try:
+            body = meta["meta"]
+            _check_names(body)
+            values = [entry for entry in body["values"] if "tensor" in entry]
+            places = [entry["tensor"] for entry in values]
+            if places != list(range(len(values))) or list(body["raw"]) != list(proof.laid):
+                raise ValueError("tensors are missing, or there are more than values")
+            _check_labels([entry["label"] for entry in body["values"]], expected)
+            _check_raw(shapes[len(values) :], sent)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
+        for entry, shape in zip(values, shapes, strict=False):
+            label = entry["label"].partition("/")[2]
+            item = expected[label]
+            elements = largest if item is None else item.truth.exact.numel()
+            if shape.nbytes > SLACK * 8 * elements + SLACK_BYTES:
+                wanted = "" if item is None else f", where {tuple(item.shape)} is expected"
+                given = f"{label} has the shape {tuple(shape.shape)} in {shape.dtype}{wanted}"
+                differs = item is not None and tuple(item.shape) != tuple(shape.shape)
+                raise AnswerRefused(f"{given}: it is too large to be read", wrong_shape=differs)
+
+    return check
+
+
+def _check_names(body: Mapping[str, Any]) -> None:
+    tables = [body["launched"], body["launches"], body["unwritten"], body["failed"]]
+    lists = [body["untouched"], body["overwritten"], body["raw"], body["values"], body["work"]]
+    if any(len(names) > MOST_NAMES for names in (*tables, *lists)):
+        raise AnswerRefused("the answer names more kernels, operators or values than can be read")
+    names = [name for table in tables for name in table] + [*body["untouched"], *body["overwritten"]]
+    if any(len(name) > MAX_NAME_CHARS for name in names):
+        raise AnswerRefused("the answer has a name that is too long to be read")
+
+
+def _check_labels(labels: list[str], expected: Collection[str]) -> None:
+    if len(set(labels)) != len(labels):
+        raise ValueError("a label comes twice")
+    for whole in labels:
+        run, _, label = whole.partition("/")
+        if run not in RUNS or label not in expected:
+            raise ValueError("a label was not asked for")
+
+
+def _check_raw(shapes: tuple[Shape, ...], sent: list[torch.Tensor]) -> None:
+    """Compare the memory of inputs and upstream gradients with what was sent; it comes back in its own form."""
+    if len(shapes) != len(sent):
+        raise ValueError("inputs are missing")
+    for shape, raw in zip(shapes, sent, strict=True):
+        if tuple(shape.shape) != tuple(raw.shape) or shape.dtype != str(raw.dtype).removeprefix("torch."):
+            raise ValueError("an input comes back in another form")
+
+
 def read_answer(reply: Reply) -> Answer:
     """Read a reply of the role ``candidate``.
 
@@ -67,7 +143,7 @@ def read_answer(reply: Reply) -> Answer:
     """
     try:
         return _read(reply)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
 
 
@@ -102,7 +178,7 @@ def _read(reply: Reply) -> Answer:
 
 def read_work(rows: Any) -> Iterator[Work]:
     """What torch computed, as typed values."""
-    for row in rows[:MOST_WORK]:
+    for row in rows:
         line, path = row["line"], row["path"]
         yield Work(
             str(row["step"])[:80],

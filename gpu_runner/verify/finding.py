@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import Check, Evidence
-from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout, ProtocolError
+from gpu_runner.errors import (
+    AnswerRefused,
+    ChildDied,
+    ChildError,
+    ChildFailed,
+    ChildOutOfMemory,
+    ChildTimeout,
+    ProtocolError,
+)
 
 LOG_LINES = 40
 MOST_EXCUSED = 12
@@ -87,6 +95,9 @@ def _meaning(error: ChildFailed | ProtocolError, check: str) -> tuple[Status, st
         return Status.timeout, None, f"The candidate gave no answer within {error.timeout_s:.0f} s."
     if isinstance(error, ChildOutOfMemory):
         return Status.out_of_memory, None, f"The candidate took more memory than there is: {_short(str(error))}"
+    if isinstance(error, AnswerRefused):
+        message = f"The answer was not read: {_short(error.message)}."
+        return (Status.incorrect_shape, None, message) if error.wrong_shape else (Status.refused, "answer", message)
     if isinstance(error, ChildDied):
         return _death(error)
     if isinstance(error, ChildError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, read_answer
+from gpu_runner.verify.answer import Answer, expecting, read_answer
 from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
@@ -35,6 +36,8 @@ from gpu_runner.verify.sizes import Case, Content, few_rows, plan_cases
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
+
+_log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
@@ -279,11 +282,21 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
 def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
     mutates = [*proof.form.mutates, *overwrites]
     call = make_call(proof, poison=True, mutates=mutates, skip=sorted(peer.failed))
-    answer = read_answer(session.call("run", call.meta, call.tensors))
+    answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     with span("comparing"):
-        examined = examine(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
-    trial.take(examined, answer)
+        trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
     trial.imported |= answer.imported
+
+
+def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
+    """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
+    try:
+        return examine(proof, answer, device, peer, overwrites)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
+        _log.exception("%s: the answer could not be compared", proof.case.label())
+        message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"
+        evidence = Evidence("comparing", message, proof.case.label())
+        return Examined(findings=(Finding(Status.refused, evidence, "comparing"),))
 
 
 def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:

@@ -12,7 +12,7 @@ from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, Protoco
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.early import Door
 from gpu_runner.verify.far import Look
 from gpu_runner.verify.finding import failure_of
@@ -100,7 +100,7 @@ def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunCon
     context.progress(f"verify: the original, {label}")
     call = make_call(proof, poison=True, tolerant=True)
     try:
-        answer = read_answer(session.call("run", call.meta, call.tensors))
+        answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:
         standing.dropped[label] = failure_of(error, "launch", label).evidence.message
         # On a GPU an error may have spoilt the device for the rest of the process.

@@ -91,7 +91,15 @@ class Oracle:
                 self.dropped = error
             except ChildOutOfMemory:
                 return None
-            except (KeyError, IndexError, TypeError, ValueError) as error:
+            except (
+                KeyError,
+                IndexError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                ArithmeticError,
+                RuntimeError,
+            ) as error:
                 raise BadProblem("the reference's process answered in place of the runner's own code") from error
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
@@ -220,6 +228,8 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
         true, rounded = exact[place], own[place]
         if true is None or rounded is None:
             continue
+        if not true.shape == rounded.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != rounded.dtype:
+            raise BadProblem("the reference gives another shape in float64, or not what it announces")
         moved = tuple(answer for answers in shaken if (answer := answers[place]) is not None)
         truth = Truth(true, rounded, shaken=moved)
         found[place] = Expected(

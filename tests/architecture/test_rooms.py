@@ -21,7 +21,7 @@ DOORS = {
         "workers.byhand",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
-    ("workers", "gpu_runner"): {"gpu_runner.contracts"},
+    ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.removal"},
 }
 RUNNER_THIRD_PARTY = {"torch", "triton"}
 

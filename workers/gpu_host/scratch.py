@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from gpu_runner.removal import remove_or_report
 
 PREFIX = "kernelsmith-gpu-"
 LOCK = "supervisor.lock"
@@ -27,7 +28,7 @@ def scratch_folder() -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_or_report(folder)
 
 
 def sweep(parent: Path, older_than_s: float) -> None:
@@ -36,7 +37,7 @@ def sweep(parent: Path, older_than_s: float) -> None:
         with contextlib.suppress(OSError):
             facts = folder.lstat()
             if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > older_than_s and not _is_held(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_or_report(folder)
 
 
 def _is_held(folder: Path) -> bool:

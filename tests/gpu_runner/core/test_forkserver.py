@@ -18,6 +18,7 @@ from gpu_runner.forkserver import keeper
 from gpu_runner.forkserver.client import Forked, ForkServer
 from gpu_runner.forkserver.server import shared_memory
 from gpu_runner.sandbox import tree
+from gpu_runner.sandbox.footprint import footprint
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.session import Session
 
@@ -303,9 +304,9 @@ def test_a_forked_child_weighs_what_a_fresh_one_does() -> None:
             session.call("run", {"module": "thing"})
             assert session._process is not None
             assert session._watchdog is not None
-            weights[fork] = tree.weight(session._process.pid, session._watchdog._watchers)
-    assert weights[True][0] == weights[False][0]
-    assert 0.6 < weights[True][1] / weights[False][1] < 1.4
+            weights[fork] = footprint(session._process.pid, session._watchdog._watchers)
+    assert weights[True].processes == weights[False].processes
+    assert 0.6 < weights[True].memory_bytes / weights[False].memory_bytes < 1.4
 
 
 def test_a_switch_has_every_child_be_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
