@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.contracts import parse_problem
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import lay, make_inputs, make_upstream
 from gpu_runner.verify.poison import GUARD_ELEMENTS, bits_equal, fill_unwritten, unwritten
-from gpu_runner.verify.sizes import Case
 from tests.problems import problem_source
 
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)

@@ -10,8 +10,8 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, CaptureRequest, SourceFile, Status, parse_problem
+from gpu_runner.verify.cases import Content, plan_cases
 from gpu_runner.verify.judge import judge_by, prove
-from gpu_runner.verify.sizes import Content, plan_cases
 from tests.workers.compiler.captured import proposal
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal, SourceStyle

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from gpu_runner.contracts import Multiple, Problem, parse_problem
+from gpu_runner.verify.cases import INTERPRETED_ELEMENTS, Case, Content, columns_of, fallbacks, plan_cases
 from gpu_runner.verify.inputs import shape_of
-from gpu_runner.verify.sizes import INTERPRETED_ELEMENTS, Case, Content, columns_of, fallbacks, plan_cases
 from tests.problems import problem_source
 
 
