@@ -30,6 +30,7 @@ INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**17, 2**8
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BOUNDARIES, QUICK_BOUNDARIES = 8, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
+OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 
 
 class Content(StrEnum):
@@ -53,6 +54,7 @@ class Layout(StrEnum):
 
 
 INPUT_LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
+NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
 UPSTREAM_LAYOUTS = (*INPUT_LAYOUTS, Layout.expanded)
 
 
@@ -138,7 +140,7 @@ class Case:
             yield replace(self, special_rows=False, wild=False)
 
 
-_WORDS = {
+_WORDS: dict[str, str] = {
     Layout.apart: "rows apart",
     Layout.shifted: "at an odd offset",
     Layout.permuted: "dimensions permuted",
@@ -373,18 +375,23 @@ class _Plan:
             if case.content is not Content.ordinary:
                 found.append(replace(case, layout=stream.choice((Layout.dense, Layout.apart))))
                 continue
+            if place == 0:
+                # The one case that trivial answers must fail: nothing in it is constant.
+                layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
+                found.append(replace(case, layout=layout, upstream=back))
+                continue
             is_dense = not self.quick and place % 4 == 3
-            found.append(
-                replace(
-                    case,
-                    layout=Layout.dense if is_dense else next(layouts),
-                    upstream=Layout.dense if is_dense else next(upstream),
-                    gradients=next(gradients),
-                    indices=next(indices),
-                    special_rows=_rows_of(self.problem, case) > 2 and stream.random() < 0.6,
-                    wild=stream.random() < 0.6 or place == 0,
-                )
+            dealt = replace(
+                case,
+                layout=Layout.dense if is_dense else next(layouts),
+                upstream=Layout.dense if is_dense else next(upstream),
+                gradients=next(gradients),
+                indices=next(indices),
             )
+            # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
+            is_free = not {dealt.layout, dealt.upstream} & {Layout.broadcast, Layout.expanded}
+            special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
+            found.append(replace(dealt, special_rows=special, wild=is_free and stream.random() < OFTEN))
         return found
 
     def _divided(self) -> list[Case]:

@@ -36,7 +36,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
-# What a kernel raises that is written for one value of a whole scalar, or up to a size: an answer that nobody takes for a right one.
+# What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "NotImplementedError", "RuntimeError", "ValueError")
 
 

@@ -72,9 +72,9 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
     if layout is Layout.shifted:
         return Place(shift=2 * (shift // 2) + 1)
     if layout is Layout.permuted and rank > 1:
-        orders = [tuple(range(rank))[:-2] + (rank - 1, rank - 2)]
+        swapped = (*range(rank - 2), rank - 1, rank - 2)
         drawn = tuple(stream.sample(range(rank), rank))
-        return Place(order=stream.choice([*orders, drawn if drawn != tuple(range(rank)) else orders[0]]))
+        return Place(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
     if layout is Layout.sliced:
         return Place(
             gap=stream.randint(0, 7) if rank > 1 else 0,
