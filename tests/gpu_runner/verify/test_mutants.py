@@ -14,7 +14,7 @@ from gpu_runner.verify.proof import Expected, Form, Proof
 def proof_of(output: torch.Tensor, x: torch.Tensor, seed: int) -> Proof:
     truth = Truth(output.double(), output)
     item = Expected("output 0", truth, tuple(output.shape), tuple(output.stride()), "float32")
-    laid = {"x": lay(x, "dense")}
+    laid = {"x": lay(x)}
     return Proof(Case(f"case {seed}", (), "float32", seed), Form("reference", ("x",)), {"x": x}, laid, (), (), (item,))
 
 
