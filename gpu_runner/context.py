@@ -21,6 +21,7 @@ class RunContext:
     limits: Limits = field(default_factory=Limits)
     require: tuple[Isolation, ...] = ()
     progress: Callable[[str], None] = _silent  # one line of what is going on
+    seed: str | None = None  # of a verdict that a person repeats on the command line; no request can carry one
     isolation: list[tuple[Isolation, ...]] = field(default_factory=list)
 
     def tree(self, name: str | None) -> Path | None:

@@ -12,9 +12,9 @@ from typing import Any
 from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.errors import ChildError
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, lay, make_upstream, shape_of
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 ROLE = "operations"  # what the oracle's session must serve
@@ -78,7 +78,7 @@ def unproved(oracle: Oracle, case: Case, outline: Outline | None) -> Proof:
     dtypes = [DTYPES.get(item.dtype, DTYPES["float32"]) for item in outline.outputs]
     made = make_upstream([item.shape for item in outline.outputs], dtypes, case)
     pairs = zip(made, outline.outputs, strict=True)
-    return replace(asked, upstream=tuple(lay(grad, "dense") if item.differentiable else None for grad, item in pairs))
+    return replace(asked, upstream=tuple(lay(grad) if item.differentiable else None for grad, item in pairs))
 
 
 def _checked(facts: dict[str, Any]) -> Outline:

@@ -9,9 +9,9 @@ from typing import Any
 from gpu_runner.buffers import ITEM_BYTES
 from gpu_runner.contracts.problem import InputSpec
 from gpu_runner.outline import Outline, Output, read_output
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
 from gpu_runner.verify.proof import Call, make_call
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 
 

@@ -17,8 +17,8 @@ from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_
 from gpu_runner.contracts.profiling import GpuPeaks
 from gpu_runner.host import facts
 from gpu_runner.session import has_gpu
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 PREDICTED_NOTE = "No GPU is here: the values are proved in Triton's interpreter, and no time was taken."

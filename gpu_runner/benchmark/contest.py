@@ -24,7 +24,7 @@ from gpu_runner.benchmark.room import make_room, prepare
 from gpu_runner.benchmark.rows import Account, Finish, row
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
 
 CHECKED = (

@@ -12,8 +12,8 @@ from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.outline import Operations, outline_of
 from gpu_runner.seeded import seeded
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Call
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 
 PLACES = 3  # sets of inputs that take turns

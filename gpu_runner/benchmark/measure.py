@@ -20,7 +20,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult
 from gpu_runner.contracts.problem import Problem, Workload
 from gpu_runner.session import Session
-from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import Oracle
 
 

@@ -13,7 +13,7 @@ from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 # A child whose reference answers in place of the runner's own code gives values of any form.

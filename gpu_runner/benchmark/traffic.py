@@ -7,8 +7,8 @@ from typing import Any
 
 from gpu_runner.benchmark.roofline import Traffic
 from gpu_runner.errors import ChildError
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import DTYPES, shape_of
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 
 

@@ -24,8 +24,8 @@ from gpu_runner.profiler import rules
 from gpu_runner.profiler.analytic import roofline
 from gpu_runner.profiler.counting import Counted, Counting
 from gpu_runner.session import Session, has_gpu
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 NOT_ASKED = "Counters were not asked for."

@@ -27,8 +27,8 @@ from gpu_runner.session import Session, has_gpu
 from gpu_runner.tuning.bench import Bench
 from gpu_runner.tuning.plan import PASSES, Job
 from gpu_runner.tuning.tuner import Tuner
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import candidate_session, reference_session
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import BadProblem, Oracle
 
 CANDIDATE = "candidate"

@@ -8,7 +8,7 @@ import torch
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer
-from gpu_runner.verify.inputs import Laid
+from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.poison import bits, bits_equal
 from gpu_runner.verify.proof import Proof
@@ -41,7 +41,7 @@ def _one(notes: Notes, name: str, words: str, laid: Laid, raw: torch.Tensor, ove
         return
     changed = bits(raw) != bits(laid.raw)
     inside = torch.zeros(raw.shape, dtype=torch.bool)
-    inside.as_strided(laid.shape, laid.stride, laid.offset).fill_(True)
+    laid.elements(inside).fill_(True)
     if bool((changed & ~inside).any()):
         notes.wrong(Status.out_of_bounds, "guard", f"A kernel wrote beyond the edge of {words}.", words)
     elif name not in overwrites:

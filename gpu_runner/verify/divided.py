@@ -1,29 +1,47 @@
-"""Cases in which whole scalars divide sizes as other numbers than the problem's: one, two, an odd one, the size itself. Pure."""
+"""Cases in which whole scalars divide sizes as other numbers than the problem's: an odd one, one, the size itself. Pure."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import Workload
-
-Scalar = float | int | bool | str
-# What the scalars are, and how many times the product of a rule goes into its dimension; for a quick look the first alone.
-SETTINGS = ((5, 7), (1, 34), (2, 13), (12, 1))
-ROWS, COLUMNS = 3, 19  # of the other dimensions: small, so that no budget halves a size that has to be a multiple
+from gpu_runner.verify.scalars import Scalar
 
 
 def divided(
-    sizes: tuple[tuple[str, int], ...], rules: Sequence[Multiple], workload: Workload, *, quick: bool
+    sizes: tuple[tuple[str, int], ...],
+    rules: Sequence[Multiple],
+    workload: Workload,
+    stream: random.Random,
+    *,
+    quick: bool,
 ) -> list[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Scalar], ...]]]:
-    """Give sizes and scalars in which the rules hold; dimensions without a rule keep their ``sizes``."""
-    names = dict.fromkeys(name for rule in rules for name in re.findall(r"[A-Za-z_]\w*", rule.of))
+    """Sizes and scalars in which the rules hold; dimensions without a rule keep their ``sizes``. A quick look takes the first."""
+    names = dict.fromkeys(name for rule in rules for name in names_in(rule))
     found = []
-    for value, times in SETTINGS[: 1 if quick else None] if rules else ():
+    for value, times in _settings(stream)[: 1 if quick else None] if rules else ():
         scalars: dict[str, Scalar] = dict(workload.scalars) | dict.fromkeys(names, value)
         of = {rule.dimension: int(evaluate_expression(rule.of, dict.fromkeys(names, value))) for rule in rules}
         moved = tuple((dim, of[dim] * times if dim in of else size) for dim, size in sizes)
         found.append((moved, tuple(scalars.items())))
     return found
+
+
+def names_in(rule: Multiple) -> list[str]:
+    """The scalars of a rule."""
+    return re.findall(r"[A-Za-z_]\w*", rule.of)
+
+
+def _settings(stream: random.Random) -> list[tuple[int, int]]:
+    """What the scalars are, and how many times the product of a rule goes into its dimension: an odd number first."""
+    odd, even = stream.choice((3, 5, 7)), 2 * stream.randint(1, 3)
+    return [
+        (odd, stream.randint(5, 9)),
+        (1, stream.randint(20, 40)),
+        (even, stream.randint(9, 15)),
+        (stream.randint(9, 13), 1),
+    ]

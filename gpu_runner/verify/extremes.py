@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.sizes import Content
+from gpu_runner.verify.cases import Content
 
 # How far the largest values lie out, tried from the left until the reference can be judged by: near the end of the dtype, where
 # squares stay finite (cubes in float32), then where logits, sums and products do. The first is no number that stands for minus
@@ -19,6 +19,7 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float32": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
+PEAK = 64.0  # times its value: one element of a special row
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
 
@@ -86,6 +87,40 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
     if values.dim() == 1:
         return _scattered(values, (reach, -reach), stream)
     return _filled(values, LARGE_ROWS, reach, stream, place)
+
+
+def with_special(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """Values of which some rows are all zero, all equal, hold one element far from the others, or repeat another row.
+
+    Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is.
+    """
+    if values.dim() < 2 or 0 in values.shape:
+        return values
+    rows = values.clone().reshape(-1, values.shape[-1])
+    order = torch.randperm(rows.shape[0], generator=stream).tolist()
+    kinds = torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()
+    for row, kind in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
+        SPECIAL_ROWS[kind](rows, row, order[0], stream)
+    return rows.reshape(values.shape)
+
+
+def _zero_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = 0.0
+
+
+def _equal_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[ordinary, int(torch.randint(rows.shape[1], (), generator=stream))]
+
+
+def _peaked_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row, int(torch.randint(rows.shape[1], (), generator=stream))] *= PEAK
+
+
+def _repeated_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[ordinary]
+
+
+SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row)
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:

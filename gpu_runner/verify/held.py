@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import torch
 
+from gpu_runner.verify.cases import Content
 from gpu_runner.verify.compare import FLOORS, Truth
 from gpu_runner.verify.inputs import DTYPES
 from gpu_runner.verify.proof import Expected, Proof
-from gpu_runner.verify.sizes import Content
 
 LOST = 0.1  # of its scale: a reference that errs by more has lost the element
 MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back

@@ -1,39 +1,43 @@
-"""Makes a case's inputs from its secret seed, laid into larger buffers whose borders are guarded."""
+"""Makes a case's inputs and upstream gradients from its secret seed, and lays them into guarded buffers."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+import ast
+import random
 
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
-from gpu_runner.verify.extremes import sharpen, with_large, with_odd
-from gpu_runner.verify.poison import GUARD_ELEMENTS
-from gpu_runner.verify.sizes import DISTRIBUTIONS, Case, Content, holds
+from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.verify.cases import DISTRIBUTIONS, Case, Content, Indices, Layout, Upstream, holds
+from gpu_runner.verify.extremes import sharpen, with_large, with_odd, with_special
+from gpu_runner.verify.laying import Laid, Place, lay, place_of
+from gpu_runner.verify.scalars import is_ignored
 
-ROW_GAP = 32  # between rows that lie apart; a multiple of 16 bytes in every dtype
+__all__ = [
+    "DTYPES",
+    "PARAMETER_NOISE",
+    "Laid",
+    "filled_of",
+    "lay",
+    "make_inputs",
+    "make_upstream",
+    "places_of",
+    "shape_of",
+]
+
 PARAMETER_NOISE = 0.4
+WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
+FAR_GRADIENTS = (6.0, 11.0)  # doublings of the scale of large upstream gradients
+FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
+ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
+FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
     for name in (
         "float64", "float32", "bfloat16", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
     )
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Laid:
-    """A tensor inside a guarded buffer: ``raw`` is one-dimensional, the tensor begins at ``offset``."""
-
-    raw: torch.Tensor
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-
-    def view(self) -> torch.Tensor:
-        """Give the tensor itself."""
-        return self.raw.as_strided(self.shape, self.stride, self.offset)
 
 
 def shape_of(spec: InputSpec, sizes: dict[str, int]) -> tuple[int, ...]:
@@ -46,7 +50,12 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     stream = torch.Generator().manual_seed(case.seed)
     # Inputs that lie side by side hold their large rows one after the other, so that each meets an ordinary one.
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
-    return {spec.name: _make(spec, case, stream, place.get(spec.name)) for spec in problem.inputs}
+    ignored = ignored_index(problem, case) if case.indices is Indices.ignored else None
+    places, made = places_of(problem, case), {}
+    for spec in problem.inputs:
+        values = _make(spec, case, stream, place.get(spec.name), ignored)
+        made[spec.name] = places[spec.name].broadcast_of(values)
+    return made
 
 
 def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
@@ -57,66 +66,131 @@ def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
     return tuple(name for name in able if not case.among or name in case.among)
 
 
+def places_of(problem: Problem, case: Case) -> dict[str, Place]:
+    """Where each input lies: at least one as the case says, the others so, dense or with a gap after each row."""
+    if case.layout == Layout.dense:
+        return {spec.name: Place() for spec in problem.inputs}
+    stream = random.Random(f"{case.seed}/places")  # noqa: S311 - the case's seed is secret
+    able = [spec.name for spec in problem.inputs if _can_lie(problem, spec, case)]
+    first = stream.choice(able) if able else ""
+    alone = case.layout == Layout.broadcast or stream.random() < 0.5
+    places = {}
+    for spec in problem.inputs:
+        free = spec.name in able or not (_is_weight(spec) or spec.name in problem.mutates)
+        others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
+        as_case = spec.name == first or (spec.name in able and not alone)
+        kind = case.layout if as_case else stream.choice(others)
+        places[spec.name] = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
+    return places
+
+
+def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
+    """Whether an input may lie as the case says. Weights of one dimension may start anywhere, but are one piece."""
+    if case.layout == Layout.shifted:
+        return bool(spec.dims)
+    if case.layout == Layout.broadcast and (spec.name in problem.mutates or case.content is not Content.ordinary):
+        return False
+    if _is_weight(spec):
+        return False
+    return len(spec.dims) > (0 if case.layout == Layout.sliced else 1)
+
+
+def _is_weight(spec: InputSpec) -> bool:
+    return spec.parameter or spec.init in ("ones", "zeros")
+
+
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
-    """Give a random upstream gradient for every output."""
+    """A random upstream gradient for every output."""
     stream = torch.Generator().manual_seed((case.seed * 6364136223846793005 + 1442695040888963407) % 2**63)
     grads = []
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if case.upstream == "expanded":
-            grads.append(_random((), stream, _scale(stream, dtype)).to(dtype).expand(shape))
+        if case.upstream == Layout.expanded:
+            values = _random((), stream, _upstream_scale(case, stream, dtype)).expand(shape)
         else:
-            grads.append((_random(shape, stream, _scale(stream, dtype))).to(dtype))
+            values = _thinned(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
+        grads.append(values.to(dtype))
     return grads
 
 
-def lay(tensor: torch.Tensor, layout: str, beyond: int | None = None) -> Laid:
-    """Put a tensor into a guarded buffer; with ``apart`` there is a gap after each row. An expanded tensor stays one number.
-
-    ``beyond`` stands in the guards of whole numbers: one that is no valid index.
-    """
-    if tensor.dim() and tensor.numel() > 1 and not any(tensor.stride()):
-        one = lay(tensor.flatten()[0].clone(), "dense", beyond)
-        return Laid(one.raw, tuple(tensor.shape), (0,) * tensor.dim(), one.offset)
-    shape = tuple(tensor.shape)
-    stride = _strides(shape, ROW_GAP if layout == "apart" and len(shape) > 1 else 0)
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if tensor.numel() else 0
-    raw = torch.full((span + 2 * GUARD_ELEMENTS,), _guard(tensor.dtype, beyond), dtype=tensor.dtype)
-    laid = Laid(raw, shape, stride, GUARD_ELEMENTS)
-    laid.view().copy_(tensor)
-    return laid
+def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> float:
+    if case.gradients not in (Upstream.large, Upstream.small):
+        return _scale(stream, dtype)
+    low, high = FAR_HALF_GRADIENTS if dtype == torch.float16 else FAR_GRADIENTS
+    doublings = low + (high - low) * torch.rand((), generator=stream).item()
+    return float(2.0 ** (doublings if case.gradients is Upstream.large else -doublings))
 
 
-def _strides(shape: tuple[int, ...], gap: int) -> tuple[int, ...]:
-    steps = []
-    step = 1
-    for place, size in enumerate(reversed(shape)):
-        steps.append(step)
-        step *= size
-        if place == 0:
-            step += gap
-    return tuple(reversed(steps))
+def _thinned(values: torch.Tensor, kind: Upstream, stream: torch.Generator) -> torch.Tensor:
+    """Zeros in a gradient: most elements, all but one of each row, or whole rows; something is left."""
+    if values.numel() < 2 or kind not in (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows):
+        return values
+    rows = values.reshape(-1, values.shape[-1])
+    if kind is Upstream.zero_rows and rows.shape[0] > 1:
+        kept = torch.rand((rows.shape[0], 1), generator=stream) < 0.5
+        kept[torch.randint(rows.shape[0], (), generator=stream)] = True
+    elif kind is Upstream.one_hot:
+        at = torch.randint(rows.shape[1], (rows.shape[0], 1), generator=stream)
+        kept = torch.zeros(rows.shape, dtype=torch.bool).scatter_(1, at, value=True)
+    else:
+        kept = torch.rand(rows.shape, generator=stream) < FEW_GRADIENTS
+        kept.view(-1)[torch.randint(rows.numel(), (), generator=stream)] = True
+    return torch.where(kept, rows, 0.0).reshape(values.shape)
 
 
-def _guard(dtype: torch.dtype, beyond: int | None) -> float:
-    if dtype.is_floating_point:
-        return math.nan
-    if dtype == torch.bool:
-        return True
-    return min(beyond or 0, int(torch.iinfo(dtype).max))
+def ignored_index(problem: Problem, case: Case) -> int | None:
+    """The index that counts for nothing: of a scalar that is named so, or written out where the reference calls torch."""
+    given = {spec.name: spec.default for spec in problem.scalars} | dict(case.scalars)
+    for name, value in given.items():
+        if is_ignored(name) and type(value) is int:
+            return value
+    try:
+        tree = ast.parse(problem.source)
+    except UNPARSABLE:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg is not None and is_ignored(node.arg):
+            try:
+                value = ast.literal_eval(node.value)
+            except (ValueError, TypeError, RecursionError):
+                continue
+            if type(value) is int:
+                return value
+    return None
 
 
-def _make(spec: InputSpec, case: Case, stream: torch.Generator, place: int | None) -> torch.Tensor:
+def _make(spec: InputSpec, case: Case, stream: torch.Generator, place: int | None, ignored: int | None) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
     dtype = DTYPES[spec.dtype or case.dtype]
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=stream).to(dtype)
     if not dtype.is_floating_point:
         high = case.size_of[spec.high] if isinstance(spec.high, str) else spec.high
-        return torch.randint(spec.low or 0, high or 2, shape, generator=stream).to(dtype)
+        return _whole(spec.low or 0, high or 2, shape, case, stream, ignored).to(dtype)
     values = _floating(spec, shape, case, stream, dtype)
     if place is not None:
         values = _filled(values, spec, case, stream, place)
+    elif case.special_rows and holds(spec, Content.odd):
+        values = with_special(values, stream)
     return _distribution(values, spec).to(dtype)
+
+
+def _whole(
+    low: int, high: int, shape: tuple[int, ...], case: Case, stream: torch.Generator, ignored: int | None
+) -> torch.Tensor:
+    values = torch.randint(low, high, shape, generator=stream)
+    count, flat = values.numel(), values.view(-1)
+    if case.indices is Indices.duplicates:
+        pair = torch.randint(low, high, (2,), generator=stream)
+        values = pair[torch.randint(0, 2, shape, generator=stream)]
+    elif case.indices is Indices.ends:
+        ends = torch.tensor([low, high - 1])[torch.arange(min(count, 2))]
+        flat[torch.randperm(count, generator=stream)[: len(ends)]] = ends
+    elif ignored is not None and count > 1:
+        picked = torch.randperm(count, generator=stream)
+        flat[picked[: int(torch.randint(1, max(2, count // 2 + 1), (), generator=stream))]] = ignored
+        if int(flat[picked[-1]]) == ignored:  # one row at least counts
+            flat[picked[-1]] = low if ignored != low else high - 1
+    return values
 
 
 def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Generator, place: int) -> torch.Tensor:
@@ -131,15 +205,21 @@ def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Gen
 def _floating(
     spec: InputSpec, shape: tuple[int, ...], case: Case, stream: torch.Generator, dtype: torch.dtype
 ) -> torch.Tensor:
-    scale = _scale(stream, dtype)
     if spec.init in ("ones", "zeros"):
         exact = torch.full(shape, 1.0 if spec.init == "ones" else 0.0)
         # A weight of exact ones would let a kernel pass that forgets the weight.
-        noisy = spec.grad and not case.plain_init
-        return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream) if noisy else exact
+        if case.plain_init or not spec.grad:
+            return exact
+        if case.wild:
+            return _with_zeros(_random(shape, stream, _scale(stream, dtype, wild=True)), stream)
+        return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream)
     if spec.init == "uniform":
         return torch.rand(shape, generator=stream)
-    return _random(shape, stream, scale)
+    return _random(shape, stream, _scale(stream, dtype, wild=case.wild and not case.measured))
+
+
+def _with_zeros(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    return torch.where(torch.rand(values.shape, generator=stream) < ZERO_WEIGHTS, 0.0, values)
 
 
 def _distribution(values: torch.Tensor, spec: InputSpec) -> torch.Tensor:
@@ -154,7 +234,7 @@ def _random(shape: tuple[int, ...], stream: torch.Generator, scale: float) -> to
     return torch.randn(shape, generator=stream) * scale
 
 
-def _scale(stream: torch.Generator, dtype: torch.dtype) -> float:
-    """Draw a scale between a quarter and four; half of that range, in powers, where float16 would soon overflow."""
-    most = 1.0 if dtype == torch.float16 else 2.0
+def _scale(stream: torch.Generator, dtype: torch.dtype, *, wild: bool = False) -> float:
+    """A scale between a quarter and four, or a sixteenth and sixteen; in float16 half as many doublings."""
+    most = (WILD if wild else 2.0) / (2.0 if dtype == torch.float16 else 1.0)
     return float(2.0 ** ((torch.rand((), generator=stream).item() * 2 - 1) * most))

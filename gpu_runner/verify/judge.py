@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, Workload, parse_problem
+from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Verdict, VerifyRequest
-from gpu_runner.errors import ChildFailed, ProtocolError
+from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import Answer, expecting, read_answer
+from gpu_runner.verify.cases import Case, Content, beyond_reach, few_rows, plan_cases
+from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.described import describe, is_original
+from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, largest
@@ -32,7 +34,6 @@ from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files
-from gpu_runner.verify.sizes import Case, Content, few_rows, plan_cases
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
 from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
@@ -41,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
+# What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
+REFUSALS = ("AssertionError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
 @dataclass
@@ -51,9 +54,8 @@ class _Trial:
     findings: list[Finding] = field(default_factory=list)
     kernels: dict[str, None] = field(default_factory=dict)
     peaks: Peaks = NO_PEAKS
-    imported: bool = (
-        False  # the library around the candidate cannot be evaluated, so that CPython carried out the host code
-    )
+    imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
+    refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
 
     def take(self, examined: Examined, answer: Answer | None) -> None:
         """Add what came of a case."""
@@ -69,10 +71,17 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         RunnerError: the host, not the candidate, is at fault.
     """
     interpreted = not has_gpu()
-    frame = Verdict(Status.passed, quick=request.quick, interpreted=interpreted)
+    draws = Draws.fresh() if context.seed is None else Draws(context.seed)
+    frame = Verdict(
+        Status.passed,
+        quick=request.quick,
+        interpreted=interpreted,
+        seed=draws.master,
+        repeated=context.seed is not None,
+    )
     try:
         problem = parse_problem(request.problem_source)
-        cases = choose_cases(request, problem, interpreted)
+        cases = choose_cases(request, problem, interpreted, draws)
     except ProblemError as error:
         message = f"{error.message}. {error.cure or ''}".strip()
         return _refused(frame, "problem", message, error.line)
@@ -87,12 +96,13 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
     with ExitStack() as stack:
-        early = _start_early(request, problem, cases, context, stack)
+        early = _start_early(request, problem, cases, context, stack, draws)
         try:
-            proofs, left_out = prove(problem, cases, context, early)
+            proofs, left_out = prove(problem, cases, context, early, draws=draws)
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
-        frame = replace(frame, checks=tuple(passed_over(case) for case in left_out))
+        bounds = () if problem.form == "kernelbench" else _bounds(problem, request, interpreted)
+        frame = replace(frame, checks=(*(passed_over(case) for case in left_out), *bounds))
         with span("comparing"):
             trivial = survivors(proofs)
         if trivial:
@@ -101,11 +111,11 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
 
 
 def _start_early(
-    request: VerifyRequest, problem: Problem, cases: Sequence[Case], context: RunContext, stack: ExitStack
+    request: VerifyRequest, problem: Problem, cases: Sequence[Case], context: RunContext, stack: ExitStack, draws: Draws
 ) -> list[Early]:
     """Start the candidate's child, and the original's where that is another one; gives them in this order."""
     form = form_of(problem)
-    warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=_draw()))
+    warming = None if form is None else asked_of(problem, form, replace(cases[0], seed=draws.seed("warming")))
     sources = {"candidate": request.candidate}
     if is_original(request.candidate, request.original):
         sources = {ORIGINAL: request.candidate}
@@ -174,34 +184,45 @@ def judge_beside(
     return _verdict(frame, standing.proofs, trial)
 
 
-def choose_cases(request: VerifyRequest, problem: Problem, interpreted: bool) -> tuple[Case, ...]:
-    """Give the cases of a request, each with a secret seed."""
+def choose_cases(
+    request: VerifyRequest, problem: Problem, interpreted: bool, draws: Draws | None = None
+) -> tuple[Case, ...]:
+    """The cases of a request, each with a secret seed."""
+    draws = draws or Draws.fresh()
     if problem.form == "kernelbench":
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
-        return tuple(Case(f"seed {n}", (), dtype, _draw()) for dtype in dtypes for n in range(seeds))
-    dtypes = request.dtypes or problem.dtypes
-    workloads: tuple[Workload, ...] = request.workloads or problem.workloads
-    beside = request.original is not None
+        return tuple(Case(f"seed {n}", (), dtype, draws.seed(f"{dtype} {n}")) for dtype in dtypes for n in range(seeds))
     return plan_cases(
         problem,
-        dtypes,
-        workloads,
+        request.dtypes or problem.dtypes,
+        request.workloads or problem.workloads,
         interpreted=interpreted,
         quick=request.quick,
-        draw=_draw,
-        beside=beside,
+        draws=draws,
+        beside=request.original is not None,
         multiples=request.multiples,
+        constants=_constants(request),
     )
 
 
-def _draw() -> int:
-    """Draw a seed that nobody can know."""
-    return int.from_bytes(os.urandom(7), "big")
+def _constants(request: VerifyRequest) -> frozenset[int]:
+    return constants_of(screened_files(request.candidate))
+
+
+def _bounds(problem: Problem, request: VerifyRequest, interpreted: bool) -> tuple[Check, ...]:
+    """Name the constants of the candidate beyond which nothing was run."""
+    found = beyond_reach(problem, _constants(request), interpreted=interpreted)
+    return tuple(Check("constant_left_out", f"{dim} > {value}", True) for dim, value in found.items())
 
 
 def prove(
-    problem: Problem, cases: Sequence[Case], context: RunContext, early: Sequence[Early] = ()
+    problem: Problem,
+    cases: Sequence[Case],
+    context: RunContext,
+    early: Sequence[Early] = (),
+    *,
+    draws: Draws | None = None,
 ) -> tuple[list[Proof], list[Case]]:
     """Get the truth of every case from the reference, and the cases of extreme values in which there is none to judge by.
 
@@ -211,14 +232,16 @@ def prove(
         BadProblem: the reference runs in too few cases.
     """
     with opened(reference_session("reference", problem.source, context, len(early)), context) as session:
-        oracle = Oracle.open(problem, session, _draw())
+        draws = draws or Draws.fresh()
+        oracle = Oracle.open(problem, session, draws.seed("module"))
         proofs, left_out = [], []
-        for case in cases:
+        for place, case in enumerate(cases):
             again = case.again and not problem.mutates
-            proof = oracle.prove(case, _draw() if again else None)
+            proof = oracle.prove(case, draws.seed(f"other {place}") if again else None)
             if proof is not None:
                 proofs.append(proof)
-                likewise = functools.partial(asked_of, problem, oracle.form, few_rows(problem, proof.case, _draw()))
+                few = few_rows(problem, proof.case, draws.seed(f"warming {place}"))
+                likewise = functools.partial(asked_of, problem, oracle.form, few)
                 for child in early if session.gpu else ():
                     child.also(likewise)
             elif case.content is not Content.ordinary:
@@ -237,7 +260,12 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
             for proof, peer in cases:
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
-                _one_case(trial, session, proof, peer, overwrites)
+                try:
+                    _one_case(trial, session, proof, peer, overwrites)
+                except ChildError as error:
+                    if not proof.case.may_raise or error.kind not in REFUSALS:
+                        raise
+                    trial.refused.append(Check("refused_by_candidate", workload, True))
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             if not trial.findings:
@@ -253,7 +281,7 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
     """Have CPython carry out the host code too, in a case that nobody can foresee: what was evaluated is what users will call."""
     able = [(proof, peer) for proof, peer in standing.cases if proof.case.content is Content.ordinary]
     small = [case for case in able if not case[0].case.measured] or able
-    proof, peer = small[_draw() % len(small)]
+    proof, peer = small[standing.cases[0][0].case.seed % len(small)]
     context.progress(f"verify: {proof.case.label()}, as it is imported")
     other = _Trial()
     try:
@@ -304,7 +332,7 @@ def _verdict(frame: Verdict, proofs: Sequence[Proof], trial: _Trial) -> Verdict:
     known = [examined.deterministic for examined in trial.examined if examined.deterministic is not None]
     frame = replace(
         frame,
-        checks=(*checks, *frame.checks),
+        checks=(*checks, *trial.refused, *frame.checks),
         deterministic=all(known) if known else None,
         seeds=len({proof.case.seed for proof in proofs[: len(trial.examined)]}),
         kernels=tuple(trial.kernels),

@@ -13,13 +13,13 @@ from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import expecting, read_answer
+from gpu_runner.verify.cases import Content
 from gpu_runner.verify.early import Door
 from gpu_runner.verify.far import Look
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Form, Proof, make_call
-from gpu_runner.verify.sizes import Content
 
 MOST_RESTARTS = 6
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from gpu_runner.buffers import Buffer
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
-from gpu_runner.verify.inputs import Laid
-from gpu_runner.verify.sizes import Case, Scalar
+from gpu_runner.verify.laying import Laid
+from gpu_runner.verify.scalars import Scalar
 
 
 @dataclass(frozen=True)

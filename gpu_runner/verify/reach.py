@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from gpu_runner.contracts.problem import Problem
+from gpu_runner.verify.cases import Case, Content, holds
 from gpu_runner.verify.extremes import MOST_LOGIT, REACHES
 from gpu_runner.verify.held import is_judgeable, with_held
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.sizes import Case, Content, holds
 
 MOST_ALONE = 2  # inputs that are tried by themselves
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from gpu_runner.contracts.verify import Check
+from gpu_runner.verify.cases import Case, Content
 from gpu_runner.verify.compare import Comparison
 from gpu_runner.verify.extremes import row_words
 from gpu_runner.verify.proof import Expected, Proof
-from gpu_runner.verify.sizes import Case, Content
 
 # The name of every check of values in such a case.
 CHECKS = {Content.large: "large_values", Content.odd: "not_finite"}

@@ -18,7 +18,7 @@ from tests.problems import problem_source
 
 FOLDER = HERE / "beside"
 HONEST = ("original", "better")
-CASES = ("prime", "above a power of two", "workload")
+CASES = ("drawn", "single column", "workload")
 
 
 def few_proofs() -> tuple[Proof, ...]:

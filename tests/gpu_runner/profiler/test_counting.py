@@ -16,8 +16,8 @@ from gpu_runner.contracts import CandidateSource, Limits, Pass, SourceFile, Work
 from gpu_runner.outline import Outline, Output, unproved
 from gpu_runner.profiler import command
 from gpu_runner.profiler.counting import Counting
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Form, Proof
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NORM, NOTHING, SPILLING, sheet
 from tests.problems import problem_source

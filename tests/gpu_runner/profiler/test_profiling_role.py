@@ -17,8 +17,8 @@ from gpu_runner.outline import Outline, Output, unproved
 from gpu_runner.profiler import metrics, sheet
 from gpu_runner.roles import State
 from gpu_runner.roles.profiling import count
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Form, make_call
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import Oracle
 from tests.gpu_runner.profiler.sheets import MEMORY_BOUND, NOTHING, SPILLING
 from tests.gpu_runner.profiler.sheets import sheet as printed

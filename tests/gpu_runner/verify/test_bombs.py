@@ -22,7 +22,7 @@ from gpu_runner.verify.answer import expecting, read_answer
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
-from gpu_runner.verify.sizes import Case
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import asked_of, form_of
 
 PROBLEM = """import torch

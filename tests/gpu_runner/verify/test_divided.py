@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def test_a_kernel_that_holds_the_problems_own_number_fails_where_another_one_div
     assert _judged(SOURCE, Multiple("H", "block")).status is Status.passed
     verdict = _judged(NUMBERED, Multiple("H", "block"))
     assert verdict.status is not Status.passed
-    assert any("block=5" in (evidence.workload or "") for evidence in verdict.evidence)
+    assert any("block=" in (evidence.workload or "") for evidence in verdict.evidence)
     # Nothing says that another number divides, so that a kernel of one number is an honest one.
     assert _judged(NUMBERED).status is Status.passed
 
@@ -38,10 +39,10 @@ def test_a_kernel_that_holds_the_problems_own_number_fails_where_another_one_div
 def test_two_rules_are_kept_at_once_and_other_sizes_and_scalars_stay() -> None:
     workload = Workload((("T", 8), ("H", 64)), None, (("m", 4), ("eps", 0.5)))
     rules = (Multiple("H", "g * m"), Multiple("T", "m"))
-    found = divided((("T", 3), ("H", 19), ("D", 7)), rules, workload, quick=False)
+    found = divided((("T", 3), ("H", 19), ("D", 7)), rules, workload, random.Random(1), quick=False)
     assert len(found) == 4
     for sizes, scalars in found:
         known, given = dict(sizes), dict(scalars)
         assert known["D"] == 7 and given["eps"] == 0.5
         assert known["H"] % (given["g"] * given["m"]) == known["T"] % given["m"] == 0
-    assert divided((("T", 3),), (), workload, quick=False) == []
+    assert divided((("T", 3),), (), workload, random.Random(1), quick=False) == []

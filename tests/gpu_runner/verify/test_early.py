@@ -15,10 +15,10 @@ from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.errors import ChildError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.verify import opening
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.early import Early, keeps_apart
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.proof import Form, Proof, make_call
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import asked_of, form_of
 from tests.cheats.trial import HERE
 from tests.honest.table import KERNELS

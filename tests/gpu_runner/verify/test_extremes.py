@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
+from gpu_runner.verify.cases import Case, Content, holds
 from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.extremes import LARGE_ROWS, ODD_ROWS, REACHES, with_large, with_odd
 from gpu_runner.verify.held import with_held
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
 from gpu_runner.verify.proof import Expected, Form, Proof
 from gpu_runner.verify.reach import farthest
-from gpu_runner.verify.sizes import Case, Content, holds
 from gpu_runner.verify.telling import passed_over, remark
 from gpu_runner.verify.truth import asked_of
 from tests.problems import problem_source

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.verify.answer import Answer
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Form, Proof
-from gpu_runner.verify.sizes import Case
 
 PROOF = Proof(Case("one", (), "float32", 1), Form("reference", ("x",)), {"x": torch.zeros(4)}, {}, (), ())
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from gpu_runner.contracts import parse_problem
-from gpu_runner.verify.inputs import lay, make_inputs, make_upstream
+from gpu_runner.verify.cases import Case
+from gpu_runner.verify.inputs import make_inputs, make_upstream
+from gpu_runner.verify.laying import Place, lay
 from gpu_runner.verify.poison import GUARD_ELEMENTS, bits_equal, fill_unwritten, unwritten
-from gpu_runner.verify.sizes import Case
 from tests.problems import problem_source
 
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
@@ -39,8 +40,8 @@ def test_indices_stay_below_the_dimension_that_they_name() -> None:
 
 def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
     tensor = torch.randn(4, 10)
-    for layout, stride in (("dense", (10, 1)), ("apart", (42, 1))):
-        laid = lay(tensor, layout)
+    for place, stride in ((Place(), (10, 1)), (Place(gap=32, shift=3), (42, 1)), (Place(order=(1, 0)), (1, 4))):
+        laid = lay(tensor, place)
         assert laid.view().stride() == stride
         assert torch.equal(laid.view(), tensor)
         assert bool(laid.raw[:GUARD_ELEMENTS].isnan().all())
@@ -49,7 +50,7 @@ def test_a_laid_tensor_is_the_tensor_between_guards() -> None:
 
 def test_an_expanded_upstream_stays_one_number() -> None:
     (grad,) = make_upstream([(3, 4)], [torch.float32], Case("case", (), "float32", 1, upstream="expanded"))
-    laid = lay(grad, "dense")
+    laid = lay(grad)
     assert laid.stride == (0, 0)
     assert torch.equal(laid.view(), grad)
 

@@ -12,9 +12,9 @@ from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_prob
 from gpu_runner.errors import ChildError
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.answer import read_answer
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import loaded
 from gpu_runner.verify.proof import make_call
-from gpu_runner.verify.sizes import Case
 from gpu_runner.verify.truth import asked_of, form_of
 
 pytestmark = pytest.mark.skipif(has_gpu(), reason="on a GPU nothing is interpreted")

@@ -11,10 +11,10 @@ import torch
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
 from gpu_runner.roles.arguments import Arguments
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.judge import prove
 from gpu_runner.verify.proof import Expected
-from gpu_runner.verify.sizes import Case
 
 BEND = """import torch
 

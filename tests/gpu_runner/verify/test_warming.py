@@ -12,9 +12,9 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
 from gpu_runner.session import Session
 from gpu_runner.verify import judge
+from gpu_runner.verify.cases import QUICK_ELEMENTS, Case, Content
 from gpu_runner.verify.early import Early
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.sizes import QUICK_ELEMENTS, Case, Content
 from tests.cheats.trial import surroundings
 from tests.problems import problem_source
 

@@ -49,6 +49,8 @@ class Softmax(torch.autograd.Function):
     def forward(ctx, x):
         shape = x.shape
         x = x.reshape(-1, shape[-1])
+        if x.stride(-1) != 1:
+            x = x.contiguous()
         n_rows, n_cols = x.shape
         y = torch.empty((n_rows, n_cols), dtype=x.dtype, device=x.device)
         block = min(1024, triton.next_power_of_2(n_cols))

@@ -31,6 +31,7 @@ def _give_back(dy_ptr, index_ptr, dtable_ptr, n_taken, n_cols, BLOCK: tl.constex
 class Take(torch.autograd.Function):
     @staticmethod
     def forward(ctx, table, index):
+        table, index = table.contiguous(), index.contiguous()
         n_cols = table.shape[1]
         y = torch.empty((index.shape[0], n_cols), dtype=table.dtype, device=table.device)
         block = min(1024, triton.next_power_of_2(n_cols))

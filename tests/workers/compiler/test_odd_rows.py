@@ -10,8 +10,9 @@ import pytest
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, CaptureRequest, SourceFile, Status, parse_problem
+from gpu_runner.verify.cases import Content, plan_cases
+from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.judge import judge_by, prove
-from gpu_runner.verify.sizes import Content, plan_cases
 from tests.workers.compiler.captured import proposal
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal, SourceStyle
@@ -47,7 +48,7 @@ def largest() -> tuple[RunContext, str]:
 def judged(context: RunContext, source: str, columns: int) -> Status:
     """Judge a source on ordinary rows and on some that are not finite."""
     problem = parse_problem(LARGEST)
-    planned = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draw=lambda: 11)
+    planned = plan_cases(problem, ("float32",), problem.workloads, interpreted=True, quick=False, draws=Draws.fresh())
     ordinary = next(case for case in planned if case.content is Content.ordinary)
     odd = next(case for case in planned if case.content is Content.odd)
     cases = [ordinary, replace(odd, sizes=(("T", 8), ("H", columns)))]

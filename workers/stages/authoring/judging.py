@@ -57,7 +57,8 @@ class Judged:
     @property
     def proved(self) -> bool:
         """Tell whether the runner's full verdict is passed; nothing else opens the way to a commit."""
-        return self.verdict is not None and self.verdict.status is Status.passed and not self.verdict.quick
+        verdict = self.verdict
+        return verdict is not None and verdict.status is Status.passed and not (verdict.quick or verdict.repeated)
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -1,0 +1,524 @@
+"""Which cases a candidate is proved on. Everything but the kinds of cases is drawn from the verdict's secret seed. Pure.
+
+A case combines draws: sizes, scalars, where tensors lie, what rows hold. Each kind below occurs at least once in a full verdict,
+paired with the others by chance.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gpu_runner.contracts.graph import Multiple
+from gpu_runner.contracts.problem import InputSpec, Problem, Workload
+from gpu_runner.verify import divided
+from gpu_runner.verify.draws import Draws
+from gpu_runner.verify.scalars import Scalar, moved_scalars
+
+INTERPRETED_ROWS = 24
+INTERPRETED_COLUMNS = 512
+INTERPRETED_ELEMENTS = 2**16
+GPU_ELEMENTS = 2**26
+QUICK_ELEMENTS = 2**21  # of one input of a measured size, where a look is to be quick
+GROUPED = 64
+DISTRIBUTIONS = ("softmax", "log_softmax")
+# The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
+INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**17, 2**8
+GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
+BOUNDARIES, QUICK_BOUNDARIES = 8, 1  # cases around the candidate's own constants
+WIDEST_DRAWN = 2**14
+OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
+
+
+class Content(StrEnum):
+    """What the activations of a case hold."""
+
+    ordinary = "ordinary"
+    large = "large"  # some rows hold values up to the case's ``reach``
+    odd = "odd"  # some rows hold infinities and NaN
+
+
+class Layout(StrEnum):
+    """Where a tensor lies in memory."""
+
+    dense = "dense"
+    apart = "apart"  # a gap of drawn width after each row
+    shifted = "shifted"  # dense, from a storage offset that no vector load is aligned to
+    permuted = "permuted"  # dimensions in another order
+    sliced = "sliced"  # some columns of a wider tensor, a step apart
+    broadcast = "broadcast"  # stride zero along one dimension
+    expanded = "expanded"  # upstream gradients alone: one number, as sum().backward() gives
+
+
+INPUT_LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
+NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
+UPSTREAM_LAYOUTS = (*INPUT_LAYOUTS, Layout.expanded)
+
+
+class Upstream(StrEnum):
+    """What upstream gradients hold."""
+
+    normal = "normal"
+    large = "large"  # magnitudes far above one
+    small = "small"
+    sparse = "sparse"
+    one_hot = "one element of each row"
+    zero_rows = "zero rows"
+
+
+class Indices(StrEnum):
+    """Which whole numbers are drawn."""
+
+    spread = "spread"
+    duplicates = "duplicate indices"
+    ends = "first and last index"
+    ignored = "ignored classes"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs to be computed; ``seed`` is secret and never leaves the parent."""
+
+    name: str
+    sizes: tuple[tuple[str, int], ...]
+    dtype: str
+    seed: int
+    scalars: tuple[tuple[str, Scalar], ...] = ()
+    layout: str = Layout.dense  # of at least one input; where it is not dense, the others are drawn from ``seed``
+    upstream: str = Layout.dense
+    gradients: Upstream = Upstream.normal
+    indices: Indices = Indices.spread
+    special_rows: bool = (
+        False  # some rows of activations are zero, all equal, with one large element, or equal to another row
+    )
+    wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
+    plain_init: bool = False  # parameters exactly as ``init`` says, without noise
+    again: bool = False  # second backward, and two forwards before two backwards
+    narrow_grad: bool = False  # only the first input wants a gradient
+    measured: bool = False  # one of the problem's own workloads
+    content: Content = Content.ordinary
+    reach: float = 0.0  # of large content
+    among: tuple[str, ...] = ()  # inputs that hold the odd content; empty: every one that can
+    may_raise: bool = (
+        False  # it lies beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
+    )
+    spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
+
+    @property
+    def size_of(self) -> dict[str, int]:
+        """The sizes by dimension."""
+        return dict(self.sizes)
+
+    def label(self) -> str:
+        """The case in one line, such as ``T=7 I=129 float32, rows apart``."""
+        parts = [f"{name}={size}" for name, size in self.sizes]
+        parts += [f"{name}={value}" for name, value in self.scalars]
+        notes = [text for text, there in self._notes() if there]
+        return " ".join([*parts, self.dtype]) + "".join(f", {note}" for note in notes)
+
+    def _notes(self) -> tuple[tuple[str, bool], ...]:
+        return (
+            (_WORDS.get(self.layout, ""), self.layout in _WORDS),
+            (f"upstream {_WORDS.get(self.upstream, '')}", self.upstream in _WORDS),
+            (f"upstream: {self.gradients}", self.gradients is not Upstream.normal),
+            (self.indices, self.indices is not Indices.spread),
+            ("special rows", self.special_rows),
+            ("drawn scales", self.wild),
+            ("gradient of the first input only", self.narrow_grad),
+            (f"values up to {self.reach:.3g}", bool(self.reach)),
+            ("infinities and NaN in some rows", self.content is Content.odd),
+        )
+
+    def gentler(self) -> Iterator[Case]:
+        """The case with tamer values, for a reference that gives no numbers: without special rows, with usual scales."""
+        if self.special_rows:
+            yield replace(self, special_rows=False)
+        if self.wild:
+            yield replace(self, special_rows=False, wild=False)
+
+
+_WORDS: dict[str, str] = {
+    Layout.apart: "rows apart",
+    Layout.shifted: "at an odd offset",
+    Layout.permuted: "dimensions permuted",
+    Layout.sliced: "columns sliced",
+    Layout.broadcast: "stride zero in one dimension",
+    Layout.expanded: "expanded",
+}
+
+
+def plan_cases(
+    problem: Problem,
+    dtypes: tuple[str, ...],
+    workloads: tuple[Workload, ...],
+    *,
+    interpreted: bool,
+    quick: bool,
+    draws: Draws,
+    beside: bool = False,
+    multiples: tuple[Multiple, ...] = (),
+    constants: Collection[int] = (),
+) -> tuple[Case, ...]:
+    """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``.
+
+    A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
+    in ``multiples`` are moved, with the sizes that they divide.
+    """
+    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants)
+    cases = plan.small()
+    if not quick:
+        cases += plan.measured(dtypes, workloads)
+    elif beside:
+        # On a GPU in the dtype that is measured and with all columns: some originals are another function there, as at ties.
+        measured = plan.measured(dtypes[:1] if interpreted else dtypes, workloads[-1:])
+        cases += [replace(case, sizes=_halved_rows(problem, case.size_of)) for case in measured]
+    limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
+    fitted = [case if case.name in _FITTED else _fitted(problem, case, limit) for case in cases]
+    return tuple(replace(case, seed=draws.seed(f"case {place}")) for place, case in enumerate(fitted))
+
+
+_BOUNDARY = "around a constant"
+_FITTED = (_BOUNDARY,)
+
+
+def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
+    """By dimension the smallest constant of the candidate beyond which no size was drawn, as the host does not run it."""
+    found: dict[str, int] = {}
+    for dim in _named(problem):
+        most = _most(problem, dim, interpreted)
+        beyond = [value for value in constants if value >= most]
+        if beyond:
+            found[dim] = min(beyond)
+    return found
+
+
+@dataclass(frozen=True)
+class _Plan:
+    problem: Problem
+    dtypes: tuple[str, ...]
+    workload: Workload
+    interpreted: bool
+    quick: bool
+    draws: Draws
+    multiples: tuple[Multiple, ...]
+    constants: Collection[int]
+
+    def small(self) -> list[Case]:
+        """Every case but those of the problem's own workloads."""
+        cases = self._drawn()
+        cases += self._around_constants()
+        cases += self._edges()
+        cases += self._extremes()
+        if not self.quick:
+            cases += self._wide()
+        cases = self._covered(self._with_scalars(cases))
+        return cases + self._divided()
+
+    def measured(self, dtypes: tuple[str, ...], workloads: tuple[Workload, ...]) -> list[Case]:
+        """The problem's own workloads; a GPU runs each at its full size."""
+        cases = []
+        for workload in workloads[:4]:
+            sizes = _scaled(self.problem, dict(workload.sizes)) if self.interpreted else dict(workload.sizes)
+            wanted = (workload.dtype,) if workload.dtype else dtypes
+            # A GPU proves the full size once, in the dtype that is measured; the small sizes prove the other ones.
+            at_size = wanted[:1] if not self.interpreted else wanted
+            if not self.interpreted and "bfloat16" in wanted:
+                at_size = ("bfloat16",)
+            cases += [
+                Case("workload", tuple(sizes.items()), dtype, 0, workload.scalars, plain_init=at == 0, measured=True)
+                for at, dtype in enumerate(at_size)
+            ]
+        return cases
+
+    def _case(self, name: str, sizes: Mapping[str, int], dtype: str | None = None, **more: object) -> Case:
+        case = Case(name, tuple(sizes.items()), dtype or self.dtypes[0], 0, self.workload.scalars)
+        return replace(case, **more)  # type: ignore[arg-type]
+
+    def _sizes(self, label: str, columns: tuple[int, int], rows: tuple[int, int] = (2, 14)) -> dict[str, int]:
+        """Sizes of every dimension: one of the columns from a range, the other dimensions small."""
+        stream, along = self.draws.stream(f"sizes {label}"), columns_of(self.problem)
+        wide = stream.choice(along) if along else None
+        down = [dim for dim in _named(self.problem) if dim not in along]
+        deep = stream.choice(down) if down else None
+        sizes = {}
+        for dim in _named(self.problem):
+            low, high = columns if dim == wide else (5, 41) if dim in along else rows if dim == deep else (2, 5)
+            sizes[dim] = round(math.exp(stream.uniform(math.log(low), math.log(high))))
+        return sizes
+
+    def _drawn(self) -> list[Case]:
+        cases = []
+        for dtype in self.dtypes[: 1 if self.quick else None]:
+            sizes = self._sizes(f"small {dtype}", (33, 220), (5, 14))
+            cases.append(self._case("drawn", sizes, dtype, again=True))
+            if not self.quick:
+                sizes = self._sizes(f"medium {dtype}", (180, 700), (3, 9))
+                cases.append(self._case("drawn", sizes, dtype))
+        if not self.quick:
+            # An answer that is remembered by shape is wrong on other values of the same sizes.
+            cases.insert(1, replace(cases[0], name="drawn, a second time", again=False))
+            cases.append(self._case("first gradient only", self._sizes("narrow", (9, 90)), narrow_grad=True))
+        return cases
+
+    def _edges(self) -> list[Case]:
+        """Single columns and rows, and sizes next to a power of two."""
+        problem, stream = self.problem, self.draws.stream("edges")
+        along, named = columns_of(problem), _named(problem)
+        single = {dim: 1 if dim in along else size for dim, size in self._sizes("single", (2, 3), (3, 9)).items()}
+        cases = [self._case("single column", single)]
+        steps = [1] if self.quick else [-1, 0, 1]
+        stream.shuffle(steps)
+        for step in steps:
+            power = 2 ** stream.randint(5, 9) + step
+            sizes = self._sizes(f"power {step}", (power, power))
+            if self.interpreted or sizes:
+                cases.append(self._case("next to a power of two", sizes))
+        if self.quick:
+            return cases
+        flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
+        cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
+        cases.append(self._case("all ones", dict.fromkeys(named, 1)))
+        return cases
+
+    def _extremes(self) -> list[Case]:
+        cases = []
+        if any(holds(spec, Content.large) for spec in self.problem.inputs):
+            for dtype in self.dtypes[: 1 if self.quick else None]:
+                sizes = self._sizes(f"large {dtype}", (70, 160), (6, 9))
+                cases.append(self._case("large values", sizes, dtype, content=Content.large))
+        if not self.quick and any(holds(spec, Content.odd) for spec in self.problem.inputs):
+            # So wide that whole blocks of a row may be minus infinity.
+            sizes = self._sizes("odd", (4100, 6000), (8, 8))
+            cases.append(self._case("not finite", sizes, content=Content.odd))
+        return cases
+
+    def _wide(self) -> list[Case]:
+        """Wider than the blocks of most kernels, in each of the first two column dimensions."""
+        cases = []
+        for place, dim in enumerate(columns_of(self.problem)[:2]):
+            for dtype in self.dtypes:
+                label = f"wide {place} {dtype}"
+                width = round(math.exp(self.draws.stream(label).uniform(math.log(4100), math.log(WIDEST_DRAWN))))
+                sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
+                cases.append(self._case("wider than one block", sizes, dtype))
+        return cases
+
+    def _around_constants(self) -> list[Case]:
+        """In each dimension one size beyond the largest constant that the host can run, and sizes at and next to others."""
+        stream = self.draws.stream("constants")
+        far, near = [], []
+        for dim in _named(self.problem):
+            most = _most(self.problem, dim, self.interpreted)
+            within = sorted(value for value in self.constants if value < most)
+            if not within:
+                continue
+            far.append((dim, min(most, within[-1] + stream.randint(1, max(1, within[-1] // 2)))))
+            near += [
+                (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
+            ]
+        stream.shuffle(far)
+        picked = far[: QUICK_BOUNDARIES if self.quick else None]
+        if not self.quick:
+            picked += _spread(near, max(0, BOUNDARIES - len(far)), columns_of(self.problem), stream)
+        return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
+
+    def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
+        may_raise = all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
+        sizes = {other: stream.randint(1, 3) for other in _named(self.problem)} | {dim: max(1, size)}
+        budget = INTERPRETED_WIDEST if self.interpreted else GPU_ELEMENTS
+        while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
+            larger = [other for other in sizes if other != dim and sizes[other] > 1]
+            if not larger:
+                return _fitted(self.problem, self._case(_BOUNDARY, sizes, may_raise=may_raise), budget)
+            sizes[larger[0]] -= 1
+        return self._case(_BOUNDARY, sizes, may_raise=may_raise)
+
+    def _with_scalars(self, cases: list[Case]) -> list[Case]:
+        """Other scalars in half of the cases, and cases of their own for whole ones, on which a kernel may raise."""
+        fixed = dict(self.workload.scalars)
+        ruled = {name for rule in self.multiples for name in divided.names_in(rule)}
+        found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
+        first = next((case for case in cases if case.name == "drawn"), None)
+        for place, case in enumerate(cases):
+            stream = self.draws.stream(f"scalars {place}")
+            moved = moved_scalars(self.problem, able, stream, whole=False)
+            is_open = case.content is Content.ordinary and case is not first
+            found.append(
+                replace(case, scalars=tuple((fixed | moved).items())) if moved and is_open and place % 2 else case
+            )
+        if self.quick:
+            return found
+        for place in range(4):
+            stream = self.draws.stream(f"whole scalars {place}")
+            tries = [moved_scalars(self.problem, able, stream, whole=True) for _ in range(6)]
+            tries = [moved for moved in tries if moved]
+            if tries:
+                sizes = self._sizes(f"whole scalars {place}", (20, 90), (3, 9))
+                given = [tuple((fixed | moved).items()) for moved in tries]
+                case = self._case("other whole scalars", sizes, scalars=given[0], spare=tuple(given[1:]))
+                found.append(replace(case, may_raise=True))
+        return found
+
+    def _covered(self, cases: list[Case]) -> list[Case]:
+        """Deal layouts, contents of rows, indices and upstream gradients out to the cases: each kind in turn, in a drawn order."""
+        stream = self.draws.stream("kinds")
+        layouts, upstream = _dealt(INPUT_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
+        gradients, indices = _dealt(tuple(Upstream), stream), _dealt(tuple(Indices), stream)
+        found: list[Case] = []
+        for place, case in enumerate(cases):
+            if case.name == "drawn, a second time":
+                found.append(replace(found[0], name=case.name, again=False))
+                continue
+            if case.content is not Content.ordinary:
+                found.append(replace(case, layout=stream.choice((Layout.dense, Layout.apart))))
+                continue
+            if place == 0:
+                # The one case that trivial answers must fail: nothing in it is constant.
+                layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
+                found.append(replace(case, layout=layout, upstream=back))
+                continue
+            is_dense = not self.quick and place % 4 == 3
+            dealt = replace(
+                case,
+                layout=Layout.dense if is_dense else next(layouts),
+                upstream=Layout.dense if is_dense else next(upstream),
+                gradients=next(gradients),
+                indices=next(indices),
+            )
+            # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
+            is_free = not {dealt.layout, dealt.upstream} & {Layout.broadcast, Layout.expanded}
+            special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
+            found.append(replace(dealt, special_rows=special, wild=is_free and stream.random() < OFTEN))
+        return found
+
+    def _divided(self) -> list[Case]:
+        stream = self.draws.stream("divided")
+        base = dict(self._sizes("divided", (17, 23), (3, 3)))
+        sizes = tuple((dim, min(size, 23)) for dim, size in base.items())
+        found = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
+        return [self._case("other divisors", dict(moved), scalars=scalars) for moved, scalars in found]
+
+
+def _dealt(kinds: Sequence[StrEnum], stream: random.Random) -> Iterator:  # type: ignore[type-arg]
+    while True:
+        yield from stream.sample(kinds, len(kinds))
+
+
+def _spread(
+    near: list[tuple[str, int]], count: int, along: Sequence[str], stream: random.Random
+) -> list[tuple[str, int]]:
+    """Of the sizes near constants ``count``: columns, exact ones and larger constants more often than others."""
+    weighed = [
+        (stream.random() ** (1.0 / ((3.0 if dim in along else 1.0) * (2.0 if size % 16 <= 1 else 1.0))), dim, size)
+        for dim, size in near
+    ]
+    return [(dim, size) for _, dim, size in sorted(weighed, reverse=True)[:count]]
+
+
+def _most(problem: Problem, dim: str, interpreted: bool) -> int:
+    """The largest size of a dimension that the host runs in reasonable time, alone."""
+    wide = dim in columns_of(problem)
+    most = (INTERPRETED_WIDEST if wide else INTERPRETED_DEEPEST) if interpreted else GPU_WIDEST if wide else GPU_DEEPEST
+    repeats = max((spec.dims.count(dim) for spec in problem.inputs), default=1)
+    fixed = max((math.prod(int(d) for d in spec.dims if d.isdigit()) for spec in problem.inputs), default=1)
+    return max(1, int((most // fixed) ** (1.0 / max(1, repeats))))
+
+
+def _named(problem: Problem) -> tuple[str, ...]:
+    """Every dimension that has a name, those too that only bound an index."""
+    return tuple(dict.fromkeys([*problem.dimensions, *(s.high for s in problem.inputs if isinstance(s.high, str))]))
+
+
+def _rows_of(problem: Problem, case: Case) -> int:
+    return max((_elements(replace(s, dims=s.dims[:-1]), case.size_of) for s in problem.inputs if s.dims), default=0)
+
+
+def _fitted(problem: Problem, case: Case, limit: int) -> Case:
+    return replace(case, sizes=_fit(problem.inputs, case.size_of, limit))
+
+
+def fallbacks(case: Case) -> Iterable[Case]:
+    """Give rounder forms of a case, for a reference that does not run at odd sizes."""
+    for multiple in (2, 16):
+        sizes = tuple((name, -(-size // multiple) * multiple) for name, size in case.sizes)
+        if sizes != case.sizes:
+            yield replace(case, sizes=sizes)
+    # Such as channels, which must be a multiple of the number of groups: one dimension at a time, and few of the others.
+    last = len(case.sizes) - 1
+    for grouped, size in case.sizes:
+        few = {name: min(other, 2) if at != last else other for at, (name, other) in enumerate(case.sizes)}
+        sizes = tuple((few | {grouped: -(-size // GROUPED) * GROUPED}).items())
+        if sizes != case.sizes:
+            yield replace(case, sizes=sizes)
+
+
+def columns_of(problem: Problem) -> tuple[str, ...]:
+    """Give the dimensions along which elements lie side by side: last in an input of at least two dimensions, if there is one."""
+    deep = [spec for spec in problem.inputs if len(spec.dims) > 1] or [spec for spec in problem.inputs if spec.dims]
+    return tuple(dict.fromkeys(spec.dims[-1] for spec in deep if not spec.dims[-1].isdigit()))
+
+
+def holds(spec: InputSpec, content: Content) -> bool:
+    """Say whether an input takes part in a case's content: an activation does, a parameter and a whole number do not.
+
+    An input whose ``init`` gives its values a meaning keeps it: a distribution becomes a sharp one, others stay as they are.
+    """
+    floating = spec.high is None and spec.low is None and (spec.dtype is None or "float" in spec.dtype)
+    if not floating or spec.parameter or not spec.dims:
+        return False
+    return spec.init == "normal" or (content is Content.large and spec.init in DISTRIBUTIONS)
+
+
+def few_rows(problem: Problem, case: Case, seed: int) -> Case:
+    """Give a case for which the same kernels are compiled, with ordinary values from another seed and few rows."""
+    sizes = _halved_rows(problem, case.size_of)
+    return replace(
+        case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False, may_raise=False
+    )
+
+
+def _halved_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Halve what is no column until no input has more elements than a quick look takes."""
+    few, along = dict(sizes), columns_of(problem)
+    while max((_elements(spec, few) for spec in problem.inputs), default=0) > QUICK_ELEMENTS:
+        down = [dim for dim in few if dim not in along and few[dim] > 1]
+        if not down:
+            break
+        few[max(down, key=lambda dim: few[dim])] //= 2
+    return tuple(few.items())
+
+
+def _scaled(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
+    along = columns_of(problem)
+    scaled = {dim: _halved(size, INTERPRETED_COLUMNS if dim in along else 64) for dim, size in sizes.items()}
+    down = [dim for dim in scaled if dim not in along]
+    while math.prod(scaled[dim] for dim in down) > 2 * INTERPRETED_ROWS:
+        largest = max(down, key=lambda dim: scaled[dim])
+        scaled[largest] //= 2
+    return scaled
+
+
+def _halved(size: int, most: int) -> int:
+    while size > most:
+        size //= 2
+    return size
+
+
+def _fit(inputs: tuple[InputSpec, ...], sizes: dict[str, int], limit: int) -> tuple[tuple[str, int], ...]:
+    """Halve the largest dimension of the largest input until every input has at most ``limit`` elements."""
+    while True:
+        largest = max(inputs, key=lambda spec: _elements(spec, sizes), default=None)
+        if largest is None or _elements(largest, sizes) <= limit:
+            return tuple(sizes.items())
+        named = [dim for dim in largest.dims if dim in sizes]
+        if not named:
+            return tuple(sizes.items())
+        widest = max(named, key=lambda dim: sizes[dim])
+        sizes = sizes | {widest: sizes[widest] // 2}
+
+
+def _elements(spec: InputSpec, sizes: Mapping[str, int]) -> int:
+    return math.prod(int(dim) if dim.isdigit() else sizes[dim] for dim in spec.dims)

@@ -1,0 +1,63 @@
+"""The whole numbers in a candidate's syntax tree: block sizes, comparisons, defaults. Its sizes are tried around them. Pure."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable
+
+from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.verify import SourceFile
+
+LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on
+MOST_SHIFT = 24
+MOST_OPERAND = 2**40
+
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+    ast.Pow: operator.pow,
+}
+
+
+def constants_of(files: Iterable[SourceFile]) -> frozenset[int]:
+    """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to."""
+    found: set[int] = set()
+    for file in files:
+        try:
+            tree = ast.parse(file.text) if file.path.endswith(".py") else None
+        except UNPARSABLE:
+            continue
+        if tree is not None:
+            found |= set(_values(tree).values())
+    return frozenset(abs(value) for value in found if 2 <= abs(value) <= LARGEST)
+
+
+def _values(tree: ast.AST) -> dict[ast.AST, int]:
+    values: dict[ast.AST, int] = {}
+    for node in reversed(list(ast.walk(tree))):  # operands before what is computed of them, however deep
+        value = _plain(node.value) if isinstance(node, ast.Constant) else None
+        if isinstance(node, ast.BinOp) and node.left in values and node.right in values:
+            value = _applied(type(node.op), values[node.left], values[node.right])
+        if value is not None:
+            values[node] = value
+    return values
+
+
+def _plain(value: object) -> int | None:
+    if isinstance(value, float) and abs(value) <= LARGEST and value.is_integer():
+        return int(value)  # as in ``x.shape[1] > 4096.0``
+    return value if type(value) is int else None
+
+
+def _applied(operation: type[ast.operator], left: int, right: int) -> int | None:
+    if operation not in _OPERATORS or max(abs(left), abs(right)) > MOST_OPERAND:
+        return None
+    if operation in (ast.LShift, ast.Pow) and not 0 <= right <= MOST_SHIFT:
+        return None
+    if operation is ast.FloorDiv and right == 0:
+        return None
+    return _OPERATORS[operation](left, right)

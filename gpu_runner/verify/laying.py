@@ -1,0 +1,116 @@
+"""Where a tensor lies in memory: strides, storage offset, and the guards around it. Draws nothing that it is not asked for."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.verify.cases import Layout
+from gpu_runner.verify.poison import GUARD_ELEMENTS
+
+MOST_GAP = 48  # elements after each row
+MOST_SHIFT = 15  # elements of the storage offset beyond a multiple of 16 bytes
+MOST_STEP = 3
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A tensor inside a guarded buffer: ``raw`` is one-dimensional, the tensor begins at ``offset``."""
+
+    raw: torch.Tensor
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    def view(self) -> torch.Tensor:
+        """The tensor itself."""
+        return self.raw.as_strided(self.shape, self.stride, self.offset)
+
+    def elements(self, raw: torch.Tensor) -> torch.Tensor:
+        """The tensor's own elements in a buffer of this form, each once: along a stride of zero there is one."""
+        return raw.as_strided(_once(self.shape, self.stride), self.stride, self.offset)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a tensor lies: ``order`` lists its dimensions outermost in memory first, empty for their own order."""
+
+    order: tuple[int, ...] = ()
+    gap: int = 0  # elements after each row
+    step: int = 1  # between neighbours in the innermost dimension
+    shift: int = 0  # of the storage offset
+    broadcast: int | None = None  # the dimension of stride zero
+
+    def broadcast_of(self, values: torch.Tensor) -> torch.Tensor:
+        """The values as they are where one dimension has stride zero: equal along it."""
+        if self.broadcast is None or values.shape[self.broadcast] < 2:
+            return values
+        return values.narrow(self.broadcast, 0, 1).expand(values.shape)
+
+    def stride(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The strides of a tensor of this shape, in elements."""
+        steps, step = [0] * len(shape), self.step
+        for place, dim in enumerate(reversed(self.order or range(len(shape)))):
+            if dim == self.broadcast and shape[dim] > 1:
+                continue
+            steps[dim] = step
+            step *= shape[dim]
+            step += self.gap if place == 0 else 0
+        return tuple(steps)
+
+
+def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> Place:
+    """A place of this kind, as far as the shape has room for it."""
+    rank = len(shape)
+    wide = [dim for dim, size in enumerate(shape) if size > 1]
+    shift = stream.randint(1, MOST_SHIFT)
+    if layout is Layout.apart:
+        return Place(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
+    if layout is Layout.shifted:
+        return Place(shift=2 * (shift // 2) + 1)
+    if layout is Layout.permuted and rank > 1:
+        swapped = (*range(rank - 2), rank - 1, rank - 2)
+        drawn = tuple(stream.sample(range(rank), rank))
+        return Place(order=swapped if drawn == tuple(range(rank)) else stream.choice((swapped, drawn)))
+    if layout is Layout.sliced:
+        return Place(
+            gap=stream.randint(0, 7) if rank > 1 else 0,
+            step=stream.randint(2, MOST_STEP),
+            shift=stream.choice((0, shift)),
+        )
+    if layout is Layout.broadcast and wide:
+        return Place(broadcast=stream.choice(wide))
+    return Place()
+
+
+def lay(tensor: torch.Tensor, place: Place = Place(), beyond: int | None = None) -> Laid:  # noqa: B008 - it is frozen
+    """Put a tensor into a guarded buffer. One that is a single number, expanded, stays one.
+
+    ``beyond`` stands in the guards of whole numbers: one that is no valid index.
+    """
+    shape = tuple(tensor.shape)
+    if tensor.dim() and tensor.numel() > 1 and not any(tensor.stride()):
+        stride = (0,) * tensor.dim()
+    else:
+        stride = place.stride(shape)
+    span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if tensor.numel() else 0
+    raw = torch.full((span + place.shift + 2 * GUARD_ELEMENTS,), _guard(tensor.dtype, beyond), dtype=tensor.dtype)
+    laid = Laid(raw, shape, stride, GUARD_ELEMENTS + place.shift)
+    own = laid.elements(raw)
+    own.copy_(tensor[tuple(slice(0, size) for size in own.shape)])
+    return laid
+
+
+def _once(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size if step else min(size, 1) for size, step in zip(shape, stride, strict=True))
+
+
+def _guard(dtype: torch.dtype, beyond: int | None) -> float:
+    if dtype.is_floating_point:
+        return math.nan
+    if dtype == torch.bool:
+        return True
+    return min(beyond or 0, int(torch.iinfo(dtype).max))
