@@ -74,7 +74,7 @@ def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
 
 def is_far(comparison: Comparison) -> bool:
     """Say whether a value is not inexact but wrong: beyond what roundings and approximations explain."""
-    if comparison.passed:
+    if comparison.passed or comparison.level in ("share", "bias", "tail"):  # the levels before them saw no error as large
         return False
     return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
 
@@ -87,7 +87,8 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
     if loss and needs_loss(got, truth):
         truth = replace(truth, natural=truth.natural + PEER_RATIO * loss * truth.typical)
     levels = Levels.of(got, truth)
-    odd = None if levels.is_plain() else _nonfinite(got, truth, peers)
+    plain = levels.is_plain()
+    odd = None if plain else _nonfinite(got, truth, peers)
     if odd is not None:
         return odd
     if truth.held is not None and peers:
@@ -96,7 +97,7 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
     found = levels.held()
     failed = [comparison for comparison in found if not comparison.passed]
     if not failed:
-        return replace(found[0], loud=_is_loud(got, truth))
+        return replace(found[0], other_kind=not plain and _is_of_another_kind(got, truth))
     if not peers:
         return failed[0]
     lent = _lent(found, peers, truth, got.dtype)
@@ -105,7 +106,7 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
         return beyond[0]
     first, more = failed[0], lent[found.index(failed[0])]
     allowed = max(more.factor * (first.allowed or 0.0), levels.relative(more.error))
-    return Comparison(True, first.level, first.error, allowed, loud=_is_loud(got, truth))
+    return Comparison(True, first.level, first.error, allowed, other_kind=not plain and _is_of_another_kind(got, truth))
 
 
 def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Truth, dtype: torch.dtype) -> list[Lent]:
@@ -149,13 +150,16 @@ def _compare_exact(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor
 
 
 def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -> Comparison | None:
-    """Find an element that is not finite where it should be, or the other way round."""
+    """Find an element that is not finite where it should be, or the other way round.
+
+    What is not finite must be seen, since loss scaling and anomaly detection look for it; of which kind it is, torch's own fused
+    kernels do not agree. An infinity of the other sign is wrong all the same.
+    """
     rounded = truth.exact.to(got.dtype)
     same = torch.isfinite(got) & torch.isfinite(rounded)
     # Where the dtype overflows, what the reference gives in it is right as well.
     for accepted in (rounded, truth.own.to(got.dtype), *(peer.to(got.dtype) for peer in peers)):
-        same |= torch.isnan(got) & torch.isnan(accepted)
-        same |= torch.isinf(got) & (got == accepted)
+        same |= ~torch.isfinite(got) & ~torch.isfinite(accepted) & ~(torch.isinf(got) & (got == -accepted))
     same |= torch.isfinite(got) & ~torch.isfinite(truth.own) & torch.isfinite(truth.exact)
     if truth.held is not None:
         same |= ~truth.held | _of_any_kind(got, truth)
@@ -175,8 +179,13 @@ def _nonfinite(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor]) -
     return Comparison(False, level, math.inf, None, position_of(place, tuple(got.shape)), value, expected)
 
 
-def _is_loud(got: torch.Tensor, truth: Truth) -> bool:
-    return truth.loud is not None and bool((truth.loud & torch.isnan(got) & ~torch.isnan(truth.exact)).any())
+def _is_of_another_kind(got: torch.Tensor, truth: Truth) -> bool:
+    """Say whether a value is NaN where the truth is infinite or a number that a row with +inf loses, or infinite for NaN."""
+    rounded = truth.exact.to(got.dtype)
+    other = (torch.isnan(got) & torch.isinf(rounded)) | (torch.isinf(got) & torch.isnan(rounded))
+    if truth.loud is not None:
+        other |= truth.loud & torch.isnan(got) & ~torch.isnan(rounded)
+    return bool(other.any())
 
 
 def _of_any_kind(got: torch.Tensor, truth: Truth) -> torch.Tensor:
