@@ -282,3 +282,40 @@ FAULTS: dict[str, tuple[tuple[torch.dtype, ...], Callable[[torch.Tensor, torch.d
     "one element a row off by 1e-4": ((torch.float32,), lambda exact, dtype: one_wrong_a_row(exact.float(), 1.0001)),
     "mantissa cut to six bits": ((torch.float16,), lambda exact, dtype: _truncated(exact.float(), 18).half()),
 }
+
+
+def _softmax_bf16_sum(x: torch.Tensor) -> torch.Tensor:
+    h = x.float()
+    p = torch.exp(h - h.amax(-1, keepdim=True))
+    return (p / blocked(p.to(x.dtype)).float()).to(x.dtype)
+
+
+def _rms_norm_bf16_sum(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    square = blocked(x * x).float() / x.shape[-1]
+    return w * (x.float() * torch.rsqrt(square + 1e-6)).to(x.dtype)
+
+
+def _layer_norm_bf16_sum(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    h = x.float() - blocked(x).float() / x.shape[-1]
+    rstd = torch.rsqrt(blocked((h * h).to(x.dtype)).float() / x.shape[-1] + 1e-5)
+    return (h * rstd * w.float() + b.float()).to(x.dtype)
+
+
+def _row_sum_bf16(x: torch.Tensor) -> torch.Tensor:
+    return blocked(x)[:, 0]
+
+
+def _column_sum_bf16(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(x.shape[1], dtype=x.dtype)
+    for row in x:
+        total = total + row
+    return total
+
+
+HALF_SUMS: dict[str, Compute] = {
+    "softmax": _softmax_bf16_sum,
+    "rms_norm": _rms_norm_bf16_sum,
+    "layer_norm": _layer_norm_bf16_sum,
+    "row sum": _row_sum_bf16,
+    "column sum": _column_sum_bf16,
+}
