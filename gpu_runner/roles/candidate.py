@@ -68,8 +68,7 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
             "remembered": watch.remembered,
             "broken": watch.broken_guards(),
             "untouched": [label for label, value in kept.items() if _is_untouched(value, watch, arguments)],
-            "failed": steps.failed,
-            "overwritten": list(steps.overwritten),
+            **steps.facts(),
         }
     finally:
         _current.pop()

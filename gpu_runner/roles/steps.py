@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import torch
 
 from gpu_runner.roles.arguments import Arguments
+from gpu_runner.roles.uses import overlaps, saved_changed, use
+from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.watch import Watch
 
 # Taken before a candidate is imported, so that it calls what torch had then.
@@ -44,7 +47,8 @@ class Reply:
 
 @dataclass
 class Steps:
-    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out.
+    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out, ``uses`` other ways to
+    call it.
 
     With ``tolerant``, for what stands in a repository, everything is put back, and a later run that raises is noted.
     """
@@ -57,15 +61,35 @@ class Steps:
     reply: Reply
     failed: dict[str, str] = field(default_factory=dict)
     overwritten: dict[str, None] = field(default_factory=dict)
+    saved_changed: int = 0
+    shared: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """What came of the runs beside values."""
+        return {
+            "failed": self.failed,
+            "overwritten": list(self.overwritten),
+            "saved_changed": self.saved_changed,
+            "shared": [list(pair) for pair in self.shared],
+            "changed": self.changed,
+        }
 
     def all(self) -> dict[str, Any]:
         """Run forward and backward, both once more, and interleaved; gives what the first run gave, by label."""
         kept = self._once("first")
+        with self.watch.paused():
+            self.shared = overlaps(kept, self.arguments)
         self._restore()
         self._part("second", lambda: self._once("second"))
         if self.meta["again"]:
             self._restore()
             self._part("interleaved", self._interleaved)
+        for entry in self.meta["uses"]:
+            self._restore()
+            self._part(entry["name"], functools.partial(self._use, entry))
+        with self.watch.paused():
+            self.changed = [label for label, value in kept.items() if self._was_changed(f"first/{label}", value)]
         if self.meta["tolerant"]:
             self._restore()
         return kept
@@ -91,6 +115,26 @@ class Steps:
             carry_out()
         except Exception as error:  # noqa: BLE001 - what stands may fail in any way; that it does is what is asked
             self.failed[run] = f"{type(error).__name__}: {error}"
+
+    def _use(self, entry: dict[str, Any]) -> None:
+        name, kind = entry["name"], entry["kind"]
+        self.watch.begin(name)
+        self.watch.begin_step(name)
+        try:
+            if kind == "saved":
+                self.saved_changed = saved_changed(self.called, self.arguments)
+                return
+            values = use(kind, entry["names"], self.called, self.arguments)
+        finally:
+            self.watch.computed.pop(name, None)  # autograd and checkpoints compute by themselves
+        self._add(name, values)
+
+    def _was_changed(self, label: str, value: Any) -> bool:
+        """Say whether a result of the first run is another one by now; what lies in an input's memory is put back in between."""
+        if not is_plain(value) or self.arguments.shares(value):
+            return False
+        copy = next(entry for entry in self.reply.entries if entry["label"] == label)
+        return not bits_equal(value.detach(), self.reply.tensors[copy["tensor"]])
 
     def _once(self, name: str) -> dict[str, Any]:
         self.watch.begin(name)

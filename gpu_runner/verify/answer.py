@@ -38,6 +38,9 @@ class Answer:
     raw_upstream: tuple[torch.Tensor, ...]
     failed: dict[str, str]  # run that raised, where it may -> what it raised
     overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
+    saved_changed: int = 0  # tensors that autograd saved in a forward, and that the backward changed
+    shared: tuple[tuple[str, str], ...] = ()  # pairs of gradients in the same memory
+    changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
 
 
 def read_answer(reply: Reply) -> Answer:
@@ -80,6 +83,9 @@ def _read(reply: Reply) -> Answer:
         tuple(upstream),
         {str(run): str(message)[:300] for run, message in meta["failed"].items()},
         tuple(str(name) for name in meta["overwritten"]),
+        int(meta["saved_changed"]),
+        tuple((str(one), str(other)) for one, other in meta["shared"]),
+        tuple(str(label) for label in meta["changed"]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import Check, Evidence
@@ -38,6 +38,16 @@ class Notes:
     def excuse(self, name: str, message: str, output: str | None, alone: Comparison) -> None:
         """Note what would be wrong if what stands in the repository did not err as much."""
         self.excused.append(self._evidence(name, message, output, alone))
+
+    def take(self, other: Notes, before: str = "", after: str = "") -> None:
+        """Add the notes of another look at the same case; each sentence of a finding stands between two others."""
+        self.checks += other.checks
+        self.allowances |= other.allowances
+        self.overwrites |= other.overwrites
+        self.excused += other.excused
+        for finding in other.findings:
+            message = f"{before}{finding.evidence.message}{after}"
+            self.findings.append(replace(finding, evidence=replace(finding.evidence, message=message)))
 
     def wrong(
         self,

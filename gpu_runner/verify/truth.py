@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.sizes import Case, Content, fallbacks
 from gpu_runner.verify.tolerances import typical_of
+from gpu_runner.verify.uses import Uses, directions_of, second_labels
 
 # By how much of itself an input is shaken in order to see how much of an answer float32 can hold at all. A kernel that rounds an
 # intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
@@ -47,6 +48,7 @@ class Oracle:
     held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
     trained: tuple[str, ...] = ()
     dropped: ChildError | None = None  # why the last case was left out
+    uses: Uses = field(default_factory=Uses)
 
     @classmethod
     def open(cls, problem: Problem, session: Session, seed: int) -> Oracle:
@@ -82,7 +84,7 @@ class Oracle:
     def _prove(self, case: Case, other_seed: int | None) -> Proof | None:
         for attempt in (case, *fallbacks(case)):
             try:
-                proof = self.with_truth(self.asked(attempt), None)
+                proof = self._used(self.with_truth(self.asked(attempt), None))
                 if other_seed is None or self.form.name == "kernelbench":
                     return proof
                 other = self.asked(replace(attempt, seed=other_seed))
@@ -96,6 +98,25 @@ class Oracle:
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
         return None
+
+    def _used(self, proof: Proof) -> Proof:
+        """Add other ways to call the candidate, of a double backward with its truth; none of it where the reference has none."""
+        proof = self.uses.deal(proof)
+        if all(use.kind != "double" for use in proof.uses):
+            return proof
+        proof = replace(proof, directions=directions_of(proof))
+        call = make_call(proof)
+        try:
+            reply = self.session.call("double", call.meta, call.tensors)
+        except ChildError:
+            seconds: dict[str, Expected | None] = {}
+        else:
+            labels = list(second_labels(proof))
+            there = len(reply.meta["own"]) == len(labels)
+            seconds = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
+        if any(item is not None for item in seconds.values()):
+            return replace(proof, seconds=seconds)
+        return replace(proof, directions={}, uses=tuple(use for use in proof.uses if use.kind != "double"))
 
     def reason(self) -> BadProblem:
         """Give why no case was left."""
