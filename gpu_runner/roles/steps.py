@@ -85,11 +85,11 @@ class Steps:
         if self.meta["again"]:
             self._restore()
             self._part("interleaved", self._interleaved)
+            self._look_at_results(kept)  # now, since runs on the first inputs may put back what others have changed
         for entry in self.meta["uses"]:
             self._restore()
             self._part(entry["name"], functools.partial(self._use, entry))
-        with self.watch.paused():
-            self.changed = [label for label, value in kept.items() if self._was_changed(f"first/{label}", value)]
+        self._look_at_results(kept)
         if self.meta["tolerant"]:
             self._restore()
         return kept
@@ -128,6 +128,12 @@ class Steps:
         finally:
             self.watch.computed.pop(name, None)  # autograd and checkpoints compute by themselves
         self._add(name, values)
+
+    def _look_at_results(self, kept: dict[str, Any]) -> None:
+        """Note which results of the first run are others by now."""
+        with self.watch.paused():
+            changed = [label for label, value in kept.items() if self._was_changed(f"first/{label}", value)]
+            self.changed = list(dict.fromkeys([*self.changed, *changed]))
 
     def _was_changed(self, label: str, value: Any) -> bool:
         """Say whether a result of the first run is another one by now; what lies in an input's memory is put back in between."""

@@ -113,7 +113,8 @@ class Oracle:
         else:
             labels = list(second_labels(proof))
             there = len(reply.meta["own"]) == len(labels)
-            seconds = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
+            found = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
+            seconds = _with_second_naturals(found, proof)
         if any(item is not None for item in seconds.values()):
             return replace(proof, seconds=seconds)
         return replace(proof, directions={}, uses=tuple(use for use in proof.uses if use.kind != "double"))
@@ -266,6 +267,23 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical_of(natural)))
 
     return {name: None if item is None else added(item, name) for name, item in found.items()}
+
+
+def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
+    """Add to each second gradient the error that float32 rounding explains, from the sizes of the gradients that it derives."""
+    firsts = [(name, item) for name, item in proof.gradients.items() if item is not None]
+    along = [rms(proof.directions[name].view()) for name, _ in firsts]
+    typical = [item.truth.typical for _, item in firsts]
+    elements = sum(math.prod(item.shape) for _, item in firsts)
+    own_inputs = [rms(proof.inputs[name]) for name in proof.wanted]
+    own_inputs += [rms(laid.view()) for laid in proof.upstream if laid is not None]
+
+    def added(item: Expected, own_input: float) -> Expected:
+        natural = natural_error(along, typical, own_input, elements / max(1, math.prod(item.shape)))
+        return replace(item, truth=replace(item.truth, natural=natural))
+
+    pairs = zip(found.items(), own_inputs, strict=bool(found))
+    return {label: None if item is None else added(item, own_input) for (label, item), own_input in pairs}
 
 
 def _torch(reply: Reply) -> list[torch.Tensor]:
