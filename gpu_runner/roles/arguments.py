@@ -23,7 +23,9 @@ class Arguments:
     raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
     upstream: list[torch.Tensor | None] = field(default_factory=list)  # one per output
     raw_upstream: list[torch.Tensor] = field(default_factory=list)
-    directions: dict[str, torch.Tensor] = field(default_factory=dict)  # by leaf: what a second derivative is taken along
+    directions: dict[str, torch.Tensor] = field(
+        default_factory=dict
+    )  # by leaf: what a second derivative is taken along
     _other: list[Arguments] = field(default_factory=list)
 
     @property
@@ -179,7 +181,9 @@ def _settled(
         given.raw_upstream.append(raw)
         given.upstream.append(_view(raw, entry))
     for entry in meta.get("directions", ()) if not prefix else ():
-        given.directions[entry["name"]] = _view(_kept(state, f"direction {entry['name']}", tensors[entry["tensor"]]), entry)
+        given.directions[entry["name"]] = _view(
+            _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]]), entry
+        )
     return arranged(given, values, meta)
 
 

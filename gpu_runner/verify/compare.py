@@ -94,7 +94,11 @@ def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
 
 def is_far(comparison: Comparison) -> bool:
     """Say whether a value is not inexact but wrong: beyond what roundings and approximations explain."""
-    if comparison.passed or comparison.level in ("share", "bias", "tail"):  # the levels before them saw no error as large
+    if comparison.passed or comparison.level in (
+        "share",
+        "bias",
+        "tail",
+    ):  # the levels before them saw no error as large
         return False
     return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
 

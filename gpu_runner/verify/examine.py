@@ -139,9 +139,7 @@ class _Examiner:
         elif self.peer.answer is not None and self.peer.answer.saved_changed:
             self.notes.allow("saved")
         else:
-            message = (
-                "The backward changes a tensor that the forward saved for it, so a second backward reads something else."
-            )
+            message = "The backward changes a tensor that the forward saved for it, so a second backward reads something else."
             self.notes.wrong(Status.incorrect_gradient, "saved", message)
 
     def results(self, proof: Proof) -> None:

@@ -17,7 +17,9 @@ FAR = 10.0  # times the allowed error: rounding and approximations stay below it
 PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
 FLOAT32_STEP = 2.0**-24
 NATURAL_STEPS = 16
-SCALE_STEPS = 4  # roundings of the tensor's scale that any element may err by: 1 + tanh(x) loses as much where it cancels
+SCALE_STEPS = (
+    4  # roundings of the tensor's scale that any element may err by: 1 + tanh(x) loses as much where it cancels
+)
 FEW_ELEMENTS = (
     32  # with fewer than this, how much one run errs says next to nothing of another: ratios of 2 become common
 )

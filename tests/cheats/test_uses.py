@@ -149,7 +149,7 @@ def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 INPUTS = {"a": "T H", "b": "T H"}
 WORKLOADS = [{"T": 64, "H": 128}]
 '''
-KERNEL = '''import torch
+KERNEL = """import torch
 import triton
 import triton.language as tl
 
@@ -192,7 +192,7 @@ class Both(torch.autograd.Function):
 
 def candidate(a, b):
     return Both.apply(a, b)
-'''
+"""
 
 
 @functools.cache
