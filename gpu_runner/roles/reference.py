@@ -97,7 +97,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
 
 
 def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Give the second gradients of every leaf and upstream gradient along ``directions``, in float64 and in the reference's own dtype.
+    """Second gradients of every leaf and upstream gradient along ``directions``, in float64 and in the own dtype.
 
     Raises:
         RuntimeError: the reference has no double backward.

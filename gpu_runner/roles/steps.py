@@ -47,8 +47,8 @@ class Reply:
 
 @dataclass
 class Steps:
-    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out, ``uses`` other ways to
-    call it.
+    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out; ``uses`` are
+    other ways to call it.
 
     With ``tolerant``, for what stands in a repository, everything is put back, and a later run that raises is noted.
     """

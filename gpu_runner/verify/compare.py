@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
+DISTRIBUTED = ("share", "spread", "bias", "tail")
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
@@ -61,7 +62,7 @@ def scattered(
 ) -> Comparison:
     """Compare two runs on the same inputs: in half precision sums in another order move few elements to a neighbour.
 
-    Random rounding moves a third of them. What the reference itself loses beyond an ideal rounding allows twice as much, as of one run.
+    Random rounding moves a third of them. What the reference itself loses beyond an ideal rounding allows twice as much.
     """
     if first.dtype not in HALVES or not first.numel():
         return Comparison(True, "scatter")
@@ -94,11 +95,7 @@ def loss_of(pairs: Iterable[tuple[torch.Tensor, Truth]]) -> float:
 
 def is_far(comparison: Comparison) -> bool:
     """Say whether a value is not inexact but wrong: beyond what roundings and approximations explain."""
-    if comparison.passed or comparison.level in (
-        "share",
-        "bias",
-        "tail",
-    ):  # the levels before them saw no error as large
+    if comparison.passed or comparison.level in DISTRIBUTED:  # the levels before them saw no error as large
         return False
     return comparison.error is None or comparison.allowed is None or comparison.error > FAR * comparison.allowed
 

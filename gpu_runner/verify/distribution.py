@@ -15,6 +15,7 @@ from gpu_runner.verify.tolerances import (
     ERROR_RATIO,
     FLOAT32_SLACK,
     HALF_STEPS,
+    ONE_ROUNDING,
     PEAK_RATIO,
     SHARE_FLOOR,
     TAIL_FLOOR,
@@ -42,7 +43,8 @@ class Distribution:
     bias: float  # the larger of the signed mean error and of the slope of the errors over the truth
     bias_deviation: float  # standard error of it
     own_bias: float
-    own_spread: float  # root mean square of the reference's errors
+    spread: float  # root mean square of the errors, without what float32 arithmetic explains
+    own_spread: float  # of the reference, with it
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
 
@@ -59,6 +61,14 @@ class Distribution:
         return ERROR_RATIO * self.own_share + SHARE_FLOOR + 2.0 / math.sqrt(self.elements)
 
     @property
+    def allowed_spread(self) -> float:
+        """Root mean square that the reference's own, or one rounding, explains, more where few say what is typical; any in float32."""
+        if self.half_step < FLOAT32_SLACK:
+            return math.inf
+        typical = max(self.own_spread, ONE_ROUNDING * self.half_step)
+        return ERROR_RATIO * typical * (self.luck + 0.5 / math.sqrt(min(self.rows, self.columns)))
+
+    @property
     def allowed_bias(self) -> float:
         """Signed mean error that chance, the reference's own bias and correlated rows or columns explain."""
         correlated = self.own_spread * min(1.5, CORRELATED / math.sqrt(min(self.rows, self.columns)))
@@ -73,7 +83,7 @@ class Distribution:
 
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
-    counts, sums, excesses = _Counts(), torch.zeros(9, dtype=torch.float64), []
+    counts, sums, excesses = _Counts(), torch.zeros(10, dtype=torch.float64), []
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
@@ -89,7 +99,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
     n = counts.elements
-    error, error2, over, over2, exact2, own, own2, own_over, own_excess2 = (float(value) for value in sums)
+    error, error2, over, over2, exact2, own, own2, own_over, own_excess2, spread2 = (float(value) for value in sums)
     slope, weight = over / max(exact2, _TINY), max(exact2, _TINY)
     biases = (
         (abs(error) / n, math.sqrt(error2) / n, abs(own) / n),
@@ -105,6 +115,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         counts.beyond / n,
         counts.own_beyond / n,
         *worst,
+        math.sqrt(spread2 / n),
         math.sqrt(own2 / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(own_excess2 / n),
@@ -130,6 +141,7 @@ class Errors:
     excess: torch.Tensor
     own_excess: torch.Tensor
     half: torch.Tensor  # half a step of the dtype at the truth
+    explained: torch.Tensor  # what float32 arithmetic and a bend of the function explain
 
 
 def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor, natural: float) -> Errors:
@@ -142,14 +154,15 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
     error = torch.where(counted, got - exact, 0.0)
     lost = torch.where(counted, own - exact, 0.0)
     half = half_steps(truth, sheet.got.dtype)
-    slack = half + FLOAT32_SLACK * row_scale[place[0], None] + natural
+    explained = FLOAT32_SLACK * row_scale[place[0], None] + natural
     smooth = counted
     if sheet.shaken:
         bent = own_error(exact, [shaken[place] for shaken in sheet.shaken])
-        smooth = counted & (bent <= slack)
-        slack = slack + bent
+        smooth = counted & (bent <= half + explained)
+        explained = explained + bent
+    slack = half + explained
     excess, own_excess = (error.abs() - slack).clamp(min=0.0), (lost.abs() - slack).clamp(min=0.0)
-    return Errors(counted, smooth, truth, error, lost, excess, own_excess, half)
+    return Errors(counted, smooth, truth, error, lost, excess, own_excess, half, explained)
 
 
 def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -165,4 +178,5 @@ def _sums(errors: Errors, scale: torch.Tensor) -> torch.Tensor:
     over = error * exact
     columns = (error, error * error, over, over * over, exact * exact, own, own * own, own * exact)
     own_excess = errors.own_excess / scale
-    return torch.stack([values.sum() for values in (*columns, own_excess * own_excess)])
+    unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / scale
+    return torch.stack([values.sum() for values in (*columns, own_excess * own_excess, unexplained * unexplained)])

@@ -23,7 +23,7 @@ from gpu_runner.verify.tolerances import (
 )
 
 _TINY = 1e-300  # of float64, where nothing may be allowed at all
-NAMES = ("tensor", "row", "element", "share", "bias", "tail")
+NAMES = ("tensor", "row", "element", "share", "spread", "bias", "tail")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Levels:
 
     def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[Comparison]:
         """Hold the errors at each level (``NAMES``) against what is allowed, and against what is lent."""
-        holds = (self._tensor, self._row, self._element, self._share, self._bias, self._tail)
+        holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._tail)
         return [hold(more) for hold, more in zip(holds, lent, strict=True)]
 
     def worst(self) -> tuple[float, ...]:
@@ -71,8 +71,8 @@ class Levels:
         rows = self.sums.mean(self.sums.error)
         overall, peak = self.sums.overall(self.sums.error), float(self.sums.peak.max())
         found = self.distribution
-        share, bias = (0.0, 0.0) if found is None else (found.share, found.bias)
-        return overall, float(rows.max()), peak, share, bias, peak
+        distribution = (0.0, 0.0, 0.0) if found is None else (found.share, found.spread, found.bias)
+        return overall, float(rows.max()), peak, *distribution, peak
 
     def strains(self) -> tuple[Callable[[], float], ...]:
         """Give what tells, at each level, the largest error as a share of what is allowed."""
@@ -81,6 +81,7 @@ class Levels:
             self._row_strain,
             self._element_strain,
             self._share_strain,
+            self._spread_strain,
             self._bias_strain,
             self._tail_strain,
         )
@@ -139,6 +140,13 @@ class Levels:
         allowed = max(lent.factor * found.allowed_share, lent.error)
         return Comparison(found.share <= allowed, "share", found.share, min(allowed, 1.0))
 
+    def _spread(self, lent: Lent) -> Comparison:
+        found = self.distribution
+        if found is None or self.sheet.held is not None:
+            return Comparison(True, "spread")
+        allowed = max(lent.factor * found.allowed_spread, lent.error)
+        return Comparison(found.spread <= allowed, "spread", found.spread, allowed)
+
     def _bias(self, lent: Lent) -> Comparison:
         found = self.distribution
         if found is None or self.sheet.held is not None:  # values far out have the weight of all the others
@@ -181,6 +189,10 @@ class Levels:
     def _share_strain(self) -> float:
         found = self.distribution
         return 0.0 if found is None else found.share / found.allowed_share
+
+    def _spread_strain(self) -> float:
+        found = self.distribution
+        return 0.0 if found is None else found.spread / max(found.allowed_spread, _TINY)
 
     def _bias_strain(self) -> float:
         found = self.distribution

@@ -24,13 +24,15 @@ FEW_ELEMENTS = (
     32  # with fewer than this, how much one run errs says next to nothing of another: ratios of 2 become common
 )
 
-# Half a step of each dtype, relative: its unit roundoff, 2**-p with p bits of mantissa. An ideal rounding of the truth loses no more.
+# Half a step of each dtype, relative: its unit roundoff, 2**-p with p bits of mantissa. An ideal rounding loses no more.
 HALF_STEPS: dict[torch.dtype, float] = {
     torch.float64: 2.0**-53,
     torch.float32: 2.0**-24,
     torch.float16: 2.0**-11,
     torch.bfloat16: 2.0**-8,
 }
+# The root mean square of one rounding is between 0.29 and 0.58 of half a step's bound, by where in its binade a value lies.
+ONE_ROUNDING = 0.5
 # What float32 arithmetic may lose before the one rounding at the end, relative to the scale of a row: twice the floor of float32
 # over a tensor. A kernel that computes in float32 and rounds once therefore has no element beyond an ideal rounding.
 FLOAT32_SLACK = 3e-6
@@ -94,7 +96,7 @@ class Comparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    level: str  # tensor, row, element, share, bias, tail, nonfinite, unwritten, exact
+    level: str  # tensor, row, element, share, spread, bias, tail, nonfinite, unwritten, exact
     error: float | None = None
     allowed: float | None = None
     position: tuple[int, ...] | None = None

@@ -26,7 +26,7 @@ WORDS = {
     "reentrant": "Called under torch.utils.checkpoint with use_reentrant=True: ",
     "double": "In a double backward: ",
 }
-DOUBLE_HINT = " Write the second derivative, or mark `backward` with `torch.autograd.function.once_differentiable`, so that it raises."
+DOUBLE_HINT = " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises."
 
 
 @dataclass

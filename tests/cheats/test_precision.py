@@ -59,16 +59,6 @@ LOSSES = {
         ),
         ("bfloat16",),
     ),
-    "a weight's gradient summed in bfloat16": Loss(
-        "rms_norm",
-        (
-            ("dw = tl.zeros((BLOCK,), dtype=tl.float32)", "dw = tl.zeros((BLOCK,), dtype=tl.bfloat16)"),
-            ("programs = min(n_rows, 4)", "programs = 1"),
-            ("dw += dy * xhat", "dw = (dw + (dy * xhat).to(tl.bfloat16)).to(tl.bfloat16)"),
-        ),
-        ("bfloat16",),
-        BACKWARD,
-    ),
     "random rounding": Loss(
         "softmax",
         (

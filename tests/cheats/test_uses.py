@@ -70,7 +70,10 @@ FAULTS = {
         "rms_norm", ((CALL, CALL.replace("n_rows,", "n_rows - (not ctx.needs_input_grad[0]),")),), ("subset",)
     ),
     "input gradient without a row where it is alone": Fault(
-        "rms_norm", ((CALL, CALL.replace("n_rows,", "n_rows - (not ctx.needs_input_grad[1]),")),), ("written",), Status.unwritten_output
+        "rms_norm",
+        ((CALL, CALL.replace("n_rows,", "n_rows - (not ctx.needs_input_grad[1]),")),),
+        ("written",),
+        Status.unwritten_output,
     ),
     "no weight gradient where it is alone": Fault(
         "rms_norm",

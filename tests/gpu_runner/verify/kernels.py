@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - as everyone calls it
+import torch.nn.functional as F
 
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.lift import lifted
