@@ -62,7 +62,7 @@ class Distribution:
 
     @property
     def allowed_spread(self) -> float:
-        """Root mean square that the reference's own, or one rounding, explains, more where few say what is typical; any in float32."""
+        """Root mean square that the reference's own, or one rounding, explains, more where there are few; any in float32."""
         if self.half_step < FLOAT32_SLACK:
             return math.inf
         typical = max(self.own_spread, ONE_ROUNDING * self.half_step)
