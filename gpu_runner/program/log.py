@@ -34,7 +34,7 @@ _COPIES = frozenset(
 )
 _READS = "_local_scalar_dense"  # one number goes to the host
 # What autograd does by itself where an input is used twice, or in part.
-_WORK = ("step", "operator", "source", "path", "line", "is_move")
+_WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 
 
@@ -121,6 +121,10 @@ class Log(Mode):
         """Begin a forward or a backward; what torch computes is added up within each."""
         self._step = label
 
+    def forget(self, label: str) -> None:
+        """Drop what torch computed in a step."""
+        self._work = {key: work for key, work in self._work.items() if key[0] != label}
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Look away: what is done inside is the runner's own work."""
@@ -164,8 +168,9 @@ class Log(Mode):
         if where is None and name in _BY_AUTOGRAD:
             return
         is_move = name in _MOVES
-        if is_move and (name not in _COPIES or not any(memory.permuted for memory in known)):
+        if is_move and name not in _COPIES:
             return
+        permuted = any(memory.permuted for memory in known)
         path, line = where or (None, None)
         elements = 1 if name == _READS else max((t.numel() for t in [*operands, *results]), default=0)
         least = min((t.numel() for t in results), default=1) or 1
@@ -173,11 +178,12 @@ class Log(Mode):
         launched = any(memory.launched and not memory.inputs for memory in known)
         sources = set().union(*(memory.inputs for memory in known)) or ({""} if launched else set())
         for source in sources:
-            key = (self._step, name, source, path, line, is_move)
-            empty = dict(zip(_WORK, key, strict=True)) | {"elements": 0, "reduced": 1}
+            key = (self._step, name, source, path, line, is_move, permuted)
+            empty = dict(zip(_WORK, key, strict=True)) | {"elements": 0, "reduced": 1, "least": elements}
             work = self._work.setdefault(key, empty)
             work["elements"] += elements
             work["reduced"] = max(work["reduced"], reduced)
+            work["least"] = min(work["least"], elements)
 
     def _known(self, tensor: torch.Tensor) -> Memory:
         entry = self._memory.get(_key(tensor))

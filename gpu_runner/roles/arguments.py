@@ -23,6 +23,9 @@ class Arguments:
     raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
     upstream: list[torch.Tensor | None] = field(default_factory=list)  # one per output
     raw_upstream: list[torch.Tensor] = field(default_factory=list)
+    directions: dict[str, torch.Tensor] = field(
+        default_factory=dict
+    )  # by leaf: what a second derivative is taken along
     _other: list[Arguments] = field(default_factory=list)
 
     @property
@@ -65,6 +68,30 @@ class Arguments:
             return value * (1 + step * (drawn.to(value) * 2 - 1))
 
         return self._with(shake)
+
+    def requiring(self, names: Collection[str]) -> Arguments:
+        """The same memory under new tensors, of which only those with these names want a gradient."""
+        fresh = self._with(lambda value: value)
+        for name, leaf in list(fresh.leaves.items()):
+            if name not in names:
+                leaf.requires_grad_(False)
+                del fresh.leaves[name]
+        return fresh
+
+    def replacing(self, leaves: dict[str, torch.Tensor]) -> Arguments:
+        """The same arguments with other tensors for some leaves."""
+        swapped = {id(self.leaves[name]): leaf for name, leaf in leaves.items()}
+
+        def new(value: Any) -> Any:
+            return swapped.get(id(value), value)
+
+        return Arguments(
+            positional=[new(value) for value in self.positional],
+            named={name: new(value) for name, value in self.named.items()},
+            parameters={name: new(value) for name, value in self.parameters.items()},
+            leaves=self.leaves | leaves,
+            upstream=self.upstream,
+        )
 
     def _with(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
         """Give the same arguments with every tensor changed, as a leaf where it was one."""
@@ -153,6 +180,10 @@ def _settled(
         raw = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
         given.raw_upstream.append(raw)
         given.upstream.append(_view(raw, entry))
+    for entry in meta.get("directions", ()) if not prefix else ():
+        given.directions[entry["name"]] = _view(
+            _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]]), entry
+        )
     return arranged(given, values, meta)
 
 

@@ -101,11 +101,9 @@ def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
             "launches": log.launches,
             "work": log.work(),
             "broken": log.broken_guards(),
-            "unwritten": steps.unwritten,
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
-            "failed": steps.failed,
-            "overwritten": list(steps.overwritten),
             "imported": bool(state.values.get("imported")),
+            **steps.facts(),
         }
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
     return facts, [*steps.reply.tensors, *held]
@@ -179,7 +177,7 @@ def _is_unaccounted(value: Any, log: Log) -> bool:
 
 def _is_expanded(value: torch.Tensor) -> bool:
     span = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
-    return span * EXPANDED <= value.numel()
+    return bool(span * EXPANDED <= value.numel())
 
 
 HANDLERS: dict[str, Handler] = {

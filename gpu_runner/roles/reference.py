@@ -11,6 +11,7 @@ import torch
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import on_shapes, settle
 from gpu_runner.roles.device import start
+from gpu_runner.roles.uses import listed, second_gradients
 from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
@@ -95,6 +96,35 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     return facts, answers
 
 
+def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
+    """Second gradients of every leaf and upstream gradient along ``directions``, in float64 and in the own dtype.
+
+    Raises:
+        RuntimeError: the reference has no double backward.
+    """
+    facts: dict[str, Any] = {}
+    answers: list[torch.Tensor] = []
+    for kind in ("exact", "own"):
+        given = settle(state, meta, tensors, reuse=False)
+        arguments = given.promoted() if kind == "exact" else given
+        leaves = list(arguments.leaves.values())
+        with _context(kind):
+            outputs = listed(arguments.call(state.values["reference"]))
+            pairs = [
+                (output, grad.detach().to(output.dtype).requires_grad_())
+                for output, grad in zip(outputs, given.upstream, strict=True)
+                if grad is not None and output.requires_grad
+            ]
+            upstream = [grad for _, grad in pairs]
+            first = torch.autograd.grad(
+                [output for output, _ in pairs], leaves, upstream, create_graph=True, allow_unused=True
+            )
+            found = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
+        facts[kind] = [None if gradient is None else _facts(gradient) for gradient in found]
+        answers += [gradient.detach().contiguous() for gradient in found if gradient is not None]
+    return facts, answers
+
+
 def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the bytes of a workload's tensors, and of what autograd keeps, from a run on shapes alone."""
     arguments = on_shapes(meta)
@@ -148,5 +178,6 @@ HANDLERS: dict[str, Handler] = {
     "inputs": inputs,
     "evaluate": evaluate,
     "gradients": gradients,
+    "double": double,
     "traffic": traffic,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ import torch
 
 from gpu_runner.program.log import Log
 from gpu_runner.roles.arguments import Arguments
+from gpu_runner.roles.uses import overlaps, saved_changed, use
+from gpu_runner.verify.poison import bits_equal
 
 # Taken before a candidate is imported, so that it calls what torch had then.
 _grad = torch.autograd.grad
@@ -44,7 +47,8 @@ class Reply:
 
 @dataclass
 class Steps:
-    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out.
+    """One case. Of ``meta``: ``mutates`` names what is put back between runs, ``skip`` the runs that are left out; ``uses`` are
+    other ways to call it.
 
     With ``tolerant``, for what stands in a repository, everything is put back, and a later run that raises is noted.
     """
@@ -60,15 +64,36 @@ class Steps:
     unwritten: dict[str, int] = field(
         default_factory=dict
     )  # by label, elements that hold what their memory held before
+    saved_changed: int = 0
+    shared: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        """What came of the runs besides values."""
+        return {
+            "failed": self.failed,
+            "overwritten": list(self.overwritten),
+            "unwritten": self.unwritten,
+            "saved_changed": self.saved_changed,
+            "shared": [list(pair) for pair in self.shared],
+            "changed": self.changed,
+        }
 
     def all(self) -> dict[str, Any]:
         """Run forward and backward, both once more, and interleaved; gives what the first run gave, by label."""
         kept = self._once("first")
+        with self.watch.paused():
+            self.shared = overlaps(kept, self.arguments)
         self._restore()
         self._part("second", lambda: self._once("second"))
         if self.meta["again"]:
             self._restore()
             self._part("interleaved", self._interleaved)
+            self._look_at_results(kept)  # now, since runs on the first inputs may put back what others have changed
+        for entry in self.meta["uses"]:
+            self._restore()
+            self._part(entry["name"], functools.partial(self._use, entry))
+        self._look_at_results(kept)
         if self.meta["tolerant"]:
             self._restore()
         return kept
@@ -94,6 +119,32 @@ class Steps:
             carry_out()
         except Exception as error:  # noqa: BLE001 - what stands may fail in any way; that it does is what is asked
             self.failed[run] = f"{type(error).__name__}: {error}"
+
+    def _use(self, entry: dict[str, Any]) -> None:
+        name, kind = entry["name"], entry["kind"]
+        self.watch.begin(name)
+        self.watch.begin_step(name)
+        try:
+            if kind == "saved":
+                self.saved_changed = saved_changed(self.called, self.arguments)
+                return
+            values = use(kind, entry["names"], self.called, self.arguments)
+        finally:
+            self.watch.forget(name)  # autograd and checkpoints compute by themselves
+        self._add(name, values)
+
+    def _look_at_results(self, kept: dict[str, Any]) -> None:
+        """Note which results of the first run are others by now."""
+        with self.watch.paused():
+            changed = [label for label, value in kept.items() if self._was_changed(f"first/{label}", value)]
+            self.changed = list(dict.fromkeys([*self.changed, *changed]))
+
+    def _was_changed(self, label: str, value: Any) -> bool:
+        """Say whether a result of the first run is another one by now; what lies in an input's memory is put back in between."""
+        if not is_plain(value) or self.arguments.shares(value):
+            return False
+        copy = next(entry for entry in self.reply.entries if entry["label"] == label)
+        return not bits_equal(value.detach(), self.reply.tensors[copy["tensor"]])
 
     def _once(self, name: str) -> dict[str, Any]:
         self.watch.begin(name)

@@ -12,7 +12,7 @@ from gpu_runner.channel import Check
 from gpu_runner.codec import Kind, Shape
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.session import Reply
-from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.proof import RAISES, Proof
 
 RUNS = ("first", "second", "interleaved", "interleaved other", "second backward")
 MOST_OUTPUTS = 65  # one more than a candidate may give, so that too many are seen
@@ -34,7 +34,9 @@ class Work:
     path: str | None
     elements: int
     reduced: int = 1  # elements that meet in one, at most
-    is_move: bool = False  # it only moved them, after their dimensions had been exchanged
+    is_move: bool = False  # it only moved them
+    permuted: bool = False  # after dimensions had been exchanged
+    least: int = 0  # elements of the smallest of these operations
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Answer:
     raw_upstream: tuple[torch.Tensor, ...]
     failed: dict[str, str]  # run that raised, where it may -> what it raised
     overwritten: tuple[str, ...]  # inputs and "upstream N" that were put back because they had changed
+    saved_changed: int = 0  # tensors that autograd saved in a forward, and that the backward changed
+    shared: tuple[tuple[str, str], ...] = ()  # pairs of gradients in the same memory
+    changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
     imported: bool = False  # CPython carried out the host code
 
 
@@ -75,6 +80,8 @@ def expecting(proof: Proof) -> Check:
     """
     expected = {f"output {place}": None for place in range(MOST_OUTPUTS)} | proof.expected()
     expected |= {f"gradient of {name}": proof.gradients.get(name) for name in proof.wanted}
+    expected |= {RAISES: None} | proof.seconds
+    runs = {*RUNS, *(use.name for use in proof.uses)}
     sent = [laid.raw for laid in (*proof.laid.values(), *(item for item in proof.upstream if item is not None))]
     largest = max((item.truth.exact.numel() for item in proof.expected().values() if item is not None), default=1)
 
@@ -90,7 +97,7 @@ def expecting(proof: Proof) -> Check:
             places = [entry["tensor"] for entry in values]
             if places != list(range(len(values))) or list(body["raw"]) != list(proof.laid):
                 raise ValueError("tensors are missing, or there are more than values")
-            _check_labels([entry["label"] for entry in body["values"]], expected)
+            _check_labels([entry["label"] for entry in body["values"]], expected, runs)
             _check_raw(shapes[len(values) :], sent)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
@@ -117,12 +124,12 @@ def _check_names(body: Mapping[str, Any]) -> None:
         raise AnswerRefused("the answer has a name that is too long to be read")
 
 
-def _check_labels(labels: list[str], expected: Collection[str]) -> None:
+def _check_labels(labels: list[str], expected: Collection[str], runs: Collection[str]) -> None:
     if len(set(labels)) != len(labels):
         raise ValueError("a label comes twice")
     for whole in labels:
         run, _, label = whole.partition("/")
-        if run not in RUNS or label not in expected:
+        if run not in runs or label not in expected:
             raise ValueError("a label was not asked for")
 
 
@@ -172,6 +179,9 @@ def _read(reply: Reply) -> Answer:
         tuple(upstream),
         {str(run): str(message)[:300] for run, message in meta["failed"].items()},
         tuple(str(name) for name in meta["overwritten"]),
+        int(meta["saved_changed"]),
+        tuple((str(one), str(other)) for one, other in meta["shared"]),
+        tuple(str(label) for label in meta["changed"]),
         bool(meta["imported"]),
     )
 
@@ -189,6 +199,8 @@ def read_work(rows: Any) -> Iterator[Work]:
             int(row["elements"]),
             int(row["reduced"]),
             bool(row["is_move"]),
+            bool(row["permuted"]),
+            int(row["least"]),
         )
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer, Value
 from gpu_runner.verify.borders import judge_memory
-from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss
+from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss, scattered
 from gpu_runner.verify.finding import Examined
 from gpu_runner.verify.form import gradient_fault, output_fault
 from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import Expected, Proof
+from gpu_runner.verify.proof import RAISES, Expected, Proof, Use
 from gpu_runner.verify.telling import CHECKS, how, remark
+from gpu_runner.verify.uses import DOUBLE_HINT, WORDS
 
 
 def examine(
@@ -35,6 +36,8 @@ def examine(
     deterministic = examiner.second_run(proof)
     if proof.other is not None:
         examiner.interleaved(proof, proof.other)
+    examiner.uses(proof)
+    examiner.results(proof)
     judge_honesty(notes, proof, answer, peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
     return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen, tuple(notes.excused))
@@ -75,13 +78,85 @@ class _Examiner:
         if not differ:
             self.notes.ok("deterministic")
             return True
-        again = Notes(self.notes.workload)
-        _Examiner(again, self.answer, self.peer, self.device, proof).values("values", proof, "second")
-        self.notes.excused += again.excused
-        for finding in again.findings:
+        again = self._elsewhere()
+        again.values("values", proof, "second")
+        self.notes.excused += again.notes.excused
+        for finding in again.notes.findings:
             message = f"The second run with the same inputs is wrong, the first was right. {finding.evidence.message}"
             self.notes.wrong(Status.nondeterministic, "deterministic", message, finding.evidence.output)
+        if not again.notes.findings:
+            self._scatter(proof, differ)
         return False
+
+    def _scatter(self, proof: Proof, differ: list[str]) -> None:
+        """Find results of which more elements differ between two runs than sums in another order explain."""
+        expected = proof.expected()
+        for label in differ:
+            item = expected.get(label)
+            pair = [self.answer.runs[run][label].tensor for run in ("first", "second")]
+            if item is None or pair[0] is None or pair[1] is None:
+                continue
+            peers = self.peer.tensors("first", label, item)
+            comparison = scattered(pair[0].reshape(item.shape), pair[1].reshape(item.shape), item.truth, peers)
+            if not comparison.passed:
+                self.notes.wrong(Status.nondeterministic, "deterministic", how(comparison), label, comparison)
+
+    def _elsewhere(self) -> _Examiner:
+        """The same examiner with notes of its own."""
+        return replace(self, notes=Notes(self.notes.workload))
+
+    def uses(self, proof: Proof) -> None:
+        """Examine what came of other ways to call the candidate."""
+        for use in proof.uses:
+            if self._passes_over(use.name, use.kind):
+                continue
+            if use.kind == "saved":
+                self._saved()
+                continue
+            again = self._elsewhere()
+            again.use(use, proof)
+            self.notes.take(again.notes, WORDS[use.kind], DOUBLE_HINT if use.kind == "double" else "")
+
+    def use(self, use: Use, proof: Proof) -> None:
+        """Examine one use."""
+        given = self.answer.runs.get(use.name, {})
+        if use.kind == "double":
+            if RAISES not in given:
+                for label, item in proof.seconds.items():
+                    self._gradient("double", use.name, label, item, given.get(label, Value("NoneType")))
+            return
+        wanted = {"no_grad": (), "plain": (), "subset": use.names}.get(use.kind, proof.wanted)
+        for output in proof.outputs:
+            value = given.get(output.label, Value("NoneType"))
+            self._output(use.kind, use.name, output, value, False)  # what is not connected gives no gradient
+        for name in wanted:
+            label = f"gradient of {name}"
+            self._gradient(use.kind, use.name, label, proof.gradients.get(name), given.get(label, Value("NoneType")))
+
+    def _saved(self) -> None:
+        if self.answer.saved_changed == 0:
+            self.notes.ok("saved")
+        elif self.peer.answer is not None and self.peer.answer.saved_changed:
+            self.notes.allow("saved")
+        else:
+            message = "The backward changes a tensor that the forward saved for it, so a second backward reads something else."
+            self.notes.wrong(Status.incorrect_gradient, "saved", message)
+
+    def results(self, proof: Proof) -> None:
+        """Examine whether results stay as they are, and lie in memory of their own."""
+        known = self.peer.answer
+        for one, other in self.answer.shared:
+            if known is not None and (one, other) in known.shared:
+                self.notes.allow("shared")
+                continue
+            message = f"It lies in the same memory as {other}: who changes one of them, as clipping does, changes both."
+            self.notes.wrong(Status.incorrect_gradient, "shared", message, one)
+        for label in self.answer.changed:
+            if known is not None and label in known.changed:
+                self.notes.allow("kept")
+                continue
+            status = Status.incorrect_values if label.startswith("output") else Status.incorrect_gradient
+            self.notes.wrong(status, "kept", "A later backward or call changed this result of an earlier one.", label)
 
     def interleaved(self, proof: Proof, other: Proof) -> None:
         """Examine two forwards before two backwards, and the second backward of the first."""

@@ -87,7 +87,7 @@ def computed_by_torch(
     summed = set(adjoints(work, elements))
     steps: dict[str, list[Work]] = {}
     for item in work:
-        if item in summed or not _is_work(item, scale) or _is_partial(item, largest):
+        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, largest):
             continue
         if item.elements <= known.get((item.step, item.operator), 0):
             continue
@@ -99,9 +99,11 @@ def computed_by_torch(
             yield _sentence(items, total), "torch computes the answer", worst.line
 
 
-def _is_work(item: Work, scale: Scale) -> bool:
-    if item.is_move and not scale.moves_only:
-        return False
+def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
+    if item.is_move:
+        # Where the answer is a move, moving is the work; a copy of a whole input as it lies is none.
+        is_whole = not item.permuted and item.least >= elements.get(item.source, 0)
+        return scale.moves_only and bool(item.source) and not is_whole
     return not scale.is_small(item.source)
 
 

@@ -1,16 +1,29 @@
-"""Holds the errors of a value against what is allowed: over the tensor, in the worst row and in the worst element. No I/O."""
+"""Holds the errors of a value against what is allowed: over the tensor, by row, by element, and as a distribution. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
+from gpu_runner.verify.distribution import Distribution, distribution_of, errors_at
 from gpu_runner.verify.measures import Piece, Place, Sheet, Sums, pieces
-from gpu_runner.verify.tolerances import ERROR_RATIO, FLOORS, PEAK_RATIO, Comparison, Floor, Truth
+from gpu_runner.verify.tolerances import (
+    ERROR_RATIO,
+    FLOAT32_STEP,
+    FLOORS,
+    PEAK_RATIO,
+    SCALE_STEPS,
+    TAIL_FLOOR,
+    Comparison,
+    Floor,
+    Truth,
+)
 
 _TINY = 1e-300  # of float64, where nothing may be allowed at all
+NAMES = ("tensor", "row", "element", "share", "spread", "bias", "tail")
 
 
 @dataclass(frozen=True)
@@ -38,25 +51,45 @@ class Levels:
         held = None if truth.held is None else as_rows(truth.held)
         shaken = tuple(as_rows(values) for values in truth.shaken)
         sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, held)
-        sums = sheet.sums(ERROR_RATIO, floor.element)
-        return cls(tuple(got.shape), sheet, sums, floor, truth.natural + floor.smallest * 2)
+        sums = sheet.sums(1.0, TAIL_FLOOR)
+        natural = truth.natural + floor.smallest * 2
+        if held is None and (dtype or got.dtype) != torch.float64:
+            natural += SCALE_STEPS * FLOAT32_STEP * sums.scale
+        return cls(tuple(got.shape), sheet, sums, floor, natural)
 
     def is_plain(self) -> bool:
         """Say whether all is finite and counts, also when the truth is rounded to the dtype."""
         return self.sums.plain and self.sums.largest <= torch.finfo(self.sheet.got.dtype).max
 
-    def held(self, lent: Sequence[Lent] = (Lent(), Lent(), Lent())) -> list[Comparison]:
-        """Hold the errors over the tensor, in the rows and in the elements against what is allowed, and against what is lent."""
-        return [hold(more) for hold, more in zip((self._tensor, self._row, self._element), lent, strict=True)]
+    def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[Comparison]:
+        """Hold the errors at each level (``NAMES``) against what is allowed, and against what is lent."""
+        holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._tail)
+        return [hold(more) for hold, more in zip(holds, lent, strict=True)]
 
-    def worst(self) -> tuple[float, float, float]:
-        """Give the error over the tensor, in the worst row and in the worst element."""
+    def worst(self) -> tuple[float, ...]:
+        """Give the largest error at each level; of the tail none, since an element's error is lent where it is."""
         rows = self.sums.mean(self.sums.error)
-        return self.sums.overall(self.sums.error), float(rows.max()), float(self.sums.peak.max())
+        overall, peak = self.sums.overall(self.sums.error), float(self.sums.peak.max())
+        found = self.distribution
+        distribution = (0.0, 0.0, 0.0) if found is None else (found.share, found.spread, found.bias)
+        return overall, float(rows.max()), peak, *distribution, peak
 
     def strains(self) -> tuple[Callable[[], float], ...]:
-        """Give what tells, over the tensor, in the rows and in the elements, the largest error as a share of what is allowed."""
-        return self._tensor_strain, self._row_strain, self._element_strain
+        """Give what tells, at each level, the largest error as a share of what is allowed."""
+        return (
+            self._tensor_strain,
+            self._row_strain,
+            self._element_strain,
+            self._share_strain,
+            self._spread_strain,
+            self._bias_strain,
+            self._tail_strain,
+        )
+
+    @cached_property
+    def distribution(self) -> Distribution | None:
+        """How the errors are distributed; None where no element says it."""
+        return distribution_of(self.sheet, self._row_scale(), self.natural)
 
     def relative(self, value: float) -> float:
         """Give an error as a share of the tensor's scale."""
@@ -99,6 +132,82 @@ class Levels:
         if found is None:
             return Comparison(True, "element", self.relative(float(self.sums.peak.max())))
         return self._failed("element", *found[1:])
+
+    def _share(self, lent: Lent) -> Comparison:
+        found = self.distribution
+        if found is None:
+            return Comparison(True, "share")
+        allowed = max(lent.factor * found.allowed_share, lent.error)
+        return Comparison(found.share <= allowed, "share", found.share, min(allowed, 1.0))
+
+    def _spread(self, lent: Lent) -> Comparison:
+        found = self.distribution
+        if found is None or self.sheet.held is not None:
+            return Comparison(True, "spread")
+        allowed = max(lent.factor * found.allowed_spread, lent.error)
+        return Comparison(found.spread <= allowed, "spread", found.spread, allowed)
+
+    def _bias(self, lent: Lent) -> Comparison:
+        found = self.distribution
+        if found is None or self.sheet.held is not None:  # values far out have the weight of all the others
+            return Comparison(True, "bias")
+        allowed = max(lent.factor * found.allowed_bias, lent.error)
+        return Comparison(found.bias <= allowed, "bias", found.bias, allowed)
+
+    def _tail(self, lent: Lent) -> Comparison:
+        found, scale = self.distribution, self._row_scale()
+        if found is None:
+            return Comparison(True, "tail")
+        bulk = found.allowed_tail * scale + self._own_beyond_rounding(found)
+        beyond = self.sums.excess > lent.factor * bulk
+        worst: tuple[float, int, float, float] | None = None
+        for place in pieces(*self.sheet.got.shape):
+            if not bool(beyond[place[0]].any()):
+                continue
+            error, allowed = self._tails(found, place, bulk)
+            allowed = (lent.factor * allowed).clamp(min=lent.error)
+            excess = error - allowed
+            row, column = divmod(int(excess.argmax()), excess.shape[1])
+            if float(excess[row, column]) > (worst[0] if worst else 0.0):
+                at = (place[0].start + row) * self.sums.columns + place[1].start + column
+                worst = float(excess[row, column]), at, float(error[row, column]), float(allowed[row, column])
+        return Comparison(True, "tail") if worst is None else self._failed("tail", *worst[1:])
+
+    def _tails(self, found: Distribution, place: Place, bulk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give the errors of some rows and columns, and what is allowed there."""
+        errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
+        error = errors.error.abs()
+        lost = self.sheet.piece(place).own_error
+        allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * errors.own_excess
+        return error, allowed + TAIL_FLOOR * errors.exact.abs() + bulk[place[0], None] + PEAK_RATIO * self.natural
+
+    def _own_beyond_rounding(self, found: Distribution) -> torch.Tensor:
+        """What the reference loses in a row beyond what one rounding explains."""
+        one = found.half_step * self._row_scale()
+        return PEAK_RATIO * (self.sums.mean(self.sums.own) - one).clamp(min=0.0)
+
+    def _share_strain(self) -> float:
+        found = self.distribution
+        return 0.0 if found is None else found.share / found.allowed_share
+
+    def _spread_strain(self) -> float:
+        found = self.distribution
+        return 0.0 if found is None else found.spread / max(found.allowed_spread, _TINY)
+
+    def _bias_strain(self) -> float:
+        found = self.distribution
+        return 0.0 if found is None else found.bias / max(found.allowed_bias, _TINY)
+
+    def _tail_strain(self) -> float:
+        found = self.distribution
+        if found is None:
+            return 0.0
+        bulk = found.allowed_tail * self._row_scale() + self._own_beyond_rounding(found)
+        worst = 0.0
+        for place in pieces(*self.sheet.got.shape):
+            error, allowed = self._tails(found, place, bulk)
+            worst = max(worst, float((error / allowed.clamp(min=_TINY)).max()))
+        return worst
 
     def _tensor_strain(self) -> float:
         return self.sums.overall(self.sums.error) / max(self._allowed(), _TINY)

@@ -26,8 +26,8 @@ class Notes:
         error = comparison.error if comparison else None
         allowed = comparison.allowed if comparison else None
         self.checks.append(Check(name, self.workload, True, output, error, allowed))
-        if comparison is not None and comparison.loud:
-            self.checks.append(Check("nan_beside_infinity", self.workload, True, output))
+        if comparison is not None and comparison.other_kind:
+            self.checks.append(Check("other_kind_of_nonfinite", self.workload, True, output))
         if comparison is not None and comparison.by_peer:
             self.allow(name)
 
@@ -38,6 +38,16 @@ class Notes:
     def excuse(self, name: str, message: str, output: str | None, alone: Comparison) -> None:
         """Note what would be wrong if what stands in the repository did not err as much."""
         self.excused.append(self._evidence(name, message, output, alone))
+
+    def take(self, other: Notes, before: str = "", after: str = "") -> None:
+        """Add the notes of another look at the same case; each sentence of a finding stands between two others."""
+        self.checks += other.checks
+        self.allowances |= other.allowances
+        self.overwrites |= other.overwrites
+        self.excused += other.excused
+        for finding in other.findings:
+            message = f"{before}{finding.evidence.message}{after}"
+            self.findings.append(replace(finding, evidence=replace(finding.evidence, message=message)))
 
     def wrong(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
@@ -89,7 +90,12 @@ def load(session: Session, candidate: CandidateSource, form: Form, *, mode: str 
     Raises:
         ChildFailed, ProtocolError: it does not load.
     """
-    facts = {"module": candidate.module, "symbol": candidate.symbol, "form": form.name, "init": list(form.init)}
+    facts: dict[str, Any] = {
+        "module": candidate.module,
+        "symbol": candidate.symbol,
+        "form": form.name,
+        "init": list(form.init),
+    }
     own = (
         [file.path for file in candidate.files] if candidate.tree is None else []
     )  # in a library by need, as all of it

@@ -14,6 +14,8 @@ from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.scalars import Scalar
 
+RAISES = "raises"  # label of what says that a double backward raises, as it may
+
 
 @dataclass(frozen=True)
 class Form:
@@ -56,6 +58,19 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Use:
+    """Another way to call a candidate than forward and backward; ``kind`` as ``roles.uses`` knows it."""
+
+    kind: str  # no_grad, plain, subset, checkpoint, reentrant, double, saved
+    names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
+
+    @property
+    def name(self) -> str:
+        """The name of its run."""
+        return " ".join((self.kind, *self.names))
+
+
+@dataclass(frozen=True)
 class Proof:
     """One case with everything that a candidate's answer is held against."""
 
@@ -71,6 +86,9 @@ class Proof:
     other: Proof | None = None
     filled: tuple[str, ...] = ()  # inputs that hold large or odd values
     scale: Scale = Scale()  # of the problem, at its own sizes
+    uses: tuple[Use, ...] = ()
+    directions: dict[str, Laid] = field(default_factory=dict)  # by wanted input, of a double backward
+    seconds: dict[str, Expected | None] = field(default_factory=dict)  # by label
 
     @property
     def has_backward(self) -> bool:
@@ -107,6 +125,8 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
         "backward": proof.has_backward,
         "again": proof.other is not None,
+        "uses": [{"name": use.name, "kind": use.kind, "names": list(use.names)} for use in proof.uses],
+        "directions": [_entry(call, name, laid, False) for name, laid in proof.directions.items()],
         "skip": [],
         "tolerant": False,
         **more,

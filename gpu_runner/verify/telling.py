@@ -12,6 +12,13 @@ from gpu_runner.verify.proof import Expected, Proof
 
 # The name of every check of values in such a case.
 CHECKS = {Content.large: "large_values", Content.odd: "not_finite"}
+_DISTRIBUTION = {
+    "share": "{error:.1%} of the elements are not the truth rounded once; beside what the reference loses {allowed:.1%} may be.",
+    "spread": "The errors are {error:.3g} of their rows' scales; the reference's own, or one rounding, explain {allowed:.3g}.",
+    "bias": "The errors do not cancel: their mean with signs is {error:.3g} of a row's scale; chance explains {allowed:.3g}.",
+    "scatter": "{error:.1%} of the elements differ between two runs; sums in another order explain {allowed:.1%}.",
+    "tail": "One element errs by {error:.3g} of the tensor's scale, far beyond the bulk of the others; {allowed:.3g} is allowed.",
+}
 _LEFT_OUT = "{}_left_out"
 
 
@@ -28,6 +35,8 @@ def how(comparison: Comparison) -> str:
         return _odd(comparison)
     if comparison.level == "exact":
         return f"{comparison.error:.1%} of the elements differ."
+    if comparison.level in _DISTRIBUTION:
+        return _DISTRIBUTION[comparison.level].format(error=comparison.error, allowed=comparison.allowed)
     where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]
     return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."
 

@@ -17,9 +17,35 @@ FAR = 10.0  # times the allowed error: rounding and approximations stay below it
 PEAK_RATIO = 6.0  # how far one element may lie beyond the typical error of its row: about six standard deviations
 FLOAT32_STEP = 2.0**-24
 NATURAL_STEPS = 16
+SCALE_STEPS = (
+    4  # roundings of the tensor's scale that any element may err by: 1 + tanh(x) loses as much where it cancels
+)
 FEW_ELEMENTS = (
     32  # with fewer than this, how much one run errs says next to nothing of another: ratios of 2 become common
 )
+
+# Half a step of each dtype, relative: its unit roundoff, 2**-p with p bits of mantissa. An ideal rounding loses no more.
+HALF_STEPS: dict[torch.dtype, float] = {
+    torch.float64: 2.0**-53,
+    torch.float32: 2.0**-24,
+    torch.float16: 2.0**-11,
+    torch.bfloat16: 2.0**-8,
+}
+# The root mean square of one rounding is between 0.29 and 0.58 of half a step's bound, by where in its binade a value lies.
+ONE_ROUNDING = 0.5
+# What float32 arithmetic may lose before the one rounding at the end, relative to the scale of a row: twice the floor of float32
+# over a tensor. A kernel that computes in float32 and rounds once therefore has no element beyond an ideal rounding.
+FLOAT32_SLACK = 3e-6
+# Of the elements of a half precision so many more may lie beyond an ideal rounding than twice the reference's own. One rounding
+# more than the reference moves 25 to 35% of them to a neighbour, random rounding 25%, a sum in bfloat16 more than half.
+SHARE_FLOOR = 0.05
+# A signed mean error beyond six standard errors is no chance (2e-9 for normal errors). Where the errors of a row or a column go
+# together its mean is as uncertain as that of so few independent ones: three deviations of those are allowed as well.
+BIAS_DEVIATIONS = 6.0
+CORRELATED = 3.0
+# An element may lie PEAK_RATIO times as far out as the bulk of the same value, which a few wrong elements do not move.
+BULK = 0.95
+TAIL_FLOOR = 8e-6
 
 
 @dataclass(frozen=True)
@@ -70,14 +96,14 @@ class Comparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    level: str  # tensor, row, element, nonfinite, unwritten, exact
+    level: str  # tensor, row, element, share, spread, bias, tail, nonfinite, unwritten, exact
     error: float | None = None
     allowed: float | None = None
     position: tuple[int, ...] | None = None
     got: float | None = None
     expected: float | None = None
     alone: Comparison | None = None  # how it fails without what stands in its place, where it passes only beside that
-    loud: bool = False  # it is NaN where there is another answer, and that was let pass
+    other_kind: bool = False  # somewhere NaN for an infinity or the other way round, which was let pass
 
     @property
     def by_peer(self) -> bool:

@@ -6,7 +6,7 @@ import ast
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from gpu_runner.verify.laying import Laid, Place, lay, place_of
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.tolerances import typical_of
+from gpu_runner.verify.uses import Uses, directions_of, second_labels
 
 # By how much of itself an input is shaken in order to see how much of an answer float32 can hold at all. A kernel that rounds an
 # intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
@@ -50,6 +51,7 @@ class Oracle:
     held: dict[str, torch.Tensor]  # a module's parameters and buffers as it was built
     trained: tuple[str, ...] = ()
     dropped: ChildError | None = None  # why the last case was left out
+    uses: Uses = field(default_factory=Uses)
 
     @classmethod
     def open(cls, problem: Problem, session: Session, seed: int) -> Oracle:
@@ -86,7 +88,7 @@ class Oracle:
         first: Proof | None = None
         for attempt in _attempts(case):
             try:
-                proof = self._proved(attempt, other_seed)
+                proof = self._used(self._proved(attempt, other_seed))
             except ChildError as error:
                 self.dropped = error
                 continue
@@ -120,6 +122,26 @@ class Oracle:
             return proof
         other = self.asked(replace(case, seed=other_seed))
         return replace(proof, other=self.with_truth(other, proof.upstream))
+
+    def _used(self, proof: Proof) -> Proof:
+        """Add other ways to call the candidate, of a double backward with its truth; none of it where the reference has none."""
+        proof = self.uses.deal(proof)
+        if all(use.kind != "double" for use in proof.uses):
+            return proof
+        proof = replace(proof, directions=directions_of(proof))
+        call = make_call(proof)
+        try:
+            reply = self.session.call("double", call.meta, call.tensors)
+        except ChildError:
+            seconds: dict[str, Expected | None] = {}
+        else:
+            labels = list(second_labels(proof))
+            there = len(reply.meta["own"]) == len(labels)
+            found = dict(zip(labels, _expected(labels, reply), strict=True)) if there else {}
+            seconds = _with_second_naturals(found, proof)
+        if any(item is not None for item in seconds.values()):
+            return replace(proof, seconds=seconds)
+        return replace(proof, directions={}, uses=tuple(use for use in proof.uses if use.kind != "double"))
 
     def reason(self) -> BadProblem:
         """Give why no case was left."""
@@ -297,6 +319,23 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical_of(natural)))
 
     return {name: None if item is None else added(item, name) for name, item in found.items()}
+
+
+def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str, Expected | None]:
+    """Add to each second gradient the error that float32 rounding explains, from the sizes of the gradients that it derives."""
+    firsts = [(name, item) for name, item in proof.gradients.items() if item is not None]
+    along = [rms(proof.directions[name].view()) for name, _ in firsts]
+    typical = [item.truth.typical for _, item in firsts]
+    elements = sum(math.prod(item.shape) for _, item in firsts)
+    own_inputs = [rms(proof.inputs[name]) for name in proof.wanted]
+    own_inputs += [rms(laid.view()) for laid in proof.upstream if laid is not None]
+
+    def added(item: Expected, own_input: float) -> Expected:
+        natural = natural_error(along, typical, own_input, elements / max(1, math.prod(item.shape)))
+        return replace(item, truth=replace(item.truth, natural=natural))
+
+    pairs = zip(found.items(), own_inputs, strict=bool(found))
+    return {label: None if item is None else added(item, own_input) for (label, item), own_input in pairs}
 
 
 def _torch(reply: Reply) -> list[torch.Tensor]:

@@ -147,10 +147,10 @@ def odd_truth() -> Truth:
     [
         ((0, 0), NAN, False),  # of a row that holds nothing odd
         ((1, 0), 1.0, False),  # NaN became a number
-        ((1, 0), INF, False),
+        ((1, 0), INF, True),  # not finite, of another kind
         ((4, 0), INF, False),  # another infinity
-        ((4, 0), NAN, False),
-        ((5, 0), INF, True),  # the reference is NaN in one dtype, infinite in the other
+        ((4, 0), NAN, True),
+        ((5, 0), INF, True),  # the reference is NaN in float64, infinite in float32
         ((5, 0), -INF, True),
         ((5, 0), 1.0, False),
         ((3, 1), NAN, True),  # in a row that holds +inf
@@ -165,7 +165,7 @@ def test_what_is_not_finite_must_be_so_in_the_same_way(place: tuple[int, int], v
     got[place] = value
     found = compare(got, truth)
     assert found.passed is passes
-    assert found.loud is (place[0] == 3 and passes)
+    assert found.other_kind is (place[0] != 0 and passes)
 
 
 def test_what_stands_may_be_followed_where_it_swallows_or_loses_a_number() -> None:

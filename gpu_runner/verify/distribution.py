@@ -1,0 +1,182 @@
+"""How the errors of a value are distributed: the share beyond one rounding, their signed mean, their tail. No I/O."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from gpu_runner.verify.measures import PIECE, Sheet, own_error, pieces
+from gpu_runner.verify.tolerances import (
+    BIAS_DEVIATIONS,
+    BULK,
+    CORRELATED,
+    ERROR_RATIO,
+    FLOAT32_SLACK,
+    HALF_STEPS,
+    ONE_ROUNDING,
+    PEAK_RATIO,
+    SHARE_FLOOR,
+    TAIL_FLOOR,
+)
+
+SAMPLED = 2**20  # elements: shares and means of more say nothing new, and each takes time
+_EXPONENT = 0x7FF0000000000000
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Errors relative to the scale of their rows, against those of the reference in the same dtype.
+
+    The *excess* of an error is what goes beyond half a step of the dtype (what an ideal rounding of the truth may lose) and what
+    float32 arithmetic explains.
+    """
+
+    elements: int
+    rows: int
+    columns: int
+    half_step: float  # of the dtype, relative: its unit roundoff
+    share: float  # of elements with an excess
+    own_share: float
+    bias: float  # the larger of the signed mean error and of the slope of the errors over the truth
+    bias_deviation: float  # standard error of it
+    own_bias: float
+    spread: float  # root mean square of the errors, without what float32 arithmetic explains
+    own_spread: float  # of the reference, with it
+    bulk: float  # excess below which 95% lie
+    own_bulk: float  # root mean square of the reference's excess
+
+    @property
+    def luck(self) -> float:
+        """Factor by which an error of few elements may exceed what is typical."""
+        return 1.0 + 3.0 / math.sqrt(self.elements)
+
+    @property
+    def allowed_share(self) -> float:
+        """Share of elements that may have an excess; all where the dtype is as exact as what computes."""
+        if self.half_step < FLOAT32_SLACK:
+            return 1.0
+        return ERROR_RATIO * self.own_share + SHARE_FLOOR + 2.0 / math.sqrt(self.elements)
+
+    @property
+    def allowed_spread(self) -> float:
+        """Root mean square that the reference's own, or one rounding, explains, more where there are few; any in float32."""
+        if self.half_step < FLOAT32_SLACK:
+            return math.inf
+        typical = max(self.own_spread, ONE_ROUNDING * self.half_step)
+        return ERROR_RATIO * typical * (self.luck + 0.5 / math.sqrt(min(self.rows, self.columns)))
+
+    @property
+    def allowed_bias(self) -> float:
+        """Signed mean error that chance, the reference's own bias and correlated rows or columns explain."""
+        correlated = self.own_spread * min(1.5, CORRELATED / math.sqrt(min(self.rows, self.columns)))
+        floor = 0.1 * self.half_step + FLOAT32_SLACK
+        return ERROR_RATIO * self.own_bias + floor + BIAS_DEVIATIONS * self.bias_deviation + correlated
+
+    @property
+    def allowed_tail(self) -> float:
+        """Excess that an element may have beyond what the reference loses there, relative to its row's scale."""
+        return TAIL_FLOOR + PEAK_RATIO * max(self.bulk, self.own_bulk)
+
+
+def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
+    """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
+    counts, sums, excesses = _Counts(), torch.zeros(10, dtype=torch.float64), []
+    places = list(pieces(*sheet.got.shape))
+    places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
+    apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
+    half_step = HALF_STEPS[sheet.got.dtype]
+    for rows, columns in places:
+        errors = errors_at(sheet, (rows, columns), row_scale, natural)
+        scale = row_scale[rows, None].clamp(min=_TINY)
+        counts.elements += int(errors.counted.sum())
+        counts.beyond += int((errors.excess > 0).sum())
+        counts.own_beyond += int((errors.own_excess > 0).sum())
+        excesses.append((errors.excess / scale).flatten()[::apart][errors.counted.flatten()[::apart]])
+        sums += _sums(errors, scale)
+    if not counts.elements or not bool(torch.isfinite(sums).all()):
+        return None
+    n = counts.elements
+    error, error2, over, over2, exact2, own, own2, own_over, own_excess2, spread2 = (float(value) for value in sums)
+    slope, weight = over / max(exact2, _TINY), max(exact2, _TINY)
+    biases = (
+        (abs(error) / n, math.sqrt(error2) / n, abs(own) / n),
+        (abs(slope), math.sqrt(over2) / weight, abs(own_over) / weight),
+    )
+    worst = max(biases, key=lambda bias: bias[0] - BIAS_DEVIATIONS * bias[1] - ERROR_RATIO * bias[2])
+    flat = torch.cat(excesses)
+    return Distribution(
+        n,
+        sheet.got.shape[0],
+        sheet.got.shape[1],
+        half_step,
+        counts.beyond / n,
+        counts.own_beyond / n,
+        *worst,
+        math.sqrt(spread2 / n),
+        math.sqrt(own2 / n),
+        float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
+        math.sqrt(own_excess2 / n),
+    )
+
+
+@dataclass
+class _Counts:
+    elements: int = 0
+    beyond: int = 0
+    own_beyond: int = 0
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Signed errors of some rows and columns, and what of them goes beyond an ideal rounding; zero where nothing counts."""
+
+    counted: torch.Tensor
+    smooth: torch.Tensor  # neither a step nor a bend of the function is within the rounding of the inputs
+    exact: torch.Tensor
+    error: torch.Tensor
+    own: torch.Tensor
+    excess: torch.Tensor
+    own_excess: torch.Tensor
+    half: torch.Tensor  # half a step of the dtype at the truth
+    explained: torch.Tensor  # what float32 arithmetic and a bend of the function explain
+
+
+def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor, natural: float) -> Errors:
+    """Errors of some rows and columns of a value and of the reference."""
+    exact, got, own = sheet.exact[place].double(), sheet.got[place].double(), sheet.own[place].double()
+    counted = torch.isfinite(exact) & torch.isfinite(got) & torch.isfinite(own)
+    if sheet.held is not None:
+        counted &= sheet.held[place]
+    truth = torch.where(counted, exact, 0.0)
+    error = torch.where(counted, got - exact, 0.0)
+    lost = torch.where(counted, own - exact, 0.0)
+    half = half_steps(truth, sheet.got.dtype)
+    explained = FLOAT32_SLACK * row_scale[place[0], None] + natural
+    smooth = counted
+    if sheet.shaken:
+        bent = own_error(exact, [shaken[place] for shaken in sheet.shaken])
+        smooth = counted & (bent <= half + explained)
+        explained = explained + bent
+    slack = half + explained
+    excess, own_excess = (error.abs() - slack).clamp(min=0.0), (lost.abs() - slack).clamp(min=0.0)
+    return Errors(counted, smooth, truth, error, lost, excess, own_excess, half, explained)
+
+
+def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Half the distance between neighbouring numbers of a dtype at finite true values: what an ideal rounding loses at most."""
+    power = (exact.contiguous().view(torch.int64) & _EXPONENT).view(torch.float64)
+    return (power * HALF_STEPS[dtype]).clamp(min=torch.finfo(dtype).smallest_normal * HALF_STEPS[dtype])
+
+
+def _sums(errors: Errors, scale: torch.Tensor) -> torch.Tensor:
+    error = torch.where(errors.smooth, errors.error, 0.0) / scale
+    own = torch.where(errors.smooth, errors.own, 0.0) / scale
+    exact = errors.exact / scale
+    over = error * exact
+    columns = (error, error * error, over, over * over, exact * exact, own, own * own, own * exact)
+    own_excess = errors.own_excess / scale
+    unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / scale
+    return torch.stack([values.sum() for values in (*columns, own_excess * own_excess, unexplained * unexplained)])

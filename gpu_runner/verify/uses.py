@@ -1,0 +1,85 @@
+"""Which other ways to call a candidate each case tries, and how what comes of them is judged. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from gpu_runner.verify.cases import Content, Layout
+from gpu_runner.verify.inputs import DTYPES
+from gpu_runner.verify.laying import Laid, lay
+from gpu_runner.verify.proof import Proof, Use
+
+MOST_ELEMENTS = 2**14  # of all inputs: a use says as much on few elements, and costs less
+LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
+USES_A_CASE = 2
+MOST_SINGLES = 6
+
+# How a sentence about a use begins.
+WORDS = {
+    "no_grad": "Called under torch.no_grad(): ",
+    "plain": "Called on inputs that want no gradient: ",
+    "subset": "Called where only some inputs want a gradient: ",
+    "checkpoint": "Called under torch.utils.checkpoint: ",
+    "reentrant": "Called under torch.utils.checkpoint with use_reentrant=True: ",
+    "double": "In a double backward: ",
+}
+DOUBLE_HINT = " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises."
+
+
+@dataclass
+class Uses:
+    """Deals the uses of a problem out to its small cases, in an order that the first one's secret seed decides."""
+
+    _left: list[Use] | None = field(default=None)
+
+    def deal(self, proof: Proof) -> Proof:
+        """The same case with the next uses; as it is where it is too large, too small, or holds values far out."""
+        elements = [tensor.numel() for tensor in proof.inputs.values()]
+        case = proof.case
+        small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
+        if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
+            return proof
+        if self._left is None:
+            self._left = uses_of(proof)
+            random.Random(case.seed).shuffle(self._left)  # noqa: S311 - the seed is secret
+        # What is derived from equal upstream gradients is zero for softmax and the like.
+        fit = [use for use in self._left if use.kind != "double" or case.upstream != Layout.expanded][:USES_A_CASE]
+        self._left = [use for use in self._left if use not in fit]
+        return replace(proof, uses=tuple(fit))
+
+
+def uses_of(proof: Proof) -> list[Use]:
+    """Every use of a problem: one gradient alone for each input that wants one, and one subset that is drawn."""
+    found = [Use("no_grad")]
+    if not proof.has_backward or proof.form.mutates:
+        return found
+    found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved")]
+    if len(proof.wanted) > 1:
+        stream = random.Random(proof.case.seed + 1)  # noqa: S311 - the seed is secret
+        singles = stream.sample(proof.wanted, min(MOST_SINGLES, len(proof.wanted)))
+        found += [Use("subset", (name,)) for name in singles]
+        if len(proof.wanted) > 2:
+            size = stream.randint(2, len(proof.wanted) - 1)
+            chosen = stream.sample(proof.wanted, size)
+            found.append(Use("subset", tuple(name for name in proof.wanted if name in chosen)))
+    return found
+
+
+def directions_of(proof: Proof) -> dict[str, Laid]:
+    """Random directions along which a double backward derives the gradients."""
+    stream = torch.Generator().manual_seed((proof.case.seed * 2862933555777941757 + 3037000493) % 2**63)
+    dtypes = {name: DTYPES[item.dtype] for name, item in proof.gradients.items() if item is not None}
+    return {
+        name: lay(torch.randn(proof.inputs[name].shape, generator=stream).to(dtypes.get(name, torch.float32)))
+        for name in proof.wanted
+    }
+
+
+def second_labels(proof: Proof) -> Sequence[str]:
+    """Labels of the second gradients, in the order in which the reference gives them."""
+    upstream = [f"upstream {place}" for place, laid in enumerate(proof.upstream) if laid is not None]
+    return [f"second gradient of {name}" for name in (*proof.wanted, *upstream)]

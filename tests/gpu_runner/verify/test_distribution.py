@@ -1,0 +1,94 @@
+"""Honest kernels pass over many seeds, near the line as well; what loses more than eager and an ideal rounding does not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_runner.verify.compare import Truth, compare, scattered
+from tests.gpu_runner.verify.kernels import (
+    FAULTS,
+    HALF_SUMS,
+    OPERATIONS,
+    inputs,
+    randomly_rounded,
+    truth_of,
+)
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+SIZES = ((24, 512), (7, 97), (5, 255), (3, 129), (13, 40), (1, 64), (5, 1), (2, 513))
+SEEDS = range(40)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_honest_kernels_pass_with_every_seed(name: str) -> None:
+    operation = OPERATIONS[name]
+    wrong = []
+    for seed in SEEDS:
+        for dtype in DTYPES:
+            given = inputs(operation, *SIZES[seed % len(SIZES)], dtype, seed)
+            truth = truth_of(operation, given)
+            for kernel, compute in operation.honest.items():
+                found = compare(compute(*given), truth)
+                if not found.passed:
+                    wrong.append((kernel, seed, dtype, found))
+    assert not wrong
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", ["softmax", "rms_norm", "layer_norm", "swiglu", "gelu"])
+def test_a_loss_is_found_with_every_seed(name: str, fault: str) -> None:
+    operation = OPERATIONS[name]
+    dtypes, compute = FAULTS[fault]
+    for seed in range(4):
+        for dtype in dtypes:
+            truth = truth_of(operation, inputs(operation, 24, 512, dtype, seed))
+            assert not compare(compute(truth.exact, dtype), truth).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("name", HALF_SUMS)
+def test_a_long_sum_in_half_precision_is_found(name: str, dtype: torch.dtype) -> None:
+    operation = OPERATIONS[name]
+    for seed in range(4):
+        given = inputs(operation, 48, 2048, dtype, seed)
+        assert not compare(HALF_SUMS[name](*given), truth_of(operation, given)).passed
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_two_runs_may_differ_in_the_order_of_sums_but_not_at_random(dtype: torch.dtype) -> None:
+    exact = torch.randn(24, 512, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    truth = Truth(exact, exact.to(dtype))
+    noise = 2.0**-16 * torch.randn(exact.shape, generator=torch.Generator().manual_seed(4))
+    other = (exact * (1 + noise)).to(dtype)
+    assert not torch.equal(other, truth.own)  # as many as sums in float32 of a thousand times the result
+    assert scattered(other, truth.own, truth).passed
+    first, second = (randomly_rounded(exact.float(), dtype, seed) for seed in (1, 2))
+    assert not scattered(first, second, truth).passed
+
+
+def test_an_exact_share_as_low_as_twice_the_references_passes_beside_an_original_that_has_it() -> None:
+    exact = torch.randn(24, 512, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    truth = Truth(exact, exact.bfloat16())
+    got, peer = (randomly_rounded(exact.float(), torch.bfloat16, seed) for seed in (1, 2))
+    found = compare(got, truth)
+    assert (found.passed, found.level) == (False, "share")
+    assert compare(got, truth, [peer]).by_peer
+
+
+def test_a_number_where_the_truth_is_not_finite_fails_and_another_kind_is_named() -> None:
+    exact = torch.randn(4, 64, dtype=torch.float64)
+    exact[0, 0], exact[1, 1] = torch.nan, torch.inf
+    truth = Truth(exact, exact.float())
+    for place, value, passes in (
+        ((0, 0), torch.inf, True),
+        ((1, 1), torch.nan, True),
+        ((0, 0), 0.0, False),
+        ((1, 1), 3e38, False),
+        ((1, 1), -torch.inf, False),
+        ((2, 2), torch.inf, False),
+    ):
+        got = exact.float()
+        got[place] = value
+        found = compare(got, truth)
+        assert (found.passed, found.other_kind) == (passes, passes)
