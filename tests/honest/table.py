@@ -107,8 +107,8 @@ HONEST: dict[str, Honest] = {
     "cumsum_blocks": Honest("cumsum", "tl.cumsum with a carry, keyword-only flag"),
     "cumsum_associative": Honest("cumsum", "tl.associative_scan with an own combine function"),
     "column_sum_tiles": Honest("column_sum", "reduction over rows, gradient by dy[None, :].expand"),
-    "mean_all_persistent": Honest(
-        "mean_all", "reduction over all, persistent grid by multiprocessors, gradient filled from one number"
+    "mean_square_persistent": Honest(
+        "mean_square", "reduction over all, persistent grid by multiprocessors, sum of partial sums divided by the host"
     ),
     "row_moments_welford": Honest("row_moments", "plain function, tl.reduce with an own combine over tuples"),
     "logsumexp_rows": Honest("logsumexp", "Final mapping torch.dtype to tl.dtype, type alias, collections.abc"),
