@@ -99,11 +99,39 @@ HONEST: dict[str, Honest] = {
     "tvd_mean": Honest("tvd", "mean of rows' losses by torch, new_empty"),
     "sparsemax_threshold": Honest("sparsemax", "while loop in a kernel"),
     "mse_split": Honest("mse", "split reduction, while loop and shift on the host"),
-    "rope_on_clone": Honest("rope_halves", "in place on a clone, BACKWARD flag"),
-    "rope_on_views": Honest("rope_halves", "slices as arguments, star-unpacking of lists and strides"),
+    "rope_on_clone": Honest("rope", "in place on a clone, BACKWARD flag"),
+    "rope_on_views": Honest("rope", "slices as arguments, star-unpacking of lists and strides"),
     "embedding_atomics": Honest("take_rows", "atomic scatter, cast by a kernel", deterministic=False),
     "gather_scan": Honest("gather", "nested unpacking into ctx, 2D grid"),
     "row_max_marked": Honest("row_max", "mark_non_differentiable, tl.argmax, two outputs"),
     "cumsum_blocks": Honest("cumsum", "tl.cumsum with a carry, keyword-only flag"),
     "cumsum_associative": Honest("cumsum", "tl.associative_scan with an own combine function"),
+    "column_sum_tiles": Honest("column_sum", "reduction over rows, gradient by dy[None, :].expand"),
+    "mean_square_persistent": Honest(
+        "mean_square", "reduction over all, persistent grid by multiprocessors, sum of partial sums divided by the host"
+    ),
+    "row_moments_welford": Honest("row_moments", "plain function, tl.reduce with an own combine over tuples"),
+    "logsumexp_rows": Honest("logsumexp", "Final mapping torch.dtype to tl.dtype, type alias, collections.abc"),
+    "matmul_grouped": Honest("matmul", "Triton's tutorial: grouped programs, transposed views in the gradients"),
+    "matmul_block_pointers": Honest("matmul", "tl.make_block_ptr, tl.advance, boundary checks"),
+    "matmul_persistent": Honest("matmul", "persistent programs, jit function that returns a pair of indices"),
+    "relu_squared_descriptors": Honest(
+        "relu_squared", "tl.make_tensor_descriptor, triton.set_allocator, a fallback kernel"
+    ),
+    "residual_host_descriptors": Honest("residual", "TensorDescriptor.from_tensor, gradient by clone"),
+    "linear_bias_relu": Honest("linear_relu", "forward only, a jit function as a constexpr argument, optional bias"),
+    "attention_online": Honest(
+        "attention", "forward only, online softmax with exp2, tl.dot of float32 and of the input's dtype"
+    ),
+    "causal_conv_3d_grid": Honest("causal_conv", "3D grid, grid without parentheses, tl.static_range"),
+    "kernelbench_gelu": Honest("kernelbench_gelu", "module that calls a function", symbol="ModelNew"),
+    "kernelbench_norm": Honest(
+        "kernelbench_norm", "module with parameters, buffers, a property and extra_repr", symbol="ModelNew"
+    ),
+    "swiglu_package": Honest(
+        "swiglu", "package of several files with relative imports and ops/utils.py", symbol="swiglu", module="gated"
+    ),
+    "rms_norm_package": Honest(
+        "rms_norm", "package with absolute imports of its own modules", symbol="rms_norm", module="norms.rms"
+    ),
 }

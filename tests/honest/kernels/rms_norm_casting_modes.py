@@ -1,4 +1,4 @@
-"""RMSNorm in a library's form: casting modes by an enum, an offset, constexpr flags, one partial weight gradient a multiprocessor."""
+"""RMSNorm in a library's form: casting modes by an enum, an offset, flags, a partial weight gradient a multiprocessor."""
 
 import math
 from enum import Enum

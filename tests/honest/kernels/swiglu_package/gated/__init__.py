@@ -1,0 +1,5 @@
+"""Gated units."""
+
+from .functional import swiglu
+
+__all__ = ["swiglu"]
