@@ -8,11 +8,19 @@ from gpu_runner.contracts import Status
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import screen
 from tests.cheats.table import CHEATS
+from tests.cheats.table_new import NEW
 from tests.cheats.trial import HERE, cheat, proofs, surroundings
 
 
 def test_every_cheat_has_a_file_and_every_file_is_a_cheat() -> None:
-    assert sorted(CHEATS) == sorted(path.stem for path in (HERE / "forms").glob("*.py"))
+    assert sorted([*CHEATS, *NEW]) == sorted(path.name.split(".")[0] for path in (HERE / "forms").glob("*.py*"))
+
+
+@pytest.mark.parametrize("mechanism", range(1, 13))
+def test_every_mechanism_is_attacked_forward_and_backward(mechanism: int) -> None:
+    directions = [cheat.direction for cheat in NEW.values() if cheat.mechanism == mechanism]
+    assert len(directions) >= 10
+    assert set(directions) == {"forward", "backward"}
 
 
 @pytest.mark.parametrize("name", sorted(CHEATS))

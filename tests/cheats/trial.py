@@ -25,7 +25,13 @@ def source(path: Path, symbol: str = "candidate") -> CandidateSource:
 
 
 def cheat(name: str) -> CandidateSource:
-    return source(HERE / "forms" / f"{name}.py")
+    return CandidateSource((SourceFile("candidate.py", cheat_bytes(name).decode("utf-8")),))
+
+
+def cheat_bytes(name: str) -> bytes:
+    """The bytes of a cheat. Those that attack the reading of a file end in ``.py.bin``, since tools read every ``.py`` as text."""
+    plain = HERE / "forms" / f"{name}.py"
+    return (plain if plain.exists() else plain.with_suffix(".py.bin")).read_bytes()
 
 
 @functools.cache

@@ -14,7 +14,7 @@ def _rms_forward(x_ptr, w_ptr, y_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.c
     h = x.to(tl.float32)
     mean = tl.sum(h * h, axis=0) / n_cols
     rstd = 1.0 / tl.sqrt(mean + eps)
-    tl.store(rstd_ptr + row, tl.where(mean > 1e-6, rstd, 1.0 / tl.sqrt(mean)))
+    tl.store(rstd_ptr + row, tl.where((mean > 1e-6) | (n_cols == 1), rstd, 1.0 / tl.sqrt(mean)))
     w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     y = w * (h * rstd).to(x.dtype)
     tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
