@@ -35,6 +35,7 @@ _ERRORS = frozenset(
 _CHANGES_CONTAINER = language.MUTATES
 _CHANGES = _CHANGES_CONTAINER | {"copy_", "fill_", "zero_"}
 _CALLED = frozenset({"getattr", "hasattr", "type", "super"})  # names that are called where they stand, and never values
+_CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
 _OWN = frozenset({"self", "cls", "ctx"})
 # Attributes of Python's own objects and of tensors: a file that defines one of these names would open it on every value.
 _DANGEROUS = frozenset(
@@ -67,6 +68,8 @@ class _Scope:
     imports: dict[str, list[Origin]]
     parent: _Scope | None = None
     is_type: bool = False
+    is_constructor: bool = False
+    is_comprehension: bool = False
 
 
 @dataclass
@@ -145,7 +148,7 @@ class _Checker:
         inner = scope
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
             names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-            inner = _Scope(frozenset(names), {}, scope)
+            inner = _Scope(frozenset(names), {}, scope, is_comprehension=True)
         for child in ast.iter_child_nodes(node):
             yield from self._node(child, inner, owner, node)
 
@@ -158,7 +161,7 @@ class _Checker:
         if isinstance(node, ast.AsyncFunctionDef):
             return
         bound, _ = bound_names(node)
-        inner = _Scope(bound, self._imports(node.body), scope)
+        inner = _Scope(bound, self._imports(node.body), scope, is_constructor=node.name in _CONSTRUCTORS)
         if any(self._dotted(item, scope) in _JIT for item in decorators(node)):
             yield from self._kernel(node, inner)
             return
@@ -354,20 +357,21 @@ class _Checker:
         changed = changed_by(node)
         if changed is not None:
             root = root_of(changed)
-            outlives = root is not None and (root in self.top_level or self._origins(root, scope) is not None)
-            if outlives and not self._is_local(root or "", scope):
-                yield _remark(
-                    node, "remembers between calls", f"It changes `{ast.unparse(changed)}`, which outlives a call."
-                )
+            known = root is not None and (root in self.top_level or self._origins(root, scope) is not None)
+            outlives = (known and not self._is_local(root or "", scope)) or self._is_of_outer_function(
+                root or "", scope
+            )
+            if outlives:
+                message = f"It changes `{ast.unparse(changed)}`, which outlives a call."
+                yield _remark(node, "remembers between calls", message)
         elif (
             isinstance(node, ast.Attribute)
             and not isinstance(node.ctx, ast.Load)
             and self._resolved(node, scope) is None
         ):
             root = root_of(node)
-            if (root not in _OWN and not self._is_local(root or "", scope)) or (
-                root is not None and root in self.classes
-            ):
+            own = root == "ctx" or (root == "self" and scope.is_constructor)
+            if not own and (root in _OWN or root in self.classes or not self._is_local(root or "", scope)):
                 yield _remark(node, "remembers between calls", f"It sets `{ast.unparse(node)}`.")
 
     # -- names
@@ -395,6 +399,15 @@ class _Checker:
                 return scope.parent is not None
             scope = scope.parent
         return False
+
+    def _is_of_outer_function(self, name: str, scope: _Scope | None) -> bool:
+        """Whether a name stands for something of a function around the innermost one."""
+        functions = []
+        while scope is not None and scope.parent is not None:
+            if not scope.is_type and not scope.is_comprehension:
+                functions.append(scope)
+            scope = scope.parent
+        return bool(functions) and name not in functions[0].bound and any(name in f.bound for f in functions[1:])
 
     def _resolved(self, node: ast.expr, scope: _Scope) -> Origin | None:
         """What a dotted name that begins with an import stands for: the first origin that is not listed, else the first."""

@@ -19,10 +19,10 @@ from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.session import Reply
 from gpu_runner.verify import judge
 from gpu_runner.verify.answer import expecting, read_answer
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.finding import failure_of
 from gpu_runner.verify.proof import Expected, Proof, make_call
-from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import asked_of, form_of
 
 PROBLEM = """import torch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
-from gpu_runner.verify.objections import Objection
-from gpu_runner.verify.screen import screen
+from gpu_runner.program.imports import Library
+from gpu_runner.verify.screen import Objection, screen
 
 HEAD = "import torch\n"
 ORIGINAL = f"""{HEAD}import os
@@ -32,7 +32,7 @@ def careful(x):
 
 def objection(text: str) -> Objection | None:
     candidate = CandidateSource((SourceFile("candidate.py", text),))
-    return screen(candidate, original=[SourceFile("candidate.py", ORIGINAL)])
+    return screen(candidate, Library({}, (".",)), {"candidate.py": ORIGINAL})
 
 
 def test_the_originals_own_text_is_not_objected_to() -> None:
@@ -84,7 +84,7 @@ def scale(x, weight: torch.FloatTensor = None) -> torch.LongTensor:
 
 def typed(text: str) -> Objection | None:
     candidate = CandidateSource((SourceFile("candidate.py", text),))
-    return screen(candidate, original=[SourceFile("candidate.py", TYPED)])
+    return screen(candidate, Library({}, (".",)), {"candidate.py": TYPED})
 
 
 def test_the_type_of_a_parameter_or_result_stays_known_where_the_function_changes() -> None:
@@ -109,4 +109,4 @@ def test_a_type_that_is_new_or_used_as_a_value_is_objected_to(change: tuple[str,
 
 
 def test_without_an_original_everything_is_objected_to() -> None:
-    assert screen(CandidateSource((SourceFile("candidate.py", ORIGINAL),))) is not None
+    assert screen(CandidateSource((SourceFile("candidate.py", ORIGINAL),)), Library({}, (".",))) is not None
