@@ -12,8 +12,6 @@ from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.inputs import Laid
 from gpu_runner.verify.sizes import Case, Scalar
 
-RAISES = "raises"  # label of what says that a double backward raises, as it may
-
 
 @dataclass(frozen=True)
 class Form:
