@@ -8,6 +8,8 @@ from typing import Any
 
 from gpu_runner.contracts.syntax import UNPARSABLE
 
+RAISES = "raises"  # label of what says that a double backward raises, as it may
+
 CALL_CURE = (
     'Write one call over the reference\'s parameters as text, such as CALL = "LigerFooFunction.apply(x, w, eps)".'
 )

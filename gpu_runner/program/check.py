@@ -110,6 +110,11 @@ class _Checker:
                     yield from (name for own in own_nodes(item) for name in binds(own))
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and root_of(node) in _OWN:
                 yield node.attr
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
+                "register_buffer",
+                "register_parameter",
+            ):
+                yield from (given.value for given in node.args[:1] if isinstance(given, ast.Constant))
             elif isinstance(node, ast.Call) and self._is_named_tuple(node):
                 yield from _field_names(node)
 
@@ -141,7 +146,7 @@ class _Checker:
         if isinstance(node, ast.Attribute) and self._resolved(node, scope) is not None:
             return  # a whole dotted name, looked at in ``_rules``
         if isinstance(node, ast.AnnAssign):
-            for part in (node.target, node.value):
+            for part in (node.target, node.annotation, node.value):
                 if part is not None:
                     yield from self._node(part, scope, owner, node)
             return
@@ -158,6 +163,8 @@ class _Checker:
         for decorator in node.decorator_list:
             yield from self._node(decorator, scope, owner, node)
         yield from self._arguments(node.args, scope)
+        if node.returns is not None:
+            yield from self._node(node.returns, scope, owner, node)
         if isinstance(node, ast.AsyncFunctionDef):
             return
         bound, _ = bound_names(node)
@@ -169,6 +176,10 @@ class _Checker:
             yield from self._node(statement, inner, owner, node)
 
     def _arguments(self, arguments: ast.arguments, scope: _Scope) -> Iterator[Remark]:
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        for arg in named:
+            if arg is not None and arg.annotation is not None:  # CPython evaluates it where the function is defined
+                yield from self._node(arg.annotation, scope, None, arg)
         for default in [*arguments.defaults, *(item for item in arguments.kw_defaults if item is not None)]:
             yield from self._node(default, scope, None, arguments)
             if any(self._makes(item, scope) for item in ast.walk(default)):

@@ -103,7 +103,7 @@ class Library:
     def _from(self, module: str, name: str, depth: int = 0) -> Origin:
         full = f"{module}.{name}" if module else name
         if not self.is_own(module):
-            if full in language.MEMBERS:
+            if full in language.MEMBERS - language.LIBRARY_ONLY:
                 return Origin(Binding.member, full)
             return Origin(Binding.module if full in language.PREFIXES else Binding.unlisted, full)
         path = self.path_of(module)

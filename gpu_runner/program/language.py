@@ -132,6 +132,7 @@ MEMBERS = (
     | TYPING
     | frozenset(f"{path}.{name}" for path in _LIBDEVICES for name in LIBDEVICE.split())
 )
+LIBRARY_ONLY = frozenset({"importlib.import_module"})  # by the modules around a candidate, never by its own
 PREFIXES = frozenset(
     ".".join(parts[:n]) for parts in (member.split(".") for member in MEMBERS) for n in range(1, len(parts))
 )
@@ -149,7 +150,7 @@ REACHING = words("""
     os sys subprocess threading multiprocessing concurrent asyncio socket ssl http urllib requests ctypes cffi gc inspect
     builtins traceback signal mmap shutil tempfile pathlib io pickle marshal code codeop pty resource select selectors atexit
     weakref faulthandler tracemalloc site sysconfig runpy pkgutil platform glob fcntl posix _thread _ctypes queue types
-    dis time timeit random secrets uuid datetime gpu_runner numpy cupy copyreg shelve dbm sqlite3 webbrowser xml zipfile tarfile
+    dis time timeit random secrets uuid datetime gpu_runner
     """)
 RUNS_TEXT = words("eval exec compile __import__")
 REACHES = words(

@@ -10,9 +10,10 @@ import torch
 
 from gpu_runner.channel import Check
 from gpu_runner.codec import Kind, Shape
+from gpu_runner.contracts.call import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.session import Reply
-from gpu_runner.verify.proof import RAISES, Proof
+from gpu_runner.verify.proof import Proof
 
 RUNS = ("first", "second", "interleaved", "interleaved other", "second backward")
 MOST_OUTPUTS = 65  # one more than a candidate may give, so that too many are seen

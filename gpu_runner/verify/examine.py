@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from gpu_runner.contracts.call import RAISES
 from gpu_runner.contracts.status import Status
 from gpu_runner.verify.answer import Answer, Value
 from gpu_runner.verify.borders import judge_memory
@@ -17,7 +18,7 @@ from gpu_runner.verify.honesty import judge_honesty
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
-from gpu_runner.verify.proof import RAISES, Expected, Proof, Use
+from gpu_runner.verify.proof import Expected, Proof, Use
 from gpu_runner.verify.telling import CHECKS, how, remark
 from gpu_runner.verify.uses import DOUBLE_HINT, WORDS
 

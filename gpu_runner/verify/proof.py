@@ -14,8 +14,6 @@ from gpu_runner.verify.compare import Truth
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.scalars import Scalar
 
-RAISES = "raises"  # label of what says that a double backward raises, as it may
-
 
 @dataclass(frozen=True)
 class Form:

@@ -68,7 +68,8 @@ CHEATS: dict[str, Cheat] = {
     "patches_torch": Cheat((Status.cheating, "patches a module"), (VALUES,)),
     "reaches_network": Cheat(REACHES, ((Status.launch_error, None),)),
     "reads_memory": Cheat(REACHES, (VALUES,)),
-    "right_in_warm_up": Cheat(REMEMBERS, (VALUES,)),
+    # Which run first comes after the warm-up is drawn.
+    "right_in_warm_up": Cheat(REMEMBERS, (VALUES, GRADIENT)),
     "row_by_row": Cheat(None, (BY_TORCH,)),
     "row_by_row_gradient": Cheat(None, (BY_TORCH,)),
     "saved_and_scaled": Cheat(None, (GRADIENT,)),

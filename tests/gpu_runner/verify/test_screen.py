@@ -92,7 +92,10 @@ LIBRARY = {
 
 def test_the_library_around_a_candidate_may_be_imported_and_what_it_imports_may_not() -> None:
     assert judged("from lib.ops import calculate, known\nx = known.N\n", **LIBRARY) is None
-    for body in ("from lib.ops import importlib\n", "from lib import ops\nx = ops.importlib.import_module\n"):
+    for body in (
+        "from lib.ops import importlib\nx = importlib.import_module\n",
+        "from lib import ops\nx = ops.importlib.import_module\n",
+    ):
         found = judged(body, **LIBRARY)
         assert found is not None
         assert found.rule in ("unknown module", "module as a value")
