@@ -288,9 +288,13 @@ class _Checker:
             yield _remark(node, "runs code from text", f"It uses `{node.id}`.", Status.cheating)
         elif node.id in language.REACHES or node.id in ("setattr", "object") or (node.id in _CALLED and not called):
             yield _remark(node, "reaches outside", f"It uses `{node.id}`.")
-        elif node.id.startswith("__") and node.id not in language.DUNDER_NAMES:
+        elif node.id in ("__name__", "__file__") and not _names_a_logger(node, parent):
+            yield _remark(
+                node, "recognises its caller", f"It looks at `{node.id}`, by which a program knows where it runs."
+            )
+        elif node.id.startswith("__") and node.id not in (*language.DUNDER_NAMES, "__name__"):
             yield _remark(node, "private name", f"It uses `{node.id}`.")
-        elif node.id not in language.BUILTINS and node.id not in language.DUNDER_NAMES:
+        elif node.id not in language.BUILTINS and not node.id.startswith("__"):
             yield _remark(
                 node,
                 "unknown name",
@@ -446,6 +450,11 @@ class _Checker:
 
 def _remark(node: ast.AST, rule: str, message: str, status: Status = Status.refused) -> Remark:
     return Remark(node, Violation(rule, message, status))
+
+
+def _names_a_logger(node: ast.Name, parent: ast.AST | None) -> bool:
+    function = parent.func if isinstance(parent, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr == "getLogger" and node.id == "__name__"
 
 
 def _is_of_tensors(name: str) -> bool:

@@ -455,8 +455,8 @@ class Evaluator:
         return self._builtin(name, frame)
 
     def _builtin(self, name: str, frame: Frame) -> Any:
-        if name == "__name__":
-            return frame.module.name
+        if name in ("__name__", "__file__"):
+            raise Violation("recognises its caller", f"It looks at `{name}`, by which a program knows where it runs.")
         if name in self.special:
             return Native(name, self.special[name])
         if name in language.BUILTINS:

@@ -168,7 +168,7 @@ BUILTINS: dict[str, Any] = {
     UserWarning DeprecationWarning RuntimeWarning OSError
     """)
 }
-DUNDER_NAMES = words("__name__ __all__ __doc__ __file__ __version__ __author__ __slots__ __match_args__")
+DUNDER_NAMES = words("__all__ __doc__ __version__ __author__ __slots__ __match_args__")  # that a file binds
 METHOD_DUNDERS = words(
     "__init__ __post_init__ __call__ __len__ __getitem__ __iter__ __contains__ __eq__ __bool__ __enter__ __exit__"
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from gpu_runner.program.kernels import tensors_in
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
 
+MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data: they compute no answer, unless the problem asks for nothing but a move.
 _MOVE_NAMES = """
@@ -67,7 +69,10 @@ class Log(Mode):
         self._paused = 0
         self._launching = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
-        self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int]] = {}
+        self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
+        self._made: Counter[tuple[int, torch.dtype]] = Counter()  # buffers of a form in this run
+        # What buffers of a form held after an earlier run: memory that is used again may nearly hold the answer already.
+        self._left_behind: dict[tuple[int, torch.dtype, int], torch.Tensor] = {}
 
     # -- what is seen
 
@@ -114,8 +119,26 @@ class Log(Mode):
     def begin(self, run: str) -> None:
         """Begin one of the runs."""
         self.run = run
+        self._made.clear()
         self._memory = {key: entry for key, entry in self._memory.items() if not entry[0].expired()}
         self._guards = {key: entry for key, entry in self._guards.items() if not entry[0].expired()}
+
+    def end(self) -> None:
+        """End a run whose memory the next one shall find again."""
+        for reference, raw, _, number in self._guards.values():
+            if not reference.expired() and raw.numel() <= MOST_LEFT_BEHIND:
+                self._left_behind[raw.numel(), raw.dtype, number] = raw.detach().clone()
+
+    def _use_again(self, raw: torch.Tensor, number: int) -> None:
+        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it."""
+        before = self._left_behind.get((raw.numel(), raw.dtype, number))
+        if before is None or before.device != raw.device:
+            return
+        begin = GUARD_ELEMENTS + secrets.randbelow(max(1, raw.numel() - 2 * GUARD_ELEMENTS))
+        if secrets.randbelow(2):
+            raw[GUARD_ELEMENTS:begin].copy_(before[GUARD_ELEMENTS:begin])
+        else:
+            raw[begin:-GUARD_ELEMENTS].copy_(before[begin:-GUARD_ELEMENTS])
 
     def begin_step(self, label: str) -> None:
         """Begin a forward or a backward; what torch computes is added up within each."""
@@ -150,7 +173,7 @@ class Log(Mode):
         assert self._poison is not None or not self._guards
         return sum(
             not self._poison.same_ends(raw, phase)
-            for _, raw, phase in self._guards.values()
+            for _, raw, phase, _ in self._guards.values()
             if self._poison is not None
         )
 
@@ -213,10 +236,13 @@ class Log(Mode):
         with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001 - or autograd would see every buffer as a view
             raw = torch.empty(span + 2 * GUARD_ELEMENTS, dtype=plain.dtype, device=plain.device)
             phase = self._poison.fill(raw)
+            number = self._made[raw.numel(), raw.dtype]
+            self._made[raw.numel(), raw.dtype] += 1
+            self._use_again(raw, number)
             view = raw.as_strided(plain.shape, plain.stride(), GUARD_ELEMENTS)
         reference = StorageWeakRef(raw.untyped_storage())
         self._memory.pop(reference.cdata, None)
-        self._guards[reference.cdata] = (reference, raw, phase)
+        self._guards[reference.cdata] = (reference, raw, phase, number)
         return view
 
 

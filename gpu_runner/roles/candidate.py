@@ -103,6 +103,7 @@ def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
             "broken": log.broken_guards(),
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
+            "processors": torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0,
             **steps.facts(),
         }
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}

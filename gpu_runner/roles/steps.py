@@ -84,6 +84,7 @@ class Steps:
         kept = self._once("first")
         with self.watch.paused():
             self.shared = overlaps(kept, self.arguments)
+            self.watch.end()
         self._restore()
         self._part("second", lambda: self._once("second"))
         if self.meta["again"]:

@@ -72,6 +72,7 @@ class Answer:
     shared: tuple[tuple[str, str], ...] = ()  # pairs of gradients in the same memory
     changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
     imported: bool = False  # CPython carried out the host code
+    processors: int = 0  # of the GPU; zero in the interpreter
 
 
 def expecting(proof: Proof) -> Check:
@@ -184,6 +185,7 @@ def _read(reply: Reply) -> Answer:
         tuple((str(one), str(other)) for one, other in meta["shared"]),
         tuple(str(label) for label in meta["changed"]),
         bool(meta["imported"]),
+        int(meta["processors"]),
     )
 
 

@@ -19,6 +19,7 @@ REACHES: dict[str, tuple[float, ...]] = {
     "float32": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
     "float64": (2.0**96, 2.0**30, 2.0**15, 2.0**9, 2.0**6, 2.0**4),
 }
+NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -86,7 +87,7 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
     """
     if values.dim() == 1:
         return _scattered(values, (reach, -reach), stream)
-    return _filled(values, LARGE_ROWS, reach, stream, place)
+    return _filled(values, LARGE_ROWS, reach, stream, place, drawn=True)
 
 
 def with_special(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
@@ -146,14 +147,26 @@ def row_words(content: Content, row: int, place: int, reach: float) -> str:
 
 
 def _filled(
-    values: torch.Tensor, table: tuple[_Row, ...], reach: float, stream: torch.Generator, place: int
+    values: torch.Tensor,
+    table: tuple[_Row, ...],
+    reach: float,
+    stream: torch.Generator,
+    place: int,
+    drawn: bool = False,
 ) -> torch.Tensor:
+    """Rows by the table; with ``drawn`` half of its kinds reach less far, to any magnitude below ``reach``."""
     rows = values.clone().reshape(-1, values.shape[-1])
     for at, row in enumerate(table):
         first = (at - place) % len(table)
         if first < rows.shape[0] and rows.shape[1]:
-            row.fill(rows[first :: len(table)], reach, stream)
+            row.fill(rows[first :: len(table)], _nearer(reach, stream) if drawn else reach, stream)
     return rows.reshape(values.shape)
+
+
+def _nearer(reach: float, stream: torch.Generator) -> float:
+    low, high = math.log2(NEAREST), math.log2(reach)
+    drawn, full = torch.rand(2, generator=stream).tolist()
+    return reach if full < 0.5 or high <= low else float(2.0 ** (low + drawn * (high - low)))
 
 
 def _scattered(values: torch.Tensor, odd: tuple[float, ...], stream: torch.Generator) -> torch.Tensor:

@@ -21,7 +21,7 @@ from gpu_runner.verify.proof import Proof, Scale
 
 PART = 64  # torch may work on this part of the largest tensor of a step, as where it looks at an index or at one row
 LEAST = 64  # and on as many elements in any case
-PARTIALS = 512  # results of programs that are added up: so many meet in one, at most
+PARTIALS = 192  # results of programs that are added up: so many meet in one, at most, or two for each processor
 FEW = 4  # or they are this part of the largest tensor
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
 
@@ -63,7 +63,8 @@ def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str
     launches = any(answer.launched.values()) or (original is not None and not any(original.launched.values()))
     if not launches and any(tensor.numel() for tensor in proof.inputs.values()):
         yield "The candidate launched no kernel of its own.", "no kernel ran", None
-    yield from computed_by_torch(answer.work, _elements(proof), proof.scale, () if original is None else original.work)
+    theirs = () if original is None else original.work
+    yield from computed_by_torch(answer.work, _elements(proof), proof.scale, theirs, answer.processors)
     known = () if original is None else original.untouched
     summed = any(adjoints(answer.work, _elements(proof)))
     for label in answer.untouched:
@@ -73,11 +74,16 @@ def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str
 
 def _elements(proof: Proof) -> dict[str, int]:
     found = {name: tensor.numel() for name, tensor in proof.inputs.items()}
+    found |= {item.label: math.prod(item.shape) for item in proof.outputs}
     return found | {f"upstream {n}": math.prod(laid.shape) for n, laid in enumerate(proof.upstream) if laid is not None}
 
 
 def computed_by_torch(
-    work: Sequence[Work], elements: Mapping[str, int], scale: Scale, original: Sequence[Work] = ()
+    work: Sequence[Work],
+    elements: Mapping[str, int],
+    scale: Scale,
+    original: Sequence[Work] = (),
+    processors: int = 0,
 ) -> Iterator[tuple[str, str, int | None]]:
     """What torch computed in a step beyond what it may, with the line that had it do so."""
     largest = max(elements.values(), default=0)
@@ -87,7 +93,7 @@ def computed_by_torch(
     summed = set(adjoints(work, elements))
     steps: dict[str, list[Work]] = {}
     for item in work:
-        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, largest):
+        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, largest, processors):
             continue
         if item.elements <= known.get((item.step, item.operator), 0):
             continue
@@ -107,11 +113,12 @@ def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
     return not scale.is_small(item.source)
 
 
-def _is_partial(item: Work, largest: int) -> bool:
-    """Whether this adds up what programs of a kernel left: few meet in one, or they are few beside the largest tensor."""
+def _is_partial(item: Work, largest: int, processors: int) -> bool:
+    """Whether this adds up what programs of a kernel left: few meet in one, and they are no more than the problem's tensors."""
     if item.source or item.operator not in REDUCTIONS:
         return False
-    return item.reduced <= PARTIALS or item.elements * FEW <= largest
+    few = item.reduced <= max(PARTIALS, 2 * processors) and item.elements <= largest
+    return few or item.elements * FEW <= largest
 
 
 def adjoints(work: Sequence[Work], elements: Mapping[str, int]) -> Iterator[Work]:
