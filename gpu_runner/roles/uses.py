@@ -31,6 +31,8 @@ def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Argu
         chosen = given.requiring(names)
         outputs = listed(chosen.call(called))
         return _labelled(outputs) | _gradients(chosen, _grad_of(outputs, chosen))
+    if kind == "outputs":
+        return _gradients(given, _by_outputs(called, given))
     if kind in ("checkpoint", "reentrant"):
         return _checkpointed(called, given, reentrant=kind == "reentrant")
     if kind == "double":
@@ -172,6 +174,22 @@ def _grad_of(outputs: Sequence[Any], given: Arguments) -> list[Any]:
     if not pairs or not leaves:
         return [None] * len(leaves)
     return list(_grad([output for output, _ in pairs], leaves, [grad for _, grad in pairs], allow_unused=True))
+
+
+def _by_outputs(called: Callable[..., Any], given: Arguments) -> list[torch.Tensor | None]:
+    """The gradients that each output alone gives, added up: together they are those of all."""
+    chosen = given.requiring(tuple(given.leaves))
+    leaves = list(chosen.leaves.values())
+    totals: list[torch.Tensor | None] = [None] * len(leaves)
+    for place in range(len(given.upstream)):
+        pairs = _pairs(listed(chosen.call(called))[place : place + 1], chosen, given.upstream[place : place + 1])
+        if not pairs:
+            continue
+        for at, grad in enumerate(_grad([pairs[0][0]], leaves, [pairs[0][1]], allow_unused=True)):
+            total = totals[at]
+            if grad is not None:
+                totals[at] = grad if total is None else total + grad
+    return totals
 
 
 def _pairs(

@@ -19,8 +19,16 @@ from gpu_runner.verify.tolerances import (
     PEAK_RATIO,
     SHARE_FLOOR,
     TAIL_FLOOR,
+    Comparison,
+    Truth,
 )
 
+LEAST_FOR_ROUNDING = 256  # elements
+INEXACT_SHARE = 0.005  # of the reference's elements, beyond which it is taken to approximate
+# Units in the last place, root mean square: Triton's division and square root are good to two, a few operations in another order
+# to one or two more; three bits thrown away give 4.2.
+# Source: CUDA C++ Programming Guide, accuracy of `__fdividef` and `sqrt.approx`.
+STEPS_ALLOWED = 4.0
 SAMPLED = 2**20  # elements: shares and means of more say nothing new, and each takes time
 _EXPONENT = 0x7FF0000000000000
 _TINY = 1e-300
@@ -169,6 +177,25 @@ def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Half the distance between neighbouring numbers of a dtype at finite true values: what an ideal rounding loses at most."""
     power = (exact.contiguous().view(torch.int64) & _EXPONENT).view(torch.float64)
     return (power * HALF_STEPS[dtype]).clamp(min=torch.finfo(dtype).smallest_normal * HALF_STEPS[dtype])
+
+
+def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
+    """A float32 value that throws bits away where the reference rounds correctly: pure arithmetic, with nothing to approximate.
+
+    None where the value is as exact as it may be, or the reference itself approximates.
+    """
+    if got.dtype != torch.float32 or got.numel() < LEAST_FOR_ROUNDING or truth.held is not None:
+        return None
+    exact, own, value = (t.flatten()[:SAMPLED].double() for t in (truth.exact, truth.own, got))
+    counted = torch.isfinite(exact) & torch.isfinite(own) & torch.isfinite(value) & (exact != 0)
+    if int(counted.sum()) < LEAST_FOR_ROUNDING:
+        return None
+    exact, own, value = exact[counted], own[counted], value[counted]
+    step = 2.0 * half_steps(exact, torch.float32)
+    if float(((own - exact).abs() > 0.501 * step).double().mean()) > INEXACT_SHARE:
+        return None
+    error = float(((value - exact) / step).square().mean().sqrt())
+    return Comparison(False, "rounding", error, STEPS_ALLOWED) if error > STEPS_ALLOWED else None
 
 
 def _sums(errors: Errors, scale: torch.Tensor) -> torch.Tensor:

@@ -59,7 +59,7 @@ class Scale:
 class Use:
     """Another way to call a candidate than forward and backward; ``kind`` as ``roles.uses`` knows it."""
 
-    kind: str  # no_grad, plain, subset, checkpoint, reentrant, double, saved
+    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, saved
     names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
 
     @property

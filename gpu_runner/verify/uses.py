@@ -23,6 +23,7 @@ WORDS = {
     "no_grad": "Called under torch.no_grad(): ",
     "plain": "Called on inputs that want no gradient: ",
     "subset": "Called where only some inputs want a gradient: ",
+    "outputs": "Called for the gradient of each output alone, added up: ",
     "checkpoint": "Called under torch.utils.checkpoint: ",
     "reentrant": "Called under torch.utils.checkpoint with use_reentrant=True: ",
     "double": "In a double backward: ",
@@ -47,7 +48,9 @@ class Uses:
             self._left = uses_of(proof)
             random.Random(case.seed).shuffle(self._left)  # noqa: S311 - the seed is secret
         # What is derived from equal upstream gradients is zero for softmax and the like.
-        fit = [use for use in self._left if use.kind != "double" or case.upstream != Layout.expanded][:USES_A_CASE]
+        # And from a copy that a function makes of its input there is no way back to it.
+        can_double = case.layout == Layout.dense and case.upstream == Layout.dense
+        fit = [use for use in self._left if use.kind != "double" or can_double][:USES_A_CASE]
         self._left = [use for use in self._left if use not in fit]
         return replace(proof, uses=tuple(fit))
 
@@ -58,6 +61,8 @@ def uses_of(proof: Proof) -> list[Use]:
     if not proof.has_backward or proof.form.mutates:
         return found
     found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved")]
+    if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
+        found.append(Use("outputs"))
     if len(proof.wanted) > 1:
         stream = random.Random(proof.case.seed + 1)  # noqa: S311 - the seed is secret
         singles = stream.sample(proof.wanted, min(MOST_SINGLES, len(proof.wanted)))
