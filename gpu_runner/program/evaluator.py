@@ -492,7 +492,7 @@ class Evaluator:
                 if where.kind is Kind.type and name in where.bound:
                     break  # a class looks up what it binds itself in its module next
                 if name in where.bound and name not in where.outer:
-                    kind = UnboundLocalError if inner and not where.is_comprehension else NameError
+                    kind = UnboundLocalError if inner else NameError
                     raise kind(f"cannot access local variable '{name}'")
                 if where.outer.get(name) == "global":
                     break
@@ -630,6 +630,8 @@ class Evaluator:
     def _compared(self, name: str, left: Any, right: Any) -> Any:
         if name in ("Lt", "LtE", "Gt", "GtE") and (isinstance(left, Instance) or isinstance(right, Instance)):
             raise unproved("The evaluator orders no objects of a class.")
+        if name in ("In", "NotIn") and isinstance(right, Class) and right.is_enum:
+            right = right.real
         return language.COMPARE[name](left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
@@ -833,6 +835,7 @@ class Evaluator:
             raise unproved(f"The evaluator calls no {_name_of(function)}.")
         if not self.is_callable(function):
             raise TypeError(f"'{_name_of(function)}' object is not callable")
+        args = tuple(item.real if isinstance(item, Class) and item.is_enum else item for item in args)
         if _is_builtin(function):
             return self._call_builtin(function, args, named)
         if isinstance(function, Native):
@@ -969,12 +972,6 @@ class Evaluator:
             return self.set_attribute(owner, attribute, args[2])
         _check_mangled(attribute)
         try:
-            if isinstance(owner, Facade) and not language.is_listed(f"{owner.path}.{attribute}"):
-                if language.exists(f"{owner.path}.{attribute}"):
-                    raise unproved(
-                        f"It asks whether there is `{owner.path}.{attribute}`, which the evaluator does not have."
-                    )
-                raise AttributeError(f"module '{owner.path}' has no attribute '{attribute}'")
             found = self.attribute(owner, attribute)
         except AttributeError:
             if name == "hasattr":
@@ -1044,7 +1041,10 @@ class Evaluator:
         return own(self, value, name) if own is not None else self._of_plain(value, name)
 
     def _of_facade(self, value: Facade, name: str) -> Any:
-        return self.member(f"{value.path}.{name}")
+        path = f"{value.path}.{name}"
+        if not language.is_listed(path) and not name.startswith("_") and not language.exists(path):
+            raise AttributeError(f"module '{value.path}' has no attribute '{name}'")
+        return self.member(path)
 
     def _of_own(self, value: Any, name: str) -> Any:
         raise unproved(f"The evaluator knows no attribute `{name}` of a {_name_of(value)}.")
@@ -1075,6 +1075,8 @@ class Evaluator:
                 "unknown attribute",
                 f"The attribute `{name}` of a {_name_of(value)} is not in the language of host code.",
             )
+        if _is_of_the_runner(value):
+            return self._of_own(value, name)
         raise AttributeError(f"'{_name_of(value)}' object has no attribute '{name}'")
 
     def _method(self, value: Any, name: str, found: Callable[..., Any]) -> Native:
