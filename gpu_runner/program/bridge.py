@@ -11,7 +11,7 @@ from torch.autograd.function import FunctionCtx
 
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import Bound, Class, Descriptor, Native, Violation, unproved
+from gpu_runner.program.objects import Bound, Class, Descriptor, Function, Native, Violation, unproved
 
 _MODULE = frozenset(
     [
@@ -27,7 +27,11 @@ _MODULE = frozenset(
         "to",
     ]
 )
-_FREE = frozenset(["out", "layout", "pin_memory"])  # of torch's constructors, what a program has no use for
+_CHANGES = frozenset(["register_parameter", "register_buffer", "add_module", "eval", "train", "to"])
+_OF_CLASS = ["__init__", "__doc__", "__annotations__", "forward"]
+_OF_MODULE = frozenset([*_OF_CLASS, "extra_repr"])
+_OF_FUNCTION = frozenset([*_OF_CLASS[1:], "backward", "setup_context", "generate_vmap_rule"])
+_OF_EVERY_MODULE = frozenset([*torch.nn.Module().__dict__, "program_fields", "program_is_ready", "program_memory"])
 
 
 def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
@@ -61,9 +65,9 @@ class _Bridge:
         if isinstance(value, torch.nn.Module):
             return self._of_module(value, name)
         if isinstance(value, Class) and value.real is not None and name == "apply" and not value.has("apply"):
-            return Native("apply", value.real.apply)
+            return Native("apply", value.real.apply, value)
         if isinstance(value, Operator) and name in ("register_autograd", "register_fake", "register_kernel"):
-            return Native(name, getattr(value, name))
+            return Native(name, getattr(value, name), value)
         if isinstance(value, type) and name == "from_tensor" and value.__name__ == "TensorDescriptor":
             return Native(name, value.from_tensor)  # type: ignore[attr-defined]
         return NotImplemented
@@ -76,7 +80,7 @@ class _Bridge:
                 )
             raise AttributeError(f"'Tensor' object has no attribute '{name}'")
         found = getattr(value, name)
-        return Native(name, found) if callable(found) else found
+        return Native(name, found, value) if callable(found) else found
 
     def _of_context(self, value: FunctionCtx, name: str) -> Any:
         fields = _fields(value)
@@ -84,7 +88,11 @@ class _Bridge:
             return fields[name]
         if name in language.CONTEXT:
             found = getattr(value, name)
-            return Native(name, found) if callable(found) else found
+            return Native(name, found, value) if callable(found) else found
+        if hasattr(value, name):
+            raise Violation(
+                "unknown attribute", f"The attribute `{name}` of a context is not in the language of host code."
+            )
         raise AttributeError(f"the context has no attribute '{name}'")
 
     def _of_module(self, value: torch.nn.Module, name: str) -> Any:
@@ -94,9 +102,9 @@ class _Bridge:
         made = self.evaluator.class_of(value)
         if made is not None and made.has(name):
             return self.evaluator.bound(made.find(name), value, made)
-        if name in _MODULE:
+        if name in _MODULE and not (name in _CHANGES and value.__dict__.get("program_is_ready")):
             found = getattr(value, name)
-            return Native(name, found) if callable(found) else found
+            return Native(name, found, value) if callable(found) else found
         if hasattr(value, name):
             raise Violation(
                 "unknown attribute", f"The attribute `{name}` of a module is not in the language of host code."
@@ -107,12 +115,19 @@ class _Bridge:
         if isinstance(value, FunctionCtx):
             if id(value) not in self.open:
                 raise Violation("remembers between calls", f"It sets `{name}` of the context after its forward.")
+            if hasattr(value, name) and name not in _fields(value):
+                raise Violation("unknown attribute", f"It sets `{name}` of a context, which is torch's own.")
             _fields(value)[name] = new
             return True
         if not isinstance(value, torch.nn.Module):
             return False
         if value.__dict__.get("program_is_ready"):
             raise Violation("remembers between calls", f"It sets `{name}` of a module, which outlives a call.")
+        if hasattr(torch.nn.Module, name) or name in _OF_EVERY_MODULE:
+            raise Violation("unknown attribute", f"It sets `{name}` of a module, which is torch's own.")
+        made = self.evaluator.class_of(value)
+        if made is not None and made.has(name) and isinstance(made.find(name), Descriptor | Function):
+            raise unproved(f"It sets `{name}` of a module, which its class defines.")
         if isinstance(new, torch.nn.Parameter | torch.nn.Module) or name in value._parameters:  # noqa: SLF001 - as above
             setattr(value, name, new)
         elif isinstance(new, torch.Tensor):
@@ -130,9 +145,11 @@ class _Bridge:
         for base in made.bases:
             real = base.real if isinstance(base, Class) else base
             if isinstance(real, type) and issubclass(real, torch.autograd.Function):
+                _check_names(made, real, _OF_FUNCTION)
                 self._make_function(made)
                 return True
             if isinstance(real, type) and issubclass(real, torch.nn.Module):
+                _check_names(made, torch.nn.Module, _OF_MODULE)
                 self._make_module(made, real)
                 return True
         return False
@@ -172,14 +189,19 @@ class _Bridge:
         evaluator = self.evaluator
 
         def init(module: Any, *args: Any, **named: Any) -> None:
-            torch.nn.Module.__init__(module)
             module.__dict__["program_is_ready"] = False
             if made.has("__init__"):
                 evaluator.call(Bound(made.find("__init__"), module), args, named)
+            else:
+                torch.nn.Module.__init__(module)
             module.__dict__["program_is_ready"] = True
             self.freeze(list(_fields(module).values()))
+            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            module.__dict__["program_memory"] = {name: (id(held), held.detach().clone()) for name, held in own}
 
         def forward(module: Any, *args: Any, **named: Any) -> Any:
+            with torch.utils._python_dispatch._disable_current_modes():  # noqa: SLF001 - the runner's own look
+                _check_memory(module)
             return evaluator.call(Bound(made.find("forward"), module), args, named)
 
         made.real = type(made.name, (real,), {"__init__": init, "forward": forward, "program_class": made})
@@ -207,12 +229,17 @@ class Operator:
     def __init__(self, bridge: _Bridge, function: Any) -> None:
         self._bridge, self._function = bridge, function
         self._real: Any = None
+        self.holds: tuple[Any, ...] = ()
 
     def register_autograd(self, backward: Any, *, setup_context: Any = None) -> None:
         """Register the formula of the gradient."""
-        bridge, function = self._bridge, self._function
-        if not bridge.evaluator.loading:
+        if not self._bridge.evaluator.loading:
             raise Violation("remembers between calls", "It registers a gradient while it is called.")
+        self._make(lambda ctx, *grads: self._bridge.evaluator.call(backward, (ctx, *grads), {}), setup_context)
+        self.holds = (backward, setup_context)
+
+    def _make(self, back: Callable[..., Any], setup_context: Any) -> None:
+        bridge, function = self._bridge, self._function
 
         def forward(*args: Any) -> Any:
             return bridge.evaluator.call(function, args, {})
@@ -225,9 +252,7 @@ class Operator:
                 bridge.evaluator.call(setup_context, (), {"ctx": ctx, "inputs": inputs, "output": output})
             finally:
                 bridge.open.discard(id(ctx))
-
-        def back(ctx: Any, *grads: Any) -> Any:
-            return bridge.evaluator.call(backward, (ctx, *grads), {})
+                bridge.freeze([value for value in _fields(ctx).values() if not isinstance(value, torch.Tensor)])
 
         names = {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)}
         self._real = type("operator", (torch.autograd.Function,), names)
@@ -241,18 +266,38 @@ class Operator:
         raise unproved("The evaluator knows one function of an operator.")
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Call the operator."""
+        """Call the operator; without a formula its gradient is an error, as torch has it."""
         if self._real is None:
-            return self._bridge.evaluator.call(self._function, args, named)
+            self._make(_no_gradient, None)
         signature: inspect.Signature = self._function.signature
         given = signature.bind(*args, **named)
         given.apply_defaults()
         return self._real.apply(*given.args, *given.kwargs.values())
 
 
+def _check_names(made: Class, real: type, known: frozenset[str]) -> None:
+    """Refuse a class that changes what torch asks of it by name."""
+    for name in made.names:
+        if hasattr(real, name) and name not in known:
+            raise Violation("class", f"A class under `{real.__name__}` defines `{name}`, which is torch's own.")
+
+
+def _check_memory(module: Any) -> None:
+    """Refuse a module whose own parameters or buffers a call has changed."""
+    held = {**module._parameters, **module._buffers}  # noqa: SLF001 - torch has no other door to them
+    for name, (identity, before) in module.__dict__["program_memory"].items():
+        now = held.get(name)
+        if now is not None and id(now) == identity and now.device == before.device and not torch.equal(now, before):
+            raise Violation("remembers between calls", f"It changes `{name}` of a module, which outlives a call.")
+
+
 def _function(made: Class, name: str) -> Any:
     found = made.find(name)
     return found.function if isinstance(found, Descriptor) else found
+
+
+def _no_gradient(ctx: Any, *grads: Any) -> Any:
+    raise RuntimeError("Trying to backward through an operator for which no autograd formula was registered.")
 
 
 def _fields(value: Any) -> dict[str, Any]:

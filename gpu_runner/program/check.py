@@ -15,7 +15,7 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.program import kernels, language
 from gpu_runner.program.imports import Binding, Library, Origin
 from gpu_runner.program.objects import Violation
-from gpu_runner.program.scopes import binds, bound_names, own_nodes
+from gpu_runner.program.scopes import binds, bound_names, is_plain_annotation, own_nodes
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _JIT = frozenset({"triton.jit", "triton.constexpr_function"})
@@ -246,6 +246,9 @@ class _Checker:
         elif isinstance(node, ast.MatchClass):
             for name in node.kwd_attrs:
                 yield from self._value_attribute(node, name, "")
+        for annotation in annotations_of(node):
+            if not is_plain_annotation(annotation):
+                yield _remark(annotation, "annotation", "An annotation holds names, brackets and text alone.")
         yield from self._stores(node, scope, owner)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Remark]:
@@ -481,6 +484,18 @@ def root_of(node: ast.expr) -> str | None:
 def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     """A function's decorators, without the brackets of those that are called."""
     return [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+
+
+def annotations_of(node: ast.AST) -> Iterator[ast.expr]:
+    """The annotations of a definition or of an assignment."""
+    if isinstance(node, _FUNCTIONS):
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        yield from (arg.annotation for arg in every if arg is not None and arg.annotation is not None)
+        if node.returns is not None:
+            yield node.returns
+    elif isinstance(node, ast.AnnAssign):
+        yield node.annotation
 
 
 def changed_by(node: ast.AST) -> ast.expr | None:

@@ -12,8 +12,10 @@ import builtins
 import functools
 import inspect
 import string
+import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum
 from typing import Any, ClassVar
 
 import torch
@@ -21,6 +23,7 @@ import torch
 from gpu_runner.contracts.status import Status
 from gpu_runner.program import language
 from gpu_runner.program.objects import (
+    Annotation,
     Bound,
     Class,
     Descriptor,
@@ -29,17 +32,22 @@ from gpu_runner.program.objects import (
     Function,
     Instance,
     Kind,
+    Method,
     Native,
     Super,
     Violation,
     unproved,
 )
-from gpu_runner.program.scopes import bound_names
+from gpu_runner.program.scopes import bound_names, declared, is_plain_annotation
 
 MOST_STEPS = 20_000_000
 MOST_DEPTH = 120
 MOST_BITS = 4096
 MOST_ITEMS = 10_000_000
+# What calls the functions that it is given.
+_CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
+_CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
+_MANAGERS = (nullcontext, AbstractContextManager)
 _MISSING = inspect.Parameter.empty
 
 
@@ -70,6 +78,8 @@ class Evaluator:
         self.depth = 0
         self.loading = 0
         self.launches = 0
+        self.broken: Violation | None = None  # once a program left its language, nothing more of it is evaluated
+        self.handling: list[Exception] = []  # what a bare ``raise`` raises again
         self.frozen: dict[int, Any] = {}  # by identity; keeps what it names alive
         # Models of members, by full name. As values they are called by native code too, such as ``map``.
         self.special: dict[str, Callable[..., Any]] = {
@@ -78,7 +88,9 @@ class Evaluator:
             "setattr": lambda *args: self._by_name("setattr", args),
             "isinstance": self.is_instance,
             "iter": lambda value: iter(self.iterate(value)),
+            "callable": self.is_callable,
         }
+        self.members: dict[str, Any] = {}  # of libraries, once each, so that a member is itself
         self.attribute_of: list[
             Callable[[Any, str], Any]
         ] = []  # of values that an extension knows; NotImplemented if it does not
@@ -105,6 +117,8 @@ class Evaluator:
             raise
         except BaseException as error:
             self._locate(error, node, frame)
+            if isinstance(error, Violation):
+                self.broken = error
             raise
 
     def _locate(self, error: BaseException, node: ast.AST, frame: Frame) -> None:
@@ -115,6 +129,8 @@ class Evaluator:
 
     def _step(self, node: ast.AST, frame: Frame) -> None:
         self.line, self.path = getattr(node, "lineno", self.line), frame.module.path
+        if self.broken is not None:
+            raise self.broken
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise Violation("endless", f"The host code takes more than {MOST_STEPS:,} steps for one call.")
@@ -128,6 +144,7 @@ class Evaluator:
             self.store(target, value, frame)
 
     def _ann_assign(self, node: ast.AnnAssign, frame: Frame) -> None:
+        self._check_annotation(node.annotation, frame)
         if isinstance(node.target, ast.Name) and frame.kind is Kind.type:
             annotations = frame.names.setdefault("__annotations__", {})
             annotations[node.target.id] = ast.unparse(node.annotation)
@@ -197,20 +214,24 @@ class Evaluator:
 
     def _raise(self, node: ast.Raise, frame: Frame) -> None:
         if node.exc is None:
-            raise RuntimeError("No active exception to reraise")
+            raise self.handling[-1] if self.handling else RuntimeError("No active exception to reraise")
         error = self.value(node.exc, frame)
         error = error.real if isinstance(error, Class) else error
+        if node.cause is not None:
+            self.value(node.cause, frame)
         if isinstance(error, type) and issubclass(error, BaseException):
             error = error()
         if not isinstance(error, BaseException):
             raise TypeError("exceptions must derive from BaseException")
+        if not isinstance(error, Exception):
+            raise unproved("The evaluator raises an `Exception` alone.")
         raise error
 
     def _delete(self, node: ast.Delete, frame: Frame) -> None:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                if frame.kind is Kind.module and not self.loading:
-                    raise Violation("remembers between calls", f"It deletes `{target.id}`, which outlives a call.")
+                if frame.kind is Kind.module or target.id in frame.outer or target.id not in frame.names:
+                    raise unproved("The evaluator deletes the names of a function alone, where they are bound.")
                 del frame.names[target.id]
             elif isinstance(target, ast.Subscript):
                 owner = self.check_mutable(self.value(target.value, frame))
@@ -219,8 +240,7 @@ class Evaluator:
                 raise unproved("The evaluator deletes names and items alone.")
 
     def _outer(self, node: ast.Global | ast.Nonlocal, frame: Frame) -> None:
-        kind = "global" if isinstance(node, ast.Global) else "nonlocal"
-        frame.outer |= dict.fromkeys(node.names, kind)
+        return  # a declaration, which holds for the whole of its scope: see ``scopes.declared``
 
     def _import(self, node: ast.Import, frame: Frame) -> None:
         for alias in node.names:
@@ -231,6 +251,7 @@ class Evaluator:
 
     def _import_from(self, node: ast.ImportFrom, frame: Frame) -> None:
         if node.module == "__future__":
+            frame.module.is_deferred |= any(alias.name == "annotations" for alias in node.names)
             return
         module = self.import_module(frame, node.module or "", node.level)
         for alias in node.names:
@@ -245,48 +266,41 @@ class Evaluator:
             self.bind(alias.asname or alias.name, value, frame)
 
     def _function_def(self, node: ast.FunctionDef, frame: Frame) -> None:
+        decorators = [self.value(decorator, frame) for decorator in node.decorator_list]
         value: Any = self.make_function(node, node.name, frame)
-        for decorator in reversed(node.decorator_list):
-            value = self.call(self.value(decorator, frame), (value,), {})
+        for decorator in reversed(decorators):
+            value = self.call(decorator, (value,), {})
         self.bind(node.name, value, frame)
 
     def _class_def(self, node: ast.ClassDef, frame: Frame) -> None:
         if node.keywords:
             raise Violation("metaclass", "A class takes no metaclass or keyword.")
+        decorators = [self.value(decorator, frame) for decorator in node.decorator_list]
         bases = tuple(self.value(base, frame) for base in node.bases)
-        inner = Frame(Kind.type, frame.module, frame)
+        bound, outer = declared(node)
+        inner = Frame(Kind.type, frame.module, frame, bound=bound, outer=outer)
         self.body(node.body, inner)
         value: Any = self.build_class(node.name, bases, inner.names, frame)
-        for decorator in reversed(node.decorator_list):
-            value = self.call(self.value(decorator, frame), (value,), {})
+        inner.made = value
+        for decorator in reversed(decorators):
+            value = self.call(decorator, (value,), {})
         self.bind(node.name, value, frame)
 
     def build_class(self, name: str, bases: tuple[Any, ...], names: dict[str, Any], frame: Frame) -> Class:
         """Make a class; its functions know it, for ``super``."""
-        bases = tuple(base for base in bases if base is not object and not _is_annotation(base))
+        bases = tuple(base for base in bases if base is not object and not _is_generic(base))
+        for each in names:
+            if each.startswith("__") and each not in _CLASS_NAMES:
+                raise Violation("private name", f"A class defines `{each}`.")
+        if "__slots__" in names and not any(isinstance(base, Native) for base in bases):
+            raise unproved("The evaluator knows no `__slots__`.")
         made = Class(name, bases, names, frame.module, self)
-        for value in names.values():
-            inner = value.function if isinstance(value, Descriptor) else value
-            if isinstance(inner, Function):
-                inner.owner = made
         if not any(extension(made) for extension in self.make_class):
             for base in bases:
                 if not isinstance(base, Class):
                     raise Violation("class", f"A class cannot derive from `{_name_of(base)}`.")
             made.real = next((base.real for base in bases if base.real is not None), None)
-            made.fields = next((base.fields for base in bases if base.fields is not None), None)
-            if any(base.is_enum for base in bases):
-                made.is_enum = True
-                self._fill_enum(made)
         return made
-
-    def _fill_enum(self, made: Class) -> None:
-        last: Any = 0
-        for name, value in list(made.names.items()):
-            if name.startswith("_") or isinstance(value, Function | Descriptor):
-                continue
-            last = last + 1 if value is AUTO else value
-            made.names[name] = Instance(made, {"name": name, "value": last})
 
     def _with(self, node: ast.With, frame: Frame) -> None:
         self._with_items(node, 0, frame)
@@ -307,15 +321,16 @@ class Evaluator:
             self._run_manager(manager, inner)
         elif isinstance(manager, Instance):
             self._run_instance(manager, inner)
-        elif hasattr(type(manager), "__enter__") and not isinstance(manager, torch.Tensor):
+        elif isinstance(manager, _MANAGERS):
             with manager as value:
                 inner(value)
         else:
-            raise TypeError(f"{_name_of(manager)} is no context manager")
+            raise unproved(f"The evaluator enters no {_name_of(manager)}.")
 
     def _run_instance(self, manager: Instance, inner: Callable[[Any], None]) -> None:
-        value = self.attribute(manager, "__enter__")()
-        leave = self.attribute(manager, "__exit__")
+        leave = self.bound(manager.type.find("__exit__"), manager, manager.type)
+        value = self.bound(manager.type.find("__enter__"), manager, manager.type)()
+        launches = self.launches
         try:
             inner(value)
         except Violation:
@@ -324,24 +339,43 @@ class Evaluator:
             leave(None, None, None)
             raise
         except Exception as error:
-            if not self.truth(leave(Native("type", type(error)), error, None)):
-                raise
-            return
+            self._check_caught(error, launches)
+            if self.truth(leave(Native("type", type(error)), error, None)):
+                raise unproved("The evaluator lets no `__exit__` swallow an error.") from None
+            raise
         leave(None, None, None)
 
     def _run_manager(self, manager: ContextCall, inner: Callable[[Any], None]) -> None:
         """Carry out a ``contextmanager``: its body, with the statements under the ``with`` where it yields."""
         left: list[BaseException] = []
+        yields: list[None] = []
+        if manager.is_used:
+            raise unproved("The evaluator enters the result of a `contextmanager` once.")
+        manager.is_used = True
 
         def on_yield(value: Any) -> None:
+            if yields:
+                raise RuntimeError("generator didn't stop")
+            yields.append(None)
             try:
                 inner(value)
             except _FLOW as flow:  # the generator goes on as after any end of the block, and then the block is left
                 left.append(flow)
 
         self.call_function(manager.function, manager.args, manager.named, on_yield)
+        if not yields:
+            raise RuntimeError("generator didn't yield")
         if left:
             raise left[0]
+
+    def _check_caught(self, error: Exception, launches: int) -> None:
+        """Refuse a program that goes on after an error which differs under CPython, or after a launch."""
+        if self.launches != launches:
+            raise Violation(
+                "try around a launch", "A `try` that stands around a launch could hide a fallback."
+            ) from None
+        if isinstance(error, RecursionError | MemoryError):
+            raise unproved("It catches that it ran out of memory or of stack.") from None
 
     def _try(self, node: ast.Try, frame: Frame) -> None:
         try:
@@ -351,26 +385,30 @@ class Evaluator:
             except _FLOW:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the program's own `except` may catch
-                if self.launches != launches:
-                    raise Violation(
-                        "try around a launch", "A `try` that stands around a launch could hide a fallback."
-                    ) from None
+                self._check_caught(error, launches)
                 self._handle(node, error, frame)
             else:
                 self.body(node.orelse, frame)
         finally:
-            self.body(node.finalbody, frame)
+            if self.broken is None:
+                self.body(node.finalbody, frame)
 
     def _handle(self, node: ast.Try, error: Exception, frame: Frame) -> None:
-        for handler in node.handlers:
-            if handler.type is None or isinstance(error, self._error_types(self.value(handler.type, frame))):
-                if handler.name is not None:
+        self.handling.append(error)
+        try:
+            for handler in node.handlers:
+                if handler.type is None or isinstance(error, self._error_types(self.value(handler.type, frame))):
+                    if handler.name is None:
+                        self.body(handler.body, frame)
+                        return
                     self.bind(handler.name, error, frame)
-                try:
-                    self.body(handler.body, frame)
-                except RuntimeError as again:
-                    raise (error if str(again) == "No active exception to reraise" else again) from None
-                return
+                    try:
+                        self.body(handler.body, frame)
+                    finally:
+                        frame.names.pop(handler.name, None)
+                    return
+        finally:
+            self.handling.pop()
         raise error
 
     def _error_types(self, value: Any) -> tuple[type, ...]:
@@ -393,7 +431,7 @@ class Evaluator:
 
     def _matches(self, pattern: ast.pattern, subject: Any, names: dict[str, Any], frame: Frame) -> bool:
         if isinstance(pattern, ast.MatchValue):
-            return self.truth(subject == self.value(pattern.value, frame))
+            return self.truth(self._compared("Eq", subject, self.value(pattern.value, frame)))
         if isinstance(pattern, ast.MatchSingleton):
             return subject is pattern.value
         if isinstance(pattern, ast.MatchOr):
@@ -405,6 +443,8 @@ class Evaluator:
                 names[pattern.name] = subject
             return True
         if isinstance(pattern, ast.MatchSequence) and not any(isinstance(p, ast.MatchStar) for p in pattern.patterns):
+            if isinstance(subject, range | torch.Tensor | Instance):
+                raise unproved(f"The evaluator matches no {_name_of(subject)} with a sequence.")
             if not isinstance(subject, list | tuple) or len(subject) != len(pattern.patterns):
                 return False
             return all(self._matches(p, s, names, frame) for p, s in zip(pattern.patterns, subject, strict=True))
@@ -416,23 +456,17 @@ class Evaluator:
 
     def bind(self, name: str, value: Any, frame: Frame) -> None:
         """Bind a name in a scope."""
+        if name.startswith("__") and name not in language.DUNDER_NAMES | language.METHOD_DUNDERS:
+            raise Violation("private name", f"It binds `{name}`.")
         where = frame.outer.get(name)
-        if where == "global":
-            if not self.loading:
-                raise Violation("remembers between calls", f"It changes the global `{name}`, which outlives a call.")
-            frame.module.frame.names[name] = value
-            return
+        holder: Frame | None = frame.module.frame if where == "global" else frame
         if where == "nonlocal":
             holder = frame.parent
             while holder is not None and (holder.kind is not Kind.function or name not in holder.bound):
                 holder = holder.parent
-            if holder is None or id(holder) in self.frozen:
-                raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
-            holder.names[name] = value
-            return
-        if frame.kind is Kind.module and not self.loading:
-            raise Violation("remembers between calls", f"It changes the global `{name}`, which outlives a call.")
-        frame.names[name] = value
+        if holder is None or id(holder) in self.frozen or (holder.kind is Kind.module and not holder.module.loading):
+            raise Violation("remembers between calls", f"It changes `{name}`, which outlives a call.")
+        holder.names[name] = value
 
     def load(self, name: str, frame: Frame) -> Any:
         """Look a name up through its scopes.
@@ -440,25 +474,36 @@ class Evaluator:
         Raises:
             NameError: it stands for nothing. Violation: it is no builtin that the language has.
         """
+        found = self.lookup(name, frame)
+        return self._builtin(name, frame) if found is _MISSING else found
+
+    def lookup(self, name: str, frame: Frame) -> Any:
+        """What the program itself binds a name to; ``inspect.Parameter.empty`` where it binds none.
+
+        Raises:
+            NameError: it binds it later, or has deleted it.
+        """
         where: Frame | None = frame.module.frame if frame.outer.get(name) == "global" else frame
         inner = True
         while where is not None and where.kind is not Kind.module:
             if where.kind is Kind.function or inner:
                 if name in where.names:
                     return where.names[name]
-                if where.kind is Kind.function and name in where.bound and name not in where.outer:
-                    raise UnboundLocalError(f"cannot access local variable '{name}'")
+                if where.kind is Kind.type and name in where.bound:
+                    break  # a class looks up what it binds itself in its module next
+                if name in where.bound and name not in where.outer:
+                    kind = UnboundLocalError if inner else NameError
+                    raise kind(f"cannot access local variable '{name}'")
+                if where.outer.get(name) == "global":
+                    break
             inner, where = False, where.parent
-        found = frame.module.lookup(name)
-        if found is not _MISSING:
-            return found
-        return self._builtin(name, frame)
+        return frame.module.lookup(name)
 
     def _builtin(self, name: str, frame: Frame) -> Any:
         if name in ("__name__", "__file__"):
             raise Violation("recognises its caller", f"It looks at `{name}`, by which a program knows where it runs.")
         if name in self.special:
-            return Native(name, self.special[name])
+            return self.member(name)
         if name in language.BUILTINS:
             return language.BUILTINS[name]
         if name in language.RUNS_TEXT:
@@ -474,6 +519,7 @@ class Evaluator:
         if isinstance(target, ast.Name):
             self.bind(target.id, value, frame)
         elif isinstance(target, ast.Attribute):
+            _check_mangled(target.attr)
             self.set_attribute(self.value(target.value, frame), target.attr, value)
         elif isinstance(target, ast.Subscript):
             self.set_item(self.value(target.value, frame), self.value(target.slice, frame), value)
@@ -512,11 +558,12 @@ class Evaluator:
 
     def _name(self, node: ast.Name, frame: Frame) -> Any:
         found = self.load(node.id, frame)
-        if found is super or found is type:
+        if found is object or found is super or found is type:
             raise Violation("reaches outside", f"`{node.id}` is called where it stands, and never a value.")
         return found
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
+        _check_mangled(node.attr)
         return self.attribute(self.value(node.value, frame), node.attr)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
@@ -533,11 +580,13 @@ class Evaluator:
     def _operate(self, table: dict[str, Callable[[Any, Any], Any]], name: str, left: Any, right: Any) -> Any:
         if name not in table:
             raise unproved(f"The evaluator knows no operator {name} here.")
-        if _is_annotation(left) or _is_annotation(right):
-            return ANNOTATION  # such as ``Tensor | None``
+        if name == "BitOr" and (_is_annotation(left) or _is_annotation(right)):
+            return Annotation("typing.Union", (left, right))  # such as ``Tensor | None``
         for value in (left, right):
             if isinstance(value, Instance | Class | Function):
                 raise unproved(f"The evaluator does no arithmetic on a {_name_of(value)}.")
+            if isinstance(value, set | frozenset) and name != "Sub":
+                self.iterate(value)  # the order of what comes of two sets depends on both
         _bound_size(name, left, right)
         if name == "Mod" and isinstance(left, str):
             self.check_printable(right)
@@ -559,6 +608,12 @@ class Evaluator:
         return value
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Any:
+        if (
+            isinstance(node.left, ast.Name)
+            and node.left.id == "__name__"
+            and ast.unparse(node) == "__name__ == '__main__'"
+        ):
+            return False
         left = self.value(node.left, frame)
         value: Any = True
         for operator_, each in zip(node.ops, node.comparators, strict=True):
@@ -566,11 +621,18 @@ class Evaluator:
             name = type(operator_).__name__
             if name in ("Is", "IsNot"):
                 _check_identity(left, right)
-            value = language.COMPARE[name](left, right)
+            value = self._compared(name, left, right)
             if each is not node.comparators[-1] and not self.truth(value):
                 return value
             left = right
         return value
+
+    def _compared(self, name: str, left: Any, right: Any) -> Any:
+        if name in ("Lt", "LtE", "Gt", "GtE") and (isinstance(left, Instance) or isinstance(right, Instance)):
+            raise unproved("The evaluator orders no objects of a class.")
+        if name in ("In", "NotIn") and isinstance(right, Class) and right.is_enum:
+            right = right.real
+        return language.COMPARE[name](left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
         return self.value(node.body if self.truth(self.value(node.test, frame)) else node.orelse, frame)
@@ -597,53 +659,61 @@ class Evaluator:
         made: dict[Any, Any] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                made |= self.value(value, frame)
+                made |= self._mapping(self.value(value, frame))
             else:
-                made[self.value(key, frame)] = self.value(value, frame)
+                made.update([(self.value(key, frame), self.value(value, frame))])
         return made
 
-    def _comprehended(self, node: Any, frame: Frame, make: Callable[[Frame], Any]) -> Iterator[Any]:
-        inner = Frame(Kind.function, frame.module, frame, bound=frozenset(), function=frame.function)
-        first = self.value(node.generators[0].iter, frame)
+    def _mapping(self, value: Any) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise unproved(f"The evaluator unpacks no {_name_of(value)} with two stars.")
+        return value
+
+    def _comprehended(self, node: Any, frame: Frame, take: Callable[[Frame], Any]) -> Iterator[None]:
+        """Go through a comprehension, an item at a time; ``take`` takes each."""
+        names = frozenset(name.id for g in node.generators for name in ast.walk(g.target) if isinstance(name, ast.Name))
+        inner = Frame(Kind.function, frame.module, frame, {}, names, {}, frame.function, is_comprehension=True)
+        first = iter(self.iterate(self.value(node.generators[0].iter, frame)))
 
         def walk(place: int) -> Iterator[Any]:
             if place == len(node.generators):
-                yield make(inner)
+                yield take(inner)
                 return
             generator = node.generators[place]
-            for item in self.iterate(first if place == 0 else self.value(generator.iter, inner)):
+            for item in first if place == 0 else self.iterate(self.value(generator.iter, inner)):
                 self._step(node, frame)
-                self._bind_comprehended(generator.target, item, inner)
+                self.store(generator.target, item, inner)
                 if all(self.truth(self.value(test, inner)) for test in generator.ifs):
                     yield from walk(place + 1)
 
         return walk(0)
 
-    def _bind_comprehended(self, target: ast.expr, item: Any, inner: Frame) -> None:
-        self.store(target, item, inner)
+    def _collected(self, node: Any, frame: Frame, make: Callable[[Frame], Any]) -> list[Any]:
+        try:
+            return list(self._comprehended(node, frame, make))
+        except RuntimeError as error:
+            if isinstance(error.__cause__, StopIteration):  # which leaves no comprehension but a generator so
+                raise error.__cause__ from None
+            raise
 
     def _list_comp(self, node: ast.ListComp, frame: Frame) -> list[Any]:
-        return list(self._comprehended(node, frame, lambda inner: self.value(node.elt, inner)))
+        return self._collected(node, frame, lambda inner: self.value(node.elt, inner))
 
     def _set_comp(self, node: ast.SetComp, frame: Frame) -> set[Any]:
-        return set(self._comprehended(node, frame, lambda inner: self.value(node.elt, inner)))
+        return set(self._collected(node, frame, lambda inner: self.value(node.elt, inner)))
 
     def _dict_comp(self, node: ast.DictComp, frame: Frame) -> dict[Any, Any]:
         def pair(inner: Frame) -> tuple[Any, Any]:
             return self.value(node.key, inner), self.value(node.value, inner)
 
-        return dict(self._comprehended(node, frame, pair))
+        return dict(self._collected(node, frame, pair))
 
     def _generator(self, node: ast.GeneratorExp, frame: Frame) -> Iterator[Any]:
         return self._comprehended(node, frame, lambda inner: self.value(node.elt, inner))
 
     def _named(self, node: ast.NamedExpr, frame: Frame) -> Any:
         value = self.value(node.value, frame)
-        holder = frame
-        while holder.kind is Kind.function and holder.function is not None and holder is not _own_frame(holder):
-            assert holder.parent is not None
-            holder = holder.parent
-        self.bind(node.target.id, value, holder)
+        self.bind(node.target.id, value, _own_frame(frame))
         return value
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Function:
@@ -661,7 +731,7 @@ class Evaluator:
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
         holder = _own_frame(frame)
         if holder.on_yield is None:
-            raise unproved("`yield` stands in functions alone.")
+            raise unproved("`yield` stands in a `contextmanager` alone.")
         holder.on_yield(None if node.value is None else self.value(node.value, frame))
 
     def _starred(self, node: ast.Starred, frame: Frame) -> Any:
@@ -671,11 +741,13 @@ class Evaluator:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and "super" not in frame.names:
             return self._super(node, frame)
         function = self.load(node.func.id, frame) if isinstance(node.func, ast.Name) else self.value(node.func, frame)
+        if getattr(function, "name", "") == "logging.getLogger":
+            return self.call(function, (), {})
         args = self._items(node.args, frame)
         named: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                given = self.value(keyword.value, frame)
+                given = self._mapping(self.value(keyword.value, frame))
                 for name in given:
                     if name in named:
                         raise TypeError(f"got multiple values for keyword argument '{name}'")
@@ -686,18 +758,28 @@ class Evaluator:
         return self.call(function, tuple(args), named)
 
     def _super(self, node: ast.Call, frame: Frame) -> Super:
-        holder = _own_frame(frame)
-        function = holder.function
-        if function is None or function.owner is None or not isinstance(function.node, ast.FunctionDef):
-            raise RuntimeError("super(): no arguments")
-        first = [*function.node.args.posonlyargs, *function.node.args.args]
-        return Super(function.owner, holder.names[first[0].arg])
+        if node.args:
+            owner, instance = self._items(node.args, frame)
+        else:
+            holder = _own_frame(frame)
+            around: Frame | None = holder
+            while around is not None and around.kind is not Kind.type:
+                around = around.parent
+            if around is None or holder.function is None or not isinstance(holder.function.node, ast.FunctionDef):
+                raise RuntimeError("super(): no arguments")
+            first = [*holder.function.node.args.posonlyargs, *holder.function.node.args.args]
+            owner, instance = around.made, holder.names[first[0].arg]
+        if not isinstance(owner, Class):
+            raise unproved("The evaluator has `super` of the program's own classes alone.")
+        return Super(owner, instance)
 
     # -- calls
 
     def make_function(self, node: ast.FunctionDef | ast.Lambda, name: str, frame: Frame) -> Function:
         """Make a function of its definition; defaults are evaluated now, annotations never."""
         arguments = node.args
+        if getattr(node, "type_params", None):
+            raise unproved("The evaluator knows no type parameters.")
         plain = [*arguments.posonlyargs, *arguments.args]
         defaults = [_MISSING] * (len(plain) - len(arguments.defaults)) + [
             self.value(d, frame) for d in arguments.defaults
@@ -719,7 +801,29 @@ class Evaluator:
             parameters.append(inspect.Parameter(arg.arg, inspect.Parameter.KEYWORD_ONLY, default=default))
         if arguments.kwarg:
             parameters.append(inspect.Parameter(arguments.kwarg.arg, inspect.Parameter.VAR_KEYWORD))
+        every = [*plain, *arguments.kwonlyargs, *filter(None, [arguments.vararg, arguments.kwarg])]
+        for arg in every:
+            _check_mangled(arg.arg)
+        for annotation in [*(arg.annotation for arg in every), getattr(node, "returns", None)]:
+            self._check_annotation(annotation, frame)
         return Function(node, name, frame, inspect.Signature(parameters), self)
+
+    def _check_annotation(self, node: ast.expr | None, frame: Frame) -> None:
+        """Refuse an annotation of which more than names and brackets is evaluated, and which could do something."""
+        if node is None or (frame.kind is Kind.function and not isinstance(node, ast.expr)):
+            return
+        if not is_plain_annotation(node):
+            raise Violation("annotation", "An annotation holds names, brackets and text alone.")
+        for name in ast.walk(node):
+            if isinstance(name, ast.Name) and isinstance(self.lookup_softly(name.id, frame), Instance | list | dict):
+                raise Violation("annotation", f"An annotation uses the value `{name.id}`.")
+
+    def lookup_softly(self, name: str, frame: Frame) -> Any:
+        """As ``lookup``, without an error where the name is not bound yet."""
+        try:
+            return self.lookup(name, frame)
+        except NameError:
+            return _MISSING
 
     def call(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a value."""
@@ -727,11 +831,41 @@ class Evaluator:
             return self.call_function(function, args, named)
         if isinstance(function, type):
             return self._call_type(function, args, named)
-        if isinstance(function, Facade) or not callable(function):
+        if isinstance(function, Descriptor | ContextCall | Annotation):
+            raise unproved(f"The evaluator calls no {_name_of(function)}.")
+        if not self.is_callable(function):
             raise TypeError(f"'{_name_of(function)}' object is not callable")
+        args = tuple(item.real if isinstance(item, Class) and item.is_enum else item for item in args)
         if _is_builtin(function):
             return self._call_builtin(function, args, named)
+        if isinstance(function, Native):
+            if function.name in _CALL_BACK:
+                args, named = tuple(map(self.callback, args)), {key: self.callback(item) for key, item in named.items()}
+            elif function.name not in language.KEEPS_NO_ORDER:
+                self._check_order(args)
+        elif not isinstance(function, Instance | functools.partial | torch.nn.Module) and not _is_of_the_runner(
+            function
+        ):
+            raise unproved(f"The evaluator calls no {_name_of(function)}.")
         return function(*args, **named)
+
+    def callback(self, value: Any) -> Any:
+        """A builtin as native code is given it, which calls it as the evaluator would."""
+        if _is_builtin(value) or (isinstance(value, type) and not isinstance(value, torch.dtype)):
+            return Native(value.__name__, lambda *args, **named: self.call(value, args, named), value)
+        return value
+
+    def is_callable(self, value: Any) -> bool:
+        """What ``callable`` says."""
+        if isinstance(value, Instance):
+            return value.type.has("__call__")
+        return not isinstance(value, Facade) and callable(value)
+
+    def _check_order(self, args: Sequence[Any]) -> None:
+        """Refuse to go through a set of text: its order differs from process to process."""
+        for value in args:
+            if isinstance(value, set | frozenset) and not all(isinstance(item, int) for item in value):
+                raise unproved("The order of a set differs from process to process. Sort it.")
 
     def call_function(
         self,
@@ -750,27 +884,26 @@ class Evaluator:
         given.apply_defaults()
         node = function.node
         bound, yields = bound_names(node)
+        _, outer = declared(node)
         frame = Frame(
-            Kind.function, function.closure.module, function.closure, dict(given.arguments), bound, {}, function
+            Kind.function, function.closure.module, function.closure, dict(given.arguments), bound, outer, function
         )
-        made: list[Any] = []
-        if yields:
-            frame.on_yield = on_yield or made.append
-        self.depth += 1
-        if self.depth > MOST_DEPTH:
-            self.depth = 0
-            raise RecursionError("maximum recursion depth exceeded")
+        if yields and on_yield is None:
+            raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")
+        frame.on_yield = on_yield
         line, path = self.line, self.path
+        self.depth += 1
         try:
+            if self.depth > MOST_DEPTH:
+                raise RecursionError("maximum recursion depth exceeded")
             if isinstance(node, ast.Lambda):
                 return self.value(node.body, frame)
             self.body(node.body, frame)
         except _Return as result:
-            return iter(made) if yields and on_yield is None else result.value
+            return result.value
         finally:
-            self.depth = max(0, self.depth - 1)
+            self.depth -= 1
             self.line, self.path = line, path
-        return iter(made) if yields and on_yield is None else None
 
     def _call_type(self, kind: type, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if kind is type:
@@ -780,7 +913,17 @@ class Evaluator:
         if kind is object:
             raise Violation("remembers between calls", "A bare object tells one call from another by its identity.")
         if kind in (staticmethod, classmethod, property):
-            return Descriptor(kind.__name__, *args)
+            if len(args) != 1 or named:
+                raise unproved("The evaluator knows no property that is set.")
+            return Descriptor(kind.__name__, args[0])
+        if not _may_be_called(kind):
+            raise unproved(f"The evaluator makes no `{kind.__name__}`.")
+        if kind in (map, filter):
+            args = (self.callback(args[0]), *args[1:])
+        if kind not in (set, frozenset, bool):
+            self._check_order(args)
+        if kind.__name__ == "constexpr" and not isinstance(args[0], bool | int | float | str | type(None)):
+            raise unproved("The evaluator makes a `constexpr` of a number, text or None alone.")
         if kind is str and args:
             self.check_printable(args[0])
         if kind is bytes or (issubclass(kind, int | float) and args and isinstance(args[0], torch.Tensor)):
@@ -792,8 +935,9 @@ class Evaluator:
         return kind(*args, **named)
 
     def _type_of(self, value: Any) -> Any:
-        if isinstance(value, Instance):
-            return value.type
+        made = self.class_of(value)
+        if made is not None:
+            return made
         if isinstance(value, bool | int | float | str | list | tuple | dict | set | type(None) | torch.Tensor):
             return type(value)
         raise unproved(f"The evaluator does not say the type of a {_name_of(value)}.")
@@ -810,6 +954,12 @@ class Evaluator:
             raise TypeError(f"'{_name_of(args[0])}' object is not an iterator")
         if name == "pow":
             _bound_size("Pow", *args[:2])
+        if name in ("min", "max", "sorted"):
+            named = {key: self.callback(item) for key, item in named.items()}
+            if named.get("key") is not None:
+                self._check_order(args)
+        elif name not in ("len", "sum"):
+            self._check_order(args)
         if name in ("any", "all"):
             return function([self.truth(item) for item in self.iterate(args[0])])
         return function(*args, **named)
@@ -820,18 +970,10 @@ class Evaluator:
             raise TypeError("attribute name must be string")
         if name == "setattr":
             return self.set_attribute(owner, attribute, args[2])
+        _check_mangled(attribute)
         try:
             found = self.attribute(owner, attribute)
         except AttributeError:
-            if name == "hasattr":
-                return False
-            if len(args) > 2:
-                return args[2]
-            raise
-        except Violation as violation:
-            # Asked by name, what the language does not list is not there: code for other devices looks for them so.
-            if violation.status is Status.cheating or not isinstance(owner, Facade):
-                raise
             if name == "hasattr":
                 return False
             if len(args) > 2:
@@ -841,39 +983,14 @@ class Evaluator:
 
     def instantiate(self, made: Class, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Make an instance of a class of the program."""
-        if made.is_enum:
-            members = [value for value in made.names.values() if isinstance(value, Instance)]
-            found = [member for member in members if member.fields["value"] == args[0]]
-            if not found:
-                raise ValueError(f"{args[0]!r} is not a valid {made.name}")
-            return found[0]
         if made.real is not None:
             return made.real(*args, **named)
         instance = Instance(made)
         if made.has("__init__"):
-            self.call(Bound(made.find("__init__"), instance), args, named)
-        elif made.fields is not None:
-            self._fill_fields(instance, args, named)
+            self.call(self.bound(made.find("__init__"), instance, made), args, named)
         elif args or named:
             raise TypeError(f"{made.name}() takes no arguments")
         return instance
-
-    def _fill_fields(self, instance: Instance, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        assert instance.type.fields is not None
-        fields = instance.type.fields
-        parameters = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=_MISSING if default is _MISSING else None,
-            )
-            for name, default in fields.items()
-        ]
-        given = inspect.Signature(parameters).bind(*args, **named).arguments
-        for name, default in fields.items():
-            instance.fields[name] = given[name] if name in given else default()
-        if instance.type.has("__post_init__"):
-            self.call(Bound(instance.type.find("__post_init__"), instance), (), {})
 
     def is_instance(self, value: Any, kinds: Any) -> bool:
         """What ``isinstance`` says."""
@@ -883,16 +1000,27 @@ class Evaluator:
                     return True
                 if kind.real is not None and isinstance(value, kind.real):
                     return True
-            elif kind is ANNOTATION or isinstance(kind, Annotation):
+            elif isinstance(kind, Annotation):
+                if kind.path == "typing.Union":
+                    if self.is_instance(value, kind.parts):
+                        return True
+                    continue
                 name = kind.path.rpartition(".")[2]
-                checked = {"Callable": callable, "Sequence": lambda v: isinstance(v, list | tuple | str | range),
-                           "Mapping": lambda v: isinstance(v, dict), "Iterable": lambda v: hasattr(v, "__iter__")}  # fmt: skip
-                if name not in checked:
+                checked = {"Callable": self.is_callable, "Sequence": lambda v: isinstance(v, list | tuple | str | range | bytes),
+                           "Mapping": lambda v: isinstance(v, dict)}  # fmt: skip
+                if name not in checked or (isinstance(value, Instance) and name != "Callable"):
                     raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
                 if checked[name](value):
                     return True
-            elif isinstance(kind, Native):
-                return False  # a class that the evaluator models, of which a program makes no instance
+            elif isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
+                continue  # of which a program makes no instance
+            elif isinstance(kind, Native) or kind is type:
+                raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
+            elif kind is None:
+                raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+            elif hasattr(value, "real") and type(value).__name__ == "Kernel":
+                if isinstance(value.real, kind):
+                    return True
             elif isinstance(value, kind):
                 return True
         return False
@@ -913,18 +1041,28 @@ class Evaluator:
         return own(self, value, name) if own is not None else self._of_plain(value, name)
 
     def _of_facade(self, value: Facade, name: str) -> Any:
-        return self.member(f"{value.path}.{name}")
+        path = f"{value.path}.{name}"
+        if not language.is_listed(path) and not name.startswith("_") and not language.exists(path):
+            raise AttributeError(f"module '{value.path}' has no attribute '{name}'")
+        return self.member(path)
+
+    def _of_own(self, value: Any, name: str) -> Any:
+        raise unproved(f"The evaluator knows no attribute `{name}` of a {_name_of(value)}.")
 
     def _of_function(self, value: Function, name: str) -> Any:
-        if name in ("__name__", "__qualname__", "__doc__"):
-            return value.attributes.get(name, value.name if name != "__doc__" else None)
+        if name == "__name__":
+            return value.attributes.get(name, value.name)
+        if name in value.attributes:
+            return value.attributes[name]
+        if not name.startswith("__"):
+            raise AttributeError(f"'function' object has no attribute '{name}'")
         raise Violation("private name", f"It uses `{name}` of a function.")
 
     def _of_plain(self, value: Any, name: str) -> Any:
-        if isinstance(value, BaseException) and name == "args":
-            return value.args
+        if isinstance(value, BaseException):
+            raise unproved("What an error says differs from version to version.")
         if name == "format" and isinstance(value, str):
-            return Native("format", functools.partial(_Formatter(self).format, value))
+            return Native("format", functools.partial(_Formatter(self).format, value), value)
         if isinstance(value, tuple) and name in getattr(type(value), "_fields", ()):
             return getattr(value, name)
         if name in language.attributes_of(value):
@@ -937,6 +1075,8 @@ class Evaluator:
                 "unknown attribute",
                 f"The attribute `{name}` of a {_name_of(value)} is not in the language of host code.",
             )
+        if _is_of_the_runner(value):
+            return self._of_own(value, name)
         raise AttributeError(f"'{_name_of(value)}' object has no attribute '{name}'")
 
     def _method(self, value: Any, name: str, found: Callable[..., Any]) -> Native:
@@ -946,11 +1086,16 @@ class Evaluator:
                 self.check_mutable(value)
                 return found(*args, **named)
 
-            return Native(name, changes)
-        return Native(name, found)
+            return Native(name, changes, value)
+        return Native(name, found, value)
 
     def member(self, path: str) -> Any:
         """A member of a library; functions come as ``Native``, or as the evaluator's own model."""
+        if path not in self.members:
+            self.members[path] = self._member(path)
+        return self.members[path]
+
+    def _member(self, path: str) -> Any:
         if path in self.special:
             return Native(path, self.special[path])
         if path in language.ANNOTATIONS_ONLY:
@@ -961,10 +1106,14 @@ class Evaluator:
         return Native(path, found)
 
     def _of_instance(self, value: Instance, name: str) -> Any:
-        if name in value.fields:
+        _check_private(value.type, name)
+        found = value.type.find(name) if value.type.has(name) else _MISSING
+        if name in value.fields and not (isinstance(found, Descriptor) and found.kind == "property"):
             return value.fields[name]
-        if name == "__class__":
-            raise Violation("private name", "It uses the attribute `__class__`.")
+        if isinstance(found, Descriptor) and found.kind == "cached_property":
+            kept = self.call(found.function, (value,), {})
+            self.check_mutable(value).fields[name] = kept
+            return kept
         return self.bound(value.type.find(name), value, value.type)
 
     def bound(self, found: Any, instance: Any, owner: Class) -> Any:
@@ -972,26 +1121,38 @@ class Evaluator:
         if isinstance(found, Descriptor):
             if found.kind == "property":
                 return self.call(found.function, (instance,), {})
+            if found.kind == "cached_property":
+                raise unproved("The evaluator knows a `cached_property` of plain classes alone.")
             return Bound(found.function, owner) if found.kind == "classmethod" else found.function
-        return Bound(found, instance) if isinstance(found, Function) else found
+        return Bound(found, instance) if isinstance(found, Function | Method) else found
 
     def _of_class(self, value: Class, name: str) -> Any:
         if name == "__name__":
             return value.name
+        _check_private(value, name)
         found = value.find(name)
         if isinstance(found, Descriptor):
+            if "property" in found.kind:
+                raise unproved("The evaluator gives no property of a class itself.")
             return Bound(found.function, value) if found.kind == "classmethod" else found.function
         return found
 
     def _of_super(self, value: Super, name: str) -> Any:
-        kind = value.instance if isinstance(value.instance, Class) else self.class_of(value.instance)
-        order = kind.order if kind is not None else value.owner.order
-        for each in order[order.index(value.owner) + 1 :]:
+        is_class = isinstance(value.instance, Class)
+        kind = value.instance if is_class else self.class_of(value.instance)
+        if kind is None or value.owner not in kind.order:
+            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+        for each in kind.order[kind.order.index(value.owner) + 1 :]:
             if name in each.names:
-                return self.bound(each.names[name], value.instance, each)
-        if name == "__init__":
-            return Native("__init__", lambda *args, **named: None)
-        raise AttributeError(f"'super' object has no attribute '{name}'")
+                found = each.names[name]
+                if is_class and not isinstance(found, Descriptor):
+                    return found
+                return self.bound(found, value.instance, kind)
+        if name == "__init__" and isinstance(value.instance, torch.nn.Module):
+            return Native("__init__", lambda: torch.nn.Module.__init__(value.instance), value.instance)
+        if name == "__init__" and isinstance(value.instance, Instance):
+            return Native("__init__", lambda: None)
+        raise unproved(f"The evaluator knows no `super().{name}` here.")
 
     def class_of(self, value: Any) -> Class | None:
         """The program's class of a value, where it has one."""
@@ -1005,21 +1166,41 @@ class Evaluator:
             return
         if isinstance(value, Instance):
             self.check_mutable(value)
+            if name.startswith("__"):
+                raise Violation("private name", f"It sets `{name}`.")
+            if value.type.has(name) and getattr(value.type.find(name), "kind", "") == "property":
+                raise AttributeError(f"property '{name}' of '{value.type.name}' object has no setter")
             value.fields[name] = new
         elif isinstance(value, Facade):
             raise Violation("patches a module", f"It sets `{value.path}.{name}`.", Status.cheating)
-        elif isinstance(value, Function | Class) and self.loading:
+        elif (
+            isinstance(value, Function | Class)
+            and self.loading
+            and id(value) not in self.frozen
+            and not name.startswith("__")
+            and getattr(value, "real", None) is None
+        ):
             (value.attributes if isinstance(value, Function) else value.names)[name] = new
         else:
             raise Violation("remembers between calls", f"It sets `{name}` of a {_name_of(value)}.")
 
     def item(self, value: Any, key: Any) -> Any:
         """What ``value[key]`` is."""
-        if isinstance(value, Annotation) or (isinstance(value, type) and not isinstance(value, Instance)):
-            return ANNOTATION
+        if isinstance(value, Annotation):
+            return Annotation(value.path)
         if isinstance(value, Class):
-            return value.names[key] if value.is_enum else value
-        if isinstance(value, Facade | Function | Native):
+            return value.real[key] if value.is_enum else value
+        if isinstance(value, type):
+            if value not in (list, dict, tuple, set, frozenset, type):
+                raise TypeError(f"type '{value.__name__}' is not subscriptable")
+            return Annotation(f"builtins.{value.__name__}")
+        if isinstance(value, Instance) and not value.type.has("__getitem__"):
+            raise TypeError(f"'{_name_of(value)}' object is not subscriptable")
+        if not isinstance(value, list | tuple | dict | str | bytes | range | torch.Tensor | Instance) and not hasattr(
+            value, "launch"
+        ):
+            if hasattr(type(value), "__getitem__") and not isinstance(value, Native):
+                raise unproved(f"The evaluator takes no item of a {_name_of(value)}.")
             raise TypeError(f"'{_name_of(value)}' object is not subscriptable")
         return value[key]
 
@@ -1042,7 +1223,8 @@ class Evaluator:
     def iterate(self, value: Any) -> Any:
         """What a loop goes over."""
         if isinstance(value, Class) and value.is_enum:
-            return [member for member in value.names.values() if isinstance(member, Instance)]
+            return value.real
+        self._check_order((value,))
         if isinstance(value, Function | Native | Class | Facade):
             raise TypeError(f"'{_name_of(value)}' object is not iterable")
         return value
@@ -1055,16 +1237,28 @@ class Evaluator:
         """
         if id(value) in self.frozen:
             raise Violation("remembers between calls", f"It changes a {_name_of(value)} that outlives a call.")
-        if isinstance(value, Instance) and value.type.names.get("__frozen__"):
+        if isinstance(value, Instance) and any(kind.is_frozen for kind in value.type.order):
             raise AttributeError("cannot assign to field of a frozen dataclass")
         return value
 
     def check_printable(self, value: Any) -> Any:
-        """The value itself, which can be turned into text: what a tensor holds cannot."""
-        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter) and value.dim() == 0:
-            return value  # as in a message of an error
+        """The value itself, which can be turned into text: neither what a tensor holds nor where something lies can."""
         if isinstance(value, torch.Tensor):
+            if value.dim() == 0 and not isinstance(value, torch.nn.Parameter):
+                return value  # as in a message of an error
             raise Violation("reads values", "It turns a tensor into text.")
+        if isinstance(value, list | tuple):
+            for item in value:
+                self.check_printable(item)
+        elif isinstance(value, dict):
+            for item in (*value, *value.values()):
+                self.check_printable(item)
+        elif isinstance(value, Instance) and value.type.declared is not None:
+            self.check_printable(list(value.fields.values()))
+        elif isinstance(value, set | frozenset):
+            self._check_order((value,))
+        elif not isinstance(value, (*language.PLAIN, torch.dtype, torch.device)) and not _is_plain_object(value):
+            raise unproved(f"The evaluator puts no {_name_of(value)} into text, which would say where it lies.")
         return value
 
     @contextmanager
@@ -1078,6 +1272,7 @@ class Evaluator:
 
     _own_kinds: ClassVar[dict[type, Callable[..., Any]]] = {
         Facade: _of_facade, Instance: _of_instance, Class: _of_class, Super: _of_super, Function: _of_function,
+        **dict.fromkeys((Descriptor, Bound, Native), _of_own),
     }  # fmt: skip
     _statements: ClassVar[dict[type[ast.AST], Callable[..., None]]] = {
         ast.Expr: _expr, ast.Assign: _assign, ast.AnnAssign: _ann_assign,
@@ -1100,26 +1295,12 @@ class Evaluator:
     }  # fmt: skip
 
 
-class Annotation:
-    """A name that stands in annotations alone, such as ``typing.Optional``."""
-
-    def __init__(self, path: str = "typing.Any") -> None:
-        self.path = path
-
-    def __repr__(self) -> str:
-        """Its name."""
-        return self.path
-
-
-ANNOTATION = Annotation()
-AUTO = object()
-
-
 class ContextCall:
     """A call of a ``contextmanager``, to be carried out by ``with``."""
 
     def __init__(self, function: Function, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self.function, self.args, self.named = function, args, named
+        self.is_used = False
 
 
 class _Formatter(string.Formatter):
@@ -1141,10 +1322,23 @@ class _Formatter(string.Formatter):
 
 
 def _own_frame(frame: Frame) -> Frame:
-    """The frame of the function around a comprehension."""
-    while frame.function is not None and frame.parent is not None and frame.parent.function is frame.function:
+    """The frame of the function, class or module around a comprehension."""
+    while frame.is_comprehension:
+        assert frame.parent is not None
         frame = frame.parent
     return frame
+
+
+def _check_mangled(name: str) -> None:
+    if name.startswith("__") and not name.endswith("__"):
+        raise Violation("private name", f"It uses `{name}`, which Python renames within a class.")
+
+
+def _check_private(made: Class, name: str) -> None:
+    """Refuse what a class has from Python itself, or from the library's class under it."""
+    inherits = made.real is not None and hasattr(made.real.__mro__[1], name)
+    if (name.startswith("__") or inherits) and not made.has(name):
+        raise Violation("private name", f"It uses the attribute `{name}`.")
 
 
 def _no_imports(frame: Frame, name: str, level: int) -> Any:
@@ -1152,13 +1346,27 @@ def _no_imports(frame: Frame, name: str, level: int) -> Any:
 
 
 def _is_annotation(value: Any) -> bool:
-    return isinstance(value, Annotation) or (
-        isinstance(value, type) and value is not type(None) and _is_plain_type(value)
+    return isinstance(value, Annotation | Class | type)
+
+
+def _is_generic(value: Any) -> bool:
+    return isinstance(value, Annotation) and value.path in ("typing.Generic", "typing.Protocol")
+
+
+def _may_be_called(kind: type) -> bool:
+    return (
+        kind.__module__ in ("builtins", "itertools", "collections", "packaging.version")
+        or issubclass(kind, tuple | torch.Tensor | BaseException)
+        or kind in (torch.device, torch.finfo, torch.iinfo)
+        or type(kind).__name__ == "tensortype"
+        or kind.__name__ in ("Config", "constexpr", "TensorDescriptor")
     )
 
 
-def _is_plain_type(value: type) -> bool:
-    return value in (int, float, str, bool, list, dict, tuple, set, torch.Tensor, torch.dtype, torch.device, torch.Size)
+def _is_plain_object(value: Any) -> bool:
+    return isinstance(value, Enum) or (isinstance(value, type) and value.__module__ == "builtins") or (
+        type(value).__name__ in ("Version", "constexpr", "GPUTarget")
+    )  # fmt: skip
 
 
 def _is_builtin(function: Any) -> bool:
@@ -1167,8 +1375,20 @@ def _is_builtin(function: Any) -> bool:
     )
 
 
+def _is_of_the_runner(function: Any) -> bool:
+    kind = function if isinstance(function, types.FunctionType | types.MethodType) else type(function)
+    return kind.__module__.startswith("gpu_runner.program.")
+
+
 def _is_function(found: Any) -> bool:
-    return type(found).__name__ in ("function", "builtin_function_or_method", "method", "partial", "wrapper_descriptor")
+    return type(found).__name__ in (
+        "ConstexprFunction",
+        "function",
+        "builtin_function_or_method",
+        "method",
+        "partial",
+        "wrapper_descriptor",
+    )
 
 
 def _name_of(value: Any) -> str:
@@ -1181,6 +1401,9 @@ def _name_of(value: Any) -> str:
 
 def _bound_size(name: str, left: Any, right: Any) -> None:
     """Refuse numbers and sequences that are too large to be meant."""
+    if isinstance(left, int) and isinstance(right, int):
+        if name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
+            raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
     if name == "LShift" and isinstance(right, int) and right > MOST_BITS:
         raise Violation("too large", f"It shifts by {right} bits.")
     if (
@@ -1198,10 +1421,10 @@ def _bound_size(name: str, left: Any, right: Any) -> None:
 
 
 def _check_identity(left: Any, right: Any) -> None:
-    """Identity means something for None, truth values, and objects of the program; of plain values it is CPython's own affair."""
+    """Identity means something for None, truth values, and objects; of plain values and functions it is CPython's own affair."""
     single = (type(None), bool, type(Ellipsis), type(NotImplemented))
     if isinstance(left, single) or isinstance(right, single):
         return
-    plain = (int, float, str, bytes, tuple, frozenset)
-    if isinstance(left, plain) or isinstance(right, plain):
-        raise Violation("identity", "`is` compares numbers or text by where they lie in memory; use `==`.")
+    named = (type, torch.dtype, torch.Tensor, Class, Instance, Function, list, dict, set, Enum)
+    if not isinstance(left, named) or not isinstance(right, named):
+        raise Violation("identity", "`is` compares values by where they lie in memory; use `==`.")

@@ -10,6 +10,8 @@ import builtins
 import copy
 import functools
 import importlib
+import inspect
+import itertools
 import linecache
 import types
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ import torch
 from gpu_runner.contracts.status import Status
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
-from gpu_runner.program.objects import Facade, Function, Instance, Native, Violation, unproved
+from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
 from gpu_runner.program.scopes import bound_names
 
 _FUTURE = importlib.import_module("__future__")
@@ -35,6 +37,8 @@ _EXPRESSIONS = (
 )  # fmt: skip
 BUILTINS = language.words("abs bool float int isinstance len max min range tuple list str print getattr")
 MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
+_SCALARS = frozenset(["triton.cdiv", "triton.next_power_of_2"])
+_places = itertools.count()
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -48,6 +52,8 @@ class Kernel:
     function: Function
     evaluator: Evaluator = field(repr=False)
     globals: dict[str, Any] = field(default_factory=dict, repr=False)
+    holds: tuple[Any, ...] = ()  # what Triton keeps for it: configurations, and functions that it calls
+    inner: Kernel | None = None  # what an autotuner stands around
     is_ready: bool = False
 
     def __getitem__(self, grid: Any) -> Native:
@@ -55,12 +61,14 @@ class Kernel:
         return Native(self.name, lambda *args, **named: self.launch(grid, args, named))
 
     def __repr__(self) -> str:
-        """Without an address."""
-        return f"<kernel {self.name}>"
+        """Refuse."""
+        raise unproved("The text of a kernel would say where it lies.")
 
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
         self.evaluator.launches += 1
+        if named.get("warmup") or self.evaluator.loading:
+            raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
         args = tuple(_given(value) for value in args)
         named = {name: _given(value) for name, value in named.items()}
@@ -81,16 +89,24 @@ class Kernel:
 
     def _outside(self) -> dict[str, Any]:
         assert isinstance(self.function.node, ast.FunctionDef)
-        names = [name for name in free_names(self.function.node) if name not in BUILTINS]
-        return {name: _given(self.evaluator.load(name, self.function.closure)) for name in names}
+        names: dict[str, Any] = {}
+        for name in free_names(self.function.node):
+            found = self.evaluator.lookup(name, self.function.closure)
+            if found is not inspect.Parameter.empty:
+                names[name] = _given(found, "")
+            elif name not in BUILTINS:
+                names[name] = _given(self.evaluator.load(name, self.function.closure), "")
+        return names
 
 
-def _given(value: Any) -> Any:
-    """What Triton is given for a value of the program."""
+def _given(value: Any, holder: str = "argument") -> Any:
+    """What Triton is given for a value of the program, as an ``argument`` or for a name in the text of a kernel."""
     if isinstance(value, Kernel):
         value.prepare()
         return value.real
     if isinstance(value, Native):
+        if value.owner is not None or not (language.is_of_kernels(value.name) or value.name in _SCALARS):
+            raise Violation("kernel", f"A kernel has no use for `{value.name}`.")
         return value.call
     if isinstance(value, Facade):
         if value.path not in MODULES and not value.path.endswith(".libdevice"):
@@ -99,18 +115,22 @@ def _given(value: Any) -> Any:
     if isinstance(value, Function):
         raise Violation("kernel", f"A kernel calls `{value.name}`, which is no kernel.")
     if isinstance(value, tuple):
-        return type(value)(*map(_given, value)) if hasattr(value, "_fields") else tuple(_given(item) for item in value)
-    if isinstance(value, list):
-        return [_given(item) for item in value]
-    if isinstance(value, Instance):
-        if value.type.is_enum:
-            return value.fields["value"]
-        raise unproved("The evaluator gives no kernel an object of a class.")
-    return value
+        each = [_given(item, holder) for item in value]
+        return type(value)(*each) if hasattr(value, "_fields") else tuple(each)
+    is_plain = isinstance(value, (bool, int, float, str, type(None), torch.dtype))
+    is_type = isinstance(value, type) and (value in (bool, int, float, str, tuple) or _is_triton(value))
+    is_argument = holder and isinstance(value, torch.Tensor | torch.device | torch.Size)
+    if is_plain or is_type or is_argument or _is_triton(type(value)):
+        return value
+    raise unproved(f"The evaluator gives no kernel a {type(value).__name__}.")
 
 
-def install(evaluator: Evaluator) -> None:
-    """Teach an evaluator Triton's decorators."""
+def _is_triton(kind: type) -> bool:
+    return kind.__module__.startswith("triton.")
+
+
+def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+    """Teach an evaluator Triton's decorators; ``freeze`` marks what Triton keeps."""
 
     def jit(function: Any = None, **options: Any) -> Any:
         if set(options) - _OPTIONS:
@@ -132,11 +152,14 @@ def install(evaluator: Evaluator) -> None:
         if set(options) - known:
             raise Violation("triton", f"`triton.autotune` takes no {', '.join(sorted(set(options) - known))} here.")
         options.pop("cache_results", None)
-        return lambda kernel: _around(kernel, triton.autotune(configs=list(configs), key=list(key), **options))
+        given = list(configs)
+        freeze([given, *options.values()])
+        return lambda kernel: _around(kernel, triton.autotune(configs=given, key=list(key), **options))
 
     def heuristics(values: Any) -> Any:
         import triton
 
+        freeze([values])
         return lambda kernel: _around(kernel, triton.heuristics(dict(values)))
 
     evaluator.special |= {
@@ -152,24 +175,27 @@ def install(evaluator: Evaluator) -> None:
 def _attribute(value: Any, name: str) -> Any:
     if not isinstance(value, Kernel):
         return NotImplemented
-    if name in ("__name__", "__doc__"):
-        return value.name if name == "__name__" else None
+    if name == "__name__" and value.inner is None:
+        return value.name
     if name == "arg_names":
         return list(value.real.arg_names)
-    if name == "fn":
-        return value
+    if name == "fn" and value.inner is not None:
+        return value.inner
     if name == "run":
-        return Native(
-            "run",
-            lambda *args, grid, **named: value.launch(grid, args, {k: v for k, v in named.items() if k != "warmup"}),
-        )
+        return Native("run", functools.partial(_run, value), value)
     raise Violation("triton", f"The attribute `{name}` of a kernel is not in the language of host code.")
+
+
+def _run(kernel: Kernel, *args: Any, grid: Any, warmup: Any = False, **named: Any) -> Any:
+    if warmup is not False:
+        raise unproved("The evaluator launches a kernel, and does not only compile it.")
+    return kernel.launch(grid, args, named)
 
 
 def _around(kernel: Any, decorate: Callable[[Any], Any]) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise TypeError("an autotuner or a heuristic stands around a kernel")
-    return Kernel(kernel.name, decorate(kernel.real), kernel.function, kernel.evaluator, kernel.globals)
+    return Kernel(kernel.name, decorate(kernel.real), kernel.function, kernel.evaluator, kernel.globals, inner=kernel)
 
 
 def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Kernel:
@@ -208,7 +234,7 @@ def _compiled(function: Function, names: dict[str, Any]) -> Any:
     text = ast.unparse(bare)
     if ast.dump(ast.parse(text).body[0]) != ast.dump(bare):
         raise unproved(f"The text of the kernel `{node.name}` does not say what its tree says.")
-    place = f"{path}:{node.lineno}:{node.name}"
+    place = f"{path}:{node.lineno}:{node.name}:{next(_places)}"  # Triton reads it when it first runs the kernel
     lines = [line + "\n" for line in text.splitlines()]
     linecache.cache[place] = (len(text), None, lines, place)
     code = compile(text, place, "exec", _FUTURE.annotations.compiler_flag, dont_inherit=True)
@@ -227,14 +253,16 @@ def _settle_defaults(bare: ast.FunctionDef, function: Function) -> None:
     """Put the values of defaults in place of their expressions, and leave annotations that mean something to Triton."""
     arguments = bare.args
     parameters = function.signature.parameters
+    if arguments.posonlyargs or arguments.kwonlyargs:
+        raise unproved("The evaluator knows the plain arguments of a kernel alone.")
     for place, arg in enumerate(arguments.args[len(arguments.args) - len(arguments.defaults) :]):
         arguments.defaults[place] = _constant(parameters[arg.arg].default, arg.arg)
-    for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-        arg.annotation = None if arg.annotation is None else _annotation(arg.annotation)
+    for arg in arguments.args:
+        arg.annotation = None if arg.annotation is None else _annotation(arg.annotation, function)
     bare.returns = None
     for node in ast.walk(bare):
         if isinstance(node, ast.AnnAssign):
-            node.annotation = _annotation(node.annotation) or ast.Constant("tensor")
+            node.annotation = _annotation(node.annotation, function) or ast.Constant("tensor")
 
 
 def _constant(value: Any, name: str) -> ast.expr:
@@ -249,11 +277,29 @@ def _constant(value: Any, name: str) -> ast.expr:
     raise unproved(f"The default of `{name}` is no number, text or None.")
 
 
-def _annotation(node: ast.expr) -> ast.expr | None:
-    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    if "constexpr" in text:
-        return ast.parse("tl.constexpr", mode="eval").body  # never evaluated: Triton reads the text
-    return None
+def _annotation(node: ast.expr, function: Function) -> ast.expr | None:
+    """What Triton reads of an annotation, which is never evaluated: its text under the name that Triton gives it."""
+    text = ast.unparse(node)
+    module = function.closure.module
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and not module.is_deferred:
+        text = node.value
+        node = ast.parse(text, mode="eval").body if text.replace(".", "").isidentifier() else node
+    if dotted(node) is None:
+        if "const" in text or "*" in text or isinstance(node, ast.Constant):
+            raise unproved(f"The evaluator does not know what Triton makes of the annotation `{text}`.")
+        return None
+    found = function.evaluator.value(node, function.closure)
+    if isinstance(found, type) and _is_triton(found) and found.__name__ == "constexpr":
+        name = "tl.constexpr"
+        if module.is_deferred and text not in ("tl.constexpr", "constexpr"):
+            raise unproved("Triton knows a `constexpr` in text by the names `tl.constexpr` and `constexpr` alone.")
+    elif type(found).__name__ == "dtype" and _is_triton(type(found)):
+        name = f"tl.{found.name}"
+    elif isinstance(found, type) and "const" not in found.__name__:
+        name = found.__name__
+    else:
+        raise unproved(f"The evaluator does not know what Triton makes of the annotation `{text}`.")
+    return ast.parse(name, mode="eval").body
 
 
 def _plain_builtins() -> dict[str, Any]:
@@ -280,7 +326,7 @@ def free_names(node: ast.FunctionDef) -> list[str]:
 
 def violations_in(node: ast.FunctionDef) -> Iterator[Violation]:
     """What in a kernel's text is outside of the language of kernels. Pure."""
-    if node.args.vararg or node.args.kwarg:
+    if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.posonlyargs:
         yield _said(node, "A kernel takes each argument by name.")
     for statement in node.body:
         yield from _of_statement(statement)
@@ -297,6 +343,8 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
             isinstance(node, ast.expr) and not isinstance(node, _EXPRESSIONS)
         ):
             yield _said(node, f"A kernel has no `{type(node).__name__}`.")
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield _said(node, "A kernel sets an item.")
         elif isinstance(node, ast.Attribute):
             yield from _of_attribute(node)
         elif isinstance(node, ast.Name) and (

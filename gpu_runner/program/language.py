@@ -104,7 +104,7 @@ STANDARD = (
     )
     | _under("functools", "partial wraps reduce cache lru_cache cached_property")
     | _under("operator", "eq ne lt le gt ge add sub mul truediv floordiv mod neg and_ or_ xor getitem")
-    | _under("contextlib", "contextmanager nullcontext suppress")
+    | _under("contextlib", "contextmanager nullcontext")
     | _under("dataclasses", "dataclass field")
     | _under("enum", "Enum IntEnum StrEnum Flag IntFlag auto")
     | _under("itertools", "product accumulate chain islice repeat takewhile zip_longest pairwise")
@@ -172,7 +172,7 @@ DUNDER_NAMES = words("__all__ __doc__ __version__ __author__ __slots__ __match_a
 METHOD_DUNDERS = words(
     "__init__ __post_init__ __call__ __len__ __getitem__ __iter__ __contains__ __eq__ __bool__ __enter__ __exit__"
 )
-DUNDER_ATTRIBUTES = words("__name__ __qualname__ __version__ __doc__") | METHOD_DUNDERS
+DUNDER_ATTRIBUTES = words("__name__ __version__") | METHOD_DUNDERS
 
 VIEWS = words("""
     view view_as reshape flatten unflatten expand expand_as transpose t T mT permute movedim squeeze unsqueeze narrow select split
@@ -262,6 +262,25 @@ def resolve(path: str) -> Any:
     return _walk(path)
 
 
+def is_listed(path: str) -> bool:
+    """Whether the language has a member or module of that name."""
+    return path in MEMBERS or path in PREFIXES
+
+
+def is_of_kernels(path: str) -> bool:
+    """Whether this is a member of the language of kernels, or a function of numbers."""
+    return path in TRITON_LANGUAGE or path.startswith(("math.", *_LIBDEVICES))
+
+
+def exists(path: str) -> bool:
+    """Whether the installed library has that name, listed or not."""
+    try:
+        _walk(path)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
 def unlisted(path: str) -> Violation:
     """What a program is answered that names something outside of the language."""
     top = path.partition(".")[0]
@@ -321,17 +340,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert, "Not": operator.not_,
 }  # fmt: skip
 MUTATES = words("append extend insert pop reverse sort remove clear update setdefault add discard")
-IMMUTABLE = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    type(None),
-    type(Ellipsis),
-    type(NotImplemented),
-    range,
-    slice,
-    frozenset,
-)
+# Methods and functions that take a set without its order being seen.
+KEEPS_NO_ORDER = words("union intersection difference issubset issuperset update")
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice)
+IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)

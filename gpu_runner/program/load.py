@@ -26,7 +26,7 @@ def load(
     evaluator = Evaluator()
     program = Program(evaluator, sources, roots, own)
     models.install(evaluator, program.freeze)
-    kernels.install(evaluator)
+    kernels.install(evaluator, program.freeze)
     bridge.install(evaluator, program.freeze)
     found: Any = program.module(module)
     if found is None:

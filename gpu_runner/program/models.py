@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,33 +13,53 @@ from typing import Any
 
 import torch
 
-from gpu_runner.program.evaluator import AUTO, Annotation, Evaluator
-from gpu_runner.program.objects import Class, Descriptor, Facade, Function, Instance, Native, Violation
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.objects import (
+    Annotation,
+    Bound,
+    Class,
+    Descriptor,
+    Facade,
+    Function,
+    Instance,
+    Method,
+    Native,
+    Violation,
+    unproved,
+)
 
 _MISSING = inspect.Parameter.empty
+_BY_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_FACTORY = object()
+_KEYS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, tuple)
 
 
 def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     """Teach an evaluator the models; ``freeze`` marks what outlives a call."""
     special = evaluator.special
-    special["functools.wraps"] = lambda wrapped, *_, **__: lambda wrapper: _wraps(wrapper, wrapped)
-    cached = _Caches(freeze)
+    special["functools.wraps"] = lambda wrapped: lambda wrapper: _wraps(wrapper, wrapped)
+    special["functools.partial"] = functools.partial
+    cached = _Caches(evaluator, freeze)
     special["functools.cache"] = cached
     special["functools.lru_cache"] = cached
-    special["functools.cached_property"] = lambda function: Descriptor("property", function)
+    special["functools.cached_property"] = lambda function: Descriptor("cached_property", function)
     special["contextlib.contextmanager"] = lambda function: replace(function, is_context_manager=True)
     special["contextlib.nullcontext"] = contextlib.nullcontext
     special["dataclasses.dataclass"] = _dataclass
     special["dataclasses.field"] = _Field
-    special["enum.auto"] = lambda: AUTO
+    special["enum.auto"] = enum.auto
     special["typing.cast"] = lambda _, value: value
     special["typing.TypeVar"] = lambda *_, **__: Annotation()
     special["typing.NewType"] = lambda _, kind: lambda value: value
+    special["triton.set_allocator"] = lambda function: _set_allocator(function, freeze)
+    special["torch.autograd.function.once_differentiable"] = lambda function: Native(
+        "once_differentiable", torch.autograd.function.once_differentiable(function), function
+    )
     special["warnings.warn"] = lambda *_, **__: None
     special["logging.getLogger"] = lambda *_: _SILENT
     special["torch.no_grad"] = lambda *function: _grad_mode(evaluator, torch.no_grad, *function)
     special["torch.enable_grad"] = lambda *function: _grad_mode(evaluator, torch.enable_grad, *function)
-    special["torch.inference_mode"] = lambda *function: _grad_mode(evaluator, torch.no_grad, *function)
+    special["torch.inference_mode"] = lambda *function: _grad_mode(evaluator, torch.inference_mode, *function)
     special["torch.cuda.device"] = lambda *_: contextlib.nullcontext()
     for name in (
         "torch.amp.custom_fwd",
@@ -54,31 +75,57 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
 
 def _wraps(wrapper: Any, wrapped: Any) -> Any:
     if isinstance(wrapper, Function) and isinstance(wrapped, Function):
-        wrapper.attributes["__name__"] = wrapped.attributes.get("__name__", wrapped.name)
+        wrapper.attributes |= {"__name__": wrapped.name} | wrapped.attributes
     return wrapper
 
 
-class _Caches:
-    """``functools.cache``: of a function that depends on plain arguments alone, and whose result nobody can change."""
+def _set_allocator(function: Any, freeze: Callable[[Any], None]) -> None:
+    import triton
 
-    def __init__(self, freeze: Callable[[Any], None]) -> None:
-        self._freeze = freeze
+    freeze([function])  # Triton keeps it from now on
+    triton.set_allocator(function)
+
+
+class _Caches:
+    """``functools.cache``: of a function whose result is the same each time, so that nobody can tell what was kept."""
+
+    def __init__(self, evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+        self._evaluator, self._freeze = evaluator, freeze
 
     def __call__(self, *args: Any, **_: Any) -> Any:
         """The decorator, with or without its own arguments."""
-        return self._around(args[0]) if args and callable(args[0]) else self._around
+        return self._around(args[0]) if args and self._evaluator.is_callable(args[0]) else self._around
 
     def _around(self, function: Any) -> Any:
-        def call(*args: Any, **named: Any) -> Any:
-            if any(isinstance(value, torch.Tensor) for value in (*args, *named.values())):
-                raise Violation(
-                    "remembers between calls", "A cached function takes a tensor, and so keeps what it found."
-                )
-            given = function(*args, **named)
-            self._freeze([given])
-            return given
+        known: dict[Any, Any] = {}
+        evaluator = self._evaluator
 
-        return Native("cached", call)
+        def call(*args: Any, **named: Any) -> Any:
+            if not all(isinstance(value, _KEYS) for value in (*args, *named.values())):
+                raise Violation(
+                    "remembers between calls",
+                    "A cached function takes more than numbers, text and dtypes, and so keeps what it found.",
+                )
+            launches = evaluator.launches
+            given = evaluator.call(function, args, named)
+            self._freeze([given])
+            kept = known.setdefault((args, tuple(named.items())), given)
+            if _shape(kept) != _shape(given) or evaluator.launches != launches:
+                raise Violation(
+                    "remembers between calls", "A cached function gives something else than it gave before."
+                )
+            return kept
+
+        return Native("cached", call, function)
+
+
+def _shape(value: Any) -> Any:
+    """A value with the types in it, by which two that are equal can be told apart."""
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_shape, value))
+    if not isinstance(value, _KEYS):
+        raise Violation("remembers between calls", "A cached function gives what is no number, text or dtype.")
+    return type(value), str(value)
 
 
 def _decorates(*args: Any, **_: Any) -> Any:
@@ -86,31 +133,66 @@ def _decorates(*args: Any, **_: Any) -> Any:
 
 
 class _Field:
-    def __init__(self, *, default: Any = _MISSING, default_factory: Any = _MISSING, **_: Any) -> None:
+    def __init__(self, *, default: Any = _MISSING, default_factory: Any = _MISSING, repr: bool = True) -> None:
         self.default, self.default_factory = default, default_factory
+        if not repr:
+            raise unproved("The evaluator shows every field of a dataclass.")
 
 
-def _dataclass(*args: Any, frozen: bool = False, **_: Any) -> Any:
+def _dataclass(*args: Any, frozen: bool = False, eq: bool = True, kw_only: bool = False, **others: Any) -> Any:
+    if not eq or others.keys() - {"repr", "slots"}:
+        raise unproved("The evaluator knows a `dataclass` that is frozen or not, with nothing else about it.")
+
     def decorate(made: Class) -> Class:
-        fields: dict[str, Any] = {}
-        for base in reversed(made.order):
-            for name in base.names.get("__annotations__", {}):
-                fields[name] = _default_of(base.names.get(name, _MISSING))
-        made.fields = fields
-        if frozen:
-            made.names["__frozen__"] = True
+        own = made.names.get("__annotations__", {})
+        inherited = next((base.declared for base in made.order[1:] if base.declared is not None), ())
+        fields = [name for name, text in own.items() if not text.removeprefix("typing.").startswith("ClassVar")]
+        if kw_only or made.real is not None or any("InitVar" in text or "KW_ONLY" in text for text in own.values()):
+            raise unproved("The evaluator knows plain fields of a dataclass alone.")
+        made.declared = tuple(dict.fromkeys([*inherited, *fields]))
+        made.is_frozen = frozen
+        defaults = dict(zip(inherited, _inherited_defaults(made, inherited), strict=True))
+        for name in fields:
+            value = made.names.get(name, _MISSING)
+            if isinstance(value, list | dict | set) or getattr(value, "__hash__", 1) is None:
+                raise ValueError(f"mutable default for field {name} is not allowed: use default_factory")
+            defaults[name] = value
+            if isinstance(value, _Field):
+                made.names.pop(name)
+                if value.default is not _MISSING:
+                    made.names[name] = defaults[name] = value.default
+        made.defaults = defaults
+        signature = inspect.Signature(
+            [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+            + [inspect.Parameter(name, _BY_NAME, default=_absent(defaults[name])) for name in made.declared]
+        )
+        if "__init__" not in made.names:
+            made.names["__init__"] = Method("__init__", functools.partial(_fill, made, signature))
         return made
 
     return decorate(args[0]) if args else decorate
 
 
-def _default_of(value: Any) -> Any:
-    """What makes a field's default; ``inspect.Parameter.empty`` where it has none."""
-    if isinstance(value, _Field):
-        if value.default_factory is not _MISSING:
-            return value.default_factory
-        value = value.default
-    return _MISSING if value is _MISSING else lambda: value
+def _inherited_defaults(made: Class, names: tuple[str, ...]) -> list[Any]:
+    base = next((base for base in made.order[1:] if base.defaults), None)
+    return [base.defaults[name] if base is not None else _MISSING for name in names]
+
+
+def _absent(default: Any) -> Any:
+    return _FACTORY if isinstance(default, _Field) else default
+
+
+def _fill(made: Class, signature: inspect.Signature, instance: Instance, *args: Any, **named: Any) -> None:
+    """What the ``__init__`` of a dataclass does."""
+    given = signature.bind(instance, *args, **named)
+    given.apply_defaults()
+    for name in made.declared or ():
+        value = given.arguments[name]
+        instance.fields[name] = (
+            made.evaluator.call(made.defaults[name].default_factory, (), {}) if value is _FACTORY else value
+        )
+    if made.has("__post_init__"):
+        made.evaluator.call(Bound(made.find("__post_init__"), instance), (), {})
 
 
 class _GradMode(contextlib.ContextDecorator):
@@ -124,7 +206,7 @@ class _GradMode(contextlib.ContextDecorator):
             with self._mode():
                 return self._evaluator.call(function, args, named)
 
-        return under
+        return Native("under", under, function)
 
     def __enter__(self) -> None:
         self._open = self._mode()
@@ -136,7 +218,9 @@ class _GradMode(contextlib.ContextDecorator):
 
 def _grad_mode(evaluator: Evaluator, mode: Callable[[], Any], *function: Any) -> Any:
     made = _GradMode(evaluator, mode)
-    return made(function[0]) if function and callable(function[0]) else made
+    if function and not evaluator.is_callable(function[0]):
+        raise unproved("The evaluator knows a mode of autograd without arguments.")
+    return made(function[0]) if function else made
 
 
 class _Silent:
@@ -159,7 +243,9 @@ _ENVIRONMENT = _Environment()
 
 def _attribute(value: Any, name: str) -> Any:
     if isinstance(value, _Silent) and name in ("debug", "info", "warning", "error", "exception", "log"):
-        return lambda *_, **__: None
+        return Native(name, lambda *_, **__: None)
+    if isinstance(value, enum.Enum) and name in ("name", "value"):
+        return getattr(value, name)
     if isinstance(value, Facade) and value.path == "os" and name in ("environ", "getenv"):
         return _ENVIRONMENT if name == "environ" else Native(name, _ENVIRONMENT.get)
     if isinstance(value, _Environment) and name == "get":
@@ -167,9 +253,9 @@ def _attribute(value: Any, name: str) -> Any:
     if type(value).__module__ == "torch.return_types" and name in ("values", "indices"):
         return getattr(value, name)
     fields = getattr(type(value), "_fields", ()) if isinstance(value, tuple) else ()
-    made = getattr(type(value), "program_class", None) if fields else None
+    made = getattr(type(value), "program_class", None) if fields or isinstance(value, enum.Enum) else None
     if name in ("_replace", "_asdict") and fields:
-        return Native(name, getattr(value, name))
+        return Native(name, getattr(value, name), value)
     if made is not None and name not in fields and made.has(name):
         return made.evaluator.bound(made.find(name), value, made)
     return NotImplemented
@@ -177,26 +263,44 @@ def _attribute(value: Any, name: str) -> Any:
 
 def _make_class(made: Class) -> bool:
     for base in made.bases:
-        if isinstance(base, type) and issubclass(base, enum.Enum):
-            _make_enum(made, base)
+        real = base.real if isinstance(base, Class) else base
+        if isinstance(real, type) and issubclass(real, enum.Enum):
+            _check_names(made, real)
+            _make_enum(made, real)
             return True
-        if isinstance(base, type) and issubclass(base, BaseException):
-            made.real = type(made.name, (base,), {})
+        if isinstance(real, type) and issubclass(real, BaseException):
+            _check_names(made, real)
+            if any(isinstance(value, Function | Descriptor) for value in made.names.values()) or len(made.bases) > 1:
+                raise unproved("The evaluator knows an error without methods alone.")
+            made.real = type(made.name, (real,), {"program_class": made})
             return True
         if isinstance(base, Native) and base.name == "typing.NamedTuple":
+            _check_names(made, tuple)
             _make_named_tuple(made)
             return True
-        if isinstance(base, Class) and base.real is not None and issubclass(base.real, BaseException):
-            made.real = type(made.name, (base.real,), {})
-            return True
+        if isinstance(real, type) and issubclass(real, tuple):
+            raise unproved("The evaluator derives no class from a NamedTuple.")
     return False
 
 
+def _check_names(made: Class, real: type) -> None:
+    """Refuse a class that changes what Python asks of it by name."""
+    for name in made.names:
+        if name not in ("__slots__", "__doc__", "__annotations__") and (name.startswith("_") or hasattr(real, name)):
+            raise unproved(f"The evaluator knows no `{name}` in a class under `{real.__name__}`.")
+
+
 def _make_enum(made: Class, base: type) -> None:
+    values = {n: v for n, v in made.names.items() if not n.startswith("_") and not isinstance(v, Function | Descriptor)}
+    if (
+        not all(isinstance(value, bool | int | float | str | enum.auto) for value in values.values())
+        or len(made.bases) > 1
+    ):
+        raise unproved("The evaluator knows an enum of numbers and text alone.")
     made.is_enum = True
-    made.evaluator._fill_enum(made)  # noqa: SLF001 - the evaluator's own second half
-    if issubclass(base, int | str):
-        made.names |= {name: value.fields["value"] for name, value in made.names.items() if isinstance(value, Instance)}
+    made.real = base(made.name, values)
+    made.real.program_class = made
+    made.names |= {name: made.real[name] for name in values}
 
 
 def _make_named_tuple(made: Class) -> None:
@@ -204,3 +308,5 @@ def _make_named_tuple(made: Class) -> None:
     defaults = [made.names[name] for name in fields if name in made.names]
     plain = collections.namedtuple(made.name, fields, defaults=defaults)  # type: ignore[misc]  # noqa: PYI024 - the program's names
     made.real = type(made.name, (plain,), {"__slots__": (), "program_class": made})
+    for name in fields:
+        made.names.pop(name, None)

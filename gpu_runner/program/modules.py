@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import types
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,7 +17,20 @@ import torch
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.imports import Library
-from gpu_runner.program.objects import Bound, Class, Descriptor, Facade, Frame, Function, Instance, Kind, Violation
+from gpu_runner.program.objects import (
+    Annotation,
+    Bound,
+    Class,
+    Descriptor,
+    Facade,
+    Frame,
+    Function,
+    Instance,
+    Kind,
+    Native,
+    Violation,
+    unproved,
+)
 from gpu_runner.program.scopes import binds, own_nodes
 
 _MISSING = inspect.Parameter.empty
@@ -26,6 +42,8 @@ class Module:
     def __init__(self, program: Program, name: str, path: str, tree: ast.Module, lazy: bool) -> None:
         self.program, self.name, self.path, self.tree = program, name, path, tree
         self.frame = Frame(Kind.module, self)
+        self.loading = 0
+        self.is_deferred = False  # annotations are text
         self.is_package = PurePosixPath(path).name == "__init__.py"
         self._waiting: dict[str, list[ast.stmt]] = {}
         self._done: set[int] = set()
@@ -36,7 +54,7 @@ class Module:
 
     def load(self) -> None:
         """Evaluate the whole module."""
-        with self.program.evaluator.load_time():
+        with self._loads():
             self.program.evaluator.body(self.tree.body, self.frame)
         self.program.freeze(self.frame.names.values())
 
@@ -46,7 +64,7 @@ class Module:
         if statements is not None:
             evaluator = self.program.evaluator
             line, path = evaluator.line, evaluator.path
-            with evaluator.load_time():
+            with self._loads():
                 for statement in statements:
                     if id(statement) not in self._done:
                         self._done.add(id(statement))
@@ -54,6 +72,16 @@ class Module:
             evaluator.line, evaluator.path = line, path
             self.program.freeze(self.frame.names.values())
         return self.frame.names.get(name, _MISSING)
+
+    @contextmanager
+    def _loads(self) -> Iterator[None]:
+        """Names of the module may be bound meanwhile."""
+        self.loading += 1
+        try:
+            with self.program.evaluator.load_time():
+                yield
+        finally:
+            self.loading -= 1
 
 
 class Program:
@@ -81,10 +109,21 @@ class Program:
         path = self._library.path_of(name)
         if path is None:
             return None
+        package = name.rpartition(".")[0]
+        if package:
+            self.module(package)
+            if name in self._modules:
+                return self._modules[name]
+        if path in self._own and name.partition(".")[0] in _TAKEN:
+            raise unproved(f"A module of the candidate has the name `{name}` of a library's.")
         made = Module(self, name, path, self._sources[path], path not in self._own)
         self._modules[name] = made
         if path in self._own:
-            made.load()
+            try:
+                made.load()
+            except BaseException:
+                del self._modules[name]
+                raise
         return made
 
     def imported(self, frame: Frame, name: str, level: int) -> Any:
@@ -123,6 +162,8 @@ class Program:
             return found or Package(self, f"{value.name}.{name}")
         if not isinstance(value, Module):
             return NotImplemented
+        if name.startswith("__") and name not in value.frame.names:
+            raise Violation("private name", f"It uses `{name}` of a module.")
         found = value.lookup(name)
         if found is not _MISSING:
             return found
@@ -146,14 +187,18 @@ class Program:
                 raise Violation(
                     "memory made at import", "A tensor is made when the module is imported, and outlives every call."
                 )
-            if isinstance(value, language.IMMUTABLE) or id(value) in frozen:
+            if (
+                isinstance(value, language.IMMUTABLE)
+                or id(value) in frozen
+                or getattr(value, "kind", None) is Kind.module
+            ):
                 continue
             if hasattr(type(value), "__next__"):
                 raise Violation(
                     "remembers between calls", "An iterator outlives a call, and every use of it changes it."
                 )
             parts = list(_parts(value))
-            if parts or isinstance(value, list | dict | set | Instance | Frame | Class):
+            if parts or isinstance(value, list | dict | set | Instance | Frame | Class | Function):
                 frozen[id(value)] = value
             waiting += parts
 
@@ -166,28 +211,73 @@ class Package:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What a value reaches."""
+    """What a value reaches.
+
+    Raises:
+        Violation: nobody knows.
+    """
     if isinstance(value, list | tuple | set | frozenset):
         yield from value
     elif isinstance(value, dict):
         yield from value
         yield from value.values()
+    elif isinstance(value, slice):
+        yield from (value.start, value.stop, value.step)
     elif isinstance(value, Function):
         yield from (parameter.default for parameter in value.signature.parameters.values())
         yield value.closure
         yield value.attributes
-    elif isinstance(value, Frame) and value.kind is not Kind.module:
-        yield from value.names.values()
-        yield value.parent
+    elif isinstance(value, Frame):
+        if value.kind is not Kind.module:
+            yield from value.names.values()
+            yield value.parent
     elif isinstance(value, Class):
+        yield from value.bases
         yield from value.names.values()
+        yield from value.defaults.values()
     elif isinstance(value, Instance):
+        yield value.type
         yield from value.fields.values()
-    elif isinstance(value, Bound):
+    elif isinstance(value, Bound | Native | Descriptor | functools.partial):
+        yield from _parts_of_function(value)
+    elif isinstance(value, BaseException):
+        yield from value.args
+    elif type(value).__name__ == "constexpr":
+        yield value.value
+    elif type(value).__name__ in ("Config", "_Field", "nullcontext", "ContextCall", "Kernel", "Operator"):
+        yield from vars(value).values() if type(value).__name__ != "Kernel" else [value.function, *value.holds]
+    elif not isinstance(value, _SAFE) and type(value).__name__ not in _SAFE_NAMES:
+        raise Violation(
+            "remembers between calls", f"A {type(value).__name__} outlives a call, and may keep what is in it."
+        )
+
+
+def _parts_of_function(value: Any) -> Iterator[Any]:
+    if isinstance(value, Bound):
         yield from (value.function, value.first)
-    elif isinstance(value, Descriptor):
-        yield value.function
     elif isinstance(value, functools.partial):
         yield from (value.func, value.args, value.keywords)
-    elif type(value).__name__ == "Config":
-        yield value.kwargs
+    else:
+        yield value.owner if isinstance(value, Native) else value.function
+
+
+_TAKEN = {path.partition(".")[0] for path in language.MEMBERS}
+_SAFE = (
+    type, Facade, Annotation, Module, Package, Enum, torch.dtype, torch.device, torch.finfo, torch.iinfo,
+    torch.memory_format, torch.layout, types.BuiltinFunctionType,
+)  # fmt: skip
+_SAFE_NAMES = frozenset(
+    [
+        "Version",
+        "GPUTarget",
+        "_Silent",
+        "_GradMode",
+        "_Bridge",
+        "dtype",
+        "JITFunction",
+        "InterpretedFunction",
+        "ConstexprFunction",
+        "_CudaDeviceProperties",
+        "_XpuDeviceProperties",
+    ]
+)

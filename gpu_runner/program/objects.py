@@ -55,6 +55,8 @@ class Frame:
     bound: frozenset[str] = frozenset()
     outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal, by which of the two
     function: Function | None = None
+    is_comprehension: bool = False
+    made: Class | None = None  # of a class body: the class
     on_yield: Callable[[Any], Any] | None = None
 
 
@@ -86,10 +88,29 @@ class Native:
 
     name: str
     call: Callable[..., Any] = field(repr=False)
+    owner: Any = None  # what it is a method of, or calls: kept as long as it is
+
+    def __eq__(self, other: object) -> bool:
+        """By name; two methods of values are compared by nobody."""
+        if self is other:
+            return True
+        if isinstance(other, Native) and self.owner is None and other.owner is None:
+            return self.name == other.name
+        if isinstance(other, Native):
+            raise unproved("The evaluator compares no methods.")
+        return False
+
+    def __hash__(self) -> int:
+        """By name."""
+        return hash(self.name)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call it."""
         return self.call(*args, **named)
+
+
+class Method(Native):
+    """A function of the runner in a class of the program."""
 
 
 @dataclass(eq=False)
@@ -98,6 +119,14 @@ class Bound:
 
     function: Any
     first: Any
+
+    def __eq__(self, other: object) -> bool:
+        """By nothing."""
+        if self is not other and isinstance(other, Bound):
+            raise unproved("The evaluator compares no methods.")
+        return self is other
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Evaluate the function."""
@@ -110,7 +139,7 @@ class Bound:
 
 @dataclass(eq=False)
 class Descriptor:
-    """A function under ``staticmethod``, ``classmethod`` or ``property``."""
+    """A function under ``staticmethod``, ``classmethod``, ``property`` or ``cached_property``."""
 
     kind: str
     function: Any
@@ -126,9 +155,9 @@ class Class:
     module: Module
     evaluator: Evaluator = field(repr=False)
     real: Any = None
-    fields: dict[str, Any] | None = (
-        None  # of a dataclass: default by name, ``inspect.Parameter.empty`` where there is none
-    )
+    declared: tuple[str, ...] | None = None  # the fields of a dataclass
+    defaults: dict[str, Any] = field(default_factory=dict, repr=False)  # of them
+    is_frozen: bool = False
     is_enum: bool = False
     order: tuple[Class, ...] = ()
 
@@ -137,6 +166,7 @@ class Class:
         shadow = type("shadow", tuple(base.shadow for base in self.bases if isinstance(base, Class)) or (object,), {})
         self.shadow: Any = shadow
         shadow.stands_for = self
+        self.declared = next((base.declared for base in self.bases if isinstance(base, Class) and base.declared), None)
         self.order = tuple(each.stands_for for each in shadow.__mro__ if "stands_for" in vars(each))
 
     def find(self, name: str) -> Any:
@@ -171,43 +201,50 @@ class Instance:
     fields: dict[str, Any] = field(default_factory=dict)
 
     def _dunder(self, name: str, *args: Any) -> Any:
-        return self.type.evaluator.attribute(self, name)(*args)
+        evaluator = self.type.evaluator
+        if not self.type.has(name):
+            raise TypeError(f"'{self.type.name}' object has no `{name}`")
+        return evaluator.call(evaluator.bound(self.type.find(name), self, self.type), args, {})
+
+    def _declared(self) -> tuple[Any, ...]:
+        return tuple(self.fields[name] for name in self.type.declared or ())
 
     def __repr__(self) -> str:
         """The fields of a dataclass; never an address."""
-        if self.type.is_enum:
-            return f"<{self.type.name}.{self.fields['name']}: {self.fields['value']!r}>"
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.fields.items())
+        if self.type.declared is None:
+            raise unproved(f"The text of a `{self.type.name}` would say where it lies.")
+        shown = ", ".join(f"{name}={self.fields[name]!r}" for name in self.type.declared)
         return f"{self.type.name}({shown})"
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         """As the class says, by its fields for a dataclass, else by identity."""
         if self.type.has("__eq__"):
-            return bool(self._dunder("__eq__", other))
-        if self.type.fields is None or not isinstance(other, Instance) or other.type is not self.type:
-            return self is other
-        return self.fields == other.fields
+            return self._dunder("__eq__", other)
+        if self.type.declared is None or not isinstance(other, Instance) or other.type is not self.type:
+            return NotImplemented if self is not other else True
+        return self._declared() == other._declared()
 
     def __hash__(self) -> int:
-        """By the fields of a dataclass; an enum's member by its name."""
-        if self.type.is_enum:
-            return hash(self.fields["name"])
-        if self.type.fields is not None:
-            return hash(tuple(self.fields.items()))
-        return object.__hash__(self)
+        """By the fields of a frozen dataclass, else by identity."""
+        if self.type.has("__eq__") or (self.type.declared is not None and not self.type.is_frozen):
+            raise TypeError(f"unhashable type: '{self.type.name}'")
+        return hash(self._declared()) if self.type.declared is not None else object.__hash__(self)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """As the class says."""
-        return self.type.evaluator.attribute(self, "__call__")(*args, **named)
+        evaluator = self.type.evaluator
+        if not self.type.has("__call__"):
+            raise TypeError(f"'{self.type.name}' object is not callable")
+        return evaluator.call(evaluator.bound(self.type.find("__call__"), self, self.type), args, named)
 
     def __len__(self) -> int:
         """As the class says."""
-        return int(self._dunder("__len__"))
+        return self._dunder("__len__")  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         """As the class says; true where it says nothing."""
         if self.type.has("__bool__"):
-            return bool(self._dunder("__bool__"))
+            return self._dunder("__bool__")  # type: ignore[no-any-return]
         return bool(len(self)) if self.type.has("__len__") else True
 
     def __getitem__(self, key: Any) -> Any:
@@ -216,11 +253,26 @@ class Instance:
 
     def __iter__(self) -> Iterator[Any]:
         """As the class says."""
+        if not self.type.has("__iter__") and self.type.has("__getitem__"):
+            raise unproved("The evaluator goes through no object by its `__getitem__`.")
         return iter(self._dunder("__iter__"))
 
     def __contains__(self, key: Any) -> bool:
-        """As the class says."""
+        """As the class says, or by going through it."""
+        if not self.type.has("__contains__"):
+            return any(item is key or item == key for item in self)
         return bool(self._dunder("__contains__", key))
+
+
+class Annotation:
+    """A name that stands in annotations alone, such as ``typing.Optional``; ``parts`` are those of a union."""
+
+    def __init__(self, path: str = "typing.Any", parts: tuple[Any, ...] = ()) -> None:
+        self.path, self.parts = path, parts
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return self.path
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Source: The Python Language Reference, 4.2.1, Binding of names.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -52,3 +53,27 @@ def binds(node: ast.AST) -> Iterator[str]:
         isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
     ):
         yield node.name
+
+
+@functools.cache
+def declared(scope: ast.FunctionDef | ast.Lambda | ast.ClassDef) -> tuple[frozenset[str], dict[str, str]]:
+    """The names that the body of a function or class binds, and those that it declares global or nonlocal, by which."""
+    body = scope.body if isinstance(scope.body, list) else [scope.body]
+    own = [node for statement in body for node in own_nodes(statement)]
+    outer = {
+        name: "global" if isinstance(node, ast.Global) else "nonlocal"
+        for node in own
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    return frozenset(name for node in own for name in binds(node)) - outer.keys(), outer
+
+
+def is_plain_annotation(node: ast.expr) -> bool:
+    """Whether an annotation is made of names, brackets and text: evaluating it does nothing."""
+    allowed = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp)
+    return all(
+        isinstance(part, allowed) and (not isinstance(part, ast.BinOp) or isinstance(part.op, ast.BitOr))
+        for part in ast.walk(node)
+        if isinstance(part, ast.expr)
+    )

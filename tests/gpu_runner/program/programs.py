@@ -1,0 +1,51 @@
+"""Loads the text of a program into an evaluator, and runs it there and by CPython."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import types
+from typing import Any
+
+from gpu_runner.program.check import check
+from gpu_runner.program.imports import Library
+from gpu_runner.program.load import load
+from gpu_runner.program.objects import Violation
+
+_UNNAMED = re.compile(r"<function \S+ at 0x\w+>|<function (\w+|<lambda>)>|<class '?[\w.<>]+'?>")
+
+
+def evaluated(text: str, calls: int = 1, **others: str) -> Any:
+    """What ``run()`` of a program gives the last of several times, by the evaluator."""
+    sources = {f"{name}.py": ast.parse(other) for name, other in {"candidate": text, **others}.items()}
+    _, run = load(sources, [""], list(sources), "candidate", "run")
+    return [run() for _ in range(calls)][-1]
+
+
+def native(text: str) -> Any:
+    """What ``run()`` of a program gives by CPython."""
+    module = types.ModuleType("candidate")
+    sys.modules["candidate"] = module
+    try:
+        exec(compile(text, "candidate.py", "exec", dont_inherit=True), vars(module))  # noqa: S102 - the tests' own text
+        return module.run()
+    finally:
+        del sys.modules["candidate"]
+
+
+def outcome(run: Any, text: str) -> str:
+    """The text of what a program gives, or the name of the error that it ends in."""
+    try:
+        return _UNNAMED.sub("<it>", repr(run(text)))
+    except Violation as violation:
+        return f"refused: {violation.rule}"
+    except Exception as error:  # noqa: BLE001 - whatever the program raises
+        return type(error).__name__
+
+
+def remarks(text: str) -> list[str]:
+    """The rules of the static check that a program breaks."""
+    tree = ast.parse(text)
+    library = Library({"candidate.py": tree}, [""])
+    return [str(remark.violation.rule) for remark in check(tree, "candidate", library)]
