@@ -114,7 +114,7 @@ class _Checker:
                 "register_buffer",
                 "register_parameter",
             ):
-                yield from (given.value for given in node.args[:1] if isinstance(given, ast.Constant))
+                yield from (str(given.value) for given in node.args[:1] if isinstance(given, ast.Constant))
             elif isinstance(node, ast.Call) and self._is_named_tuple(node):
                 yield from _field_names(node)
 
@@ -243,13 +243,16 @@ class _Checker:
             if node.name.startswith("__") and (owner is None or node not in owner.body):
                 yield _remark(node, "private name", f"It defines `{node.name}`.")
             yield from self._cached(node, scope)
-        elif isinstance(node, ast.MatchClass):
-            for name in node.kwd_attrs:
-                yield from self._value_attribute(node, name, "")
+        yield from self._quiet_reads(node)
+        yield from self._stores(node, scope, owner)
+
+    def _quiet_reads(self, node: ast.AST) -> Iterator[Remark]:
+        """What reads attributes or runs code without looking so: class patterns, and annotations."""
+        for name in node.kwd_attrs if isinstance(node, ast.MatchClass) else ():
+            yield from self._value_attribute(node, name, "")
         for annotation in annotations_of(node):
             if not is_plain_annotation(annotation):
                 yield _remark(annotation, "annotation", "An annotation holds names, brackets and text alone.")
-        yield from self._stores(node, scope, owner)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Remark]:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):

@@ -725,7 +725,8 @@ class Evaluator:
     def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
-            value = {"s": str, "r": repr, "a": ascii}[chr(node.conversion)](value)
+            conversions: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+            value = conversions[chr(node.conversion)](value)
         return format(value, "" if node.format_spec is None else self.value(node.format_spec, frame))
 
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
@@ -994,36 +995,32 @@ class Evaluator:
 
     def is_instance(self, value: Any, kinds: Any) -> bool:
         """What ``isinstance`` says."""
-        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            if isinstance(kind, Class):
-                if isinstance(value, Instance) and kind in value.type.order:
-                    return True
-                if kind.real is not None and isinstance(value, kind.real):
-                    return True
-            elif isinstance(kind, Annotation):
-                if kind.path == "typing.Union":
-                    if self.is_instance(value, kind.parts):
-                        return True
-                    continue
-                name = kind.path.rpartition(".")[2]
-                checked = {"Callable": self.is_callable, "Sequence": lambda v: isinstance(v, list | tuple | str | range | bytes),
-                           "Mapping": lambda v: isinstance(v, dict)}  # fmt: skip
-                if name not in checked or (isinstance(value, Instance) and name != "Callable"):
-                    raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
-                if checked[name](value):
-                    return True
-            elif isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
-                continue  # of which a program makes no instance
-            elif isinstance(kind, Native) or kind is type:
-                raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
-            elif kind is None:
-                raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
-            elif hasattr(value, "real") and type(value).__name__ == "Kernel":
-                if isinstance(value.real, kind):
-                    return True
-            elif isinstance(value, kind):
-                return True
-        return False
+        return any(self._is_one(value, kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+
+    def _is_one(self, value: Any, kind: Any) -> bool:
+        if isinstance(kind, Class):
+            own = isinstance(value, Instance) and kind in value.type.order
+            return own or (kind.real is not None and isinstance(value, kind.real))
+        if isinstance(kind, Annotation):
+            return self._is_of_annotation(value, kind)
+        if isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
+            return False  # of which a program makes no instance
+        if isinstance(kind, Native) or kind is type:
+            raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
+        if kind is None:
+            raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+        return isinstance(value.real if type(value).__name__ == "Kernel" else value, kind)
+
+    def _is_of_annotation(self, value: Any, kind: Annotation) -> bool:
+        if kind.path == "typing.Union":
+            return self.is_instance(value, kind.parts)
+        name = kind.path.rpartition(".")[2]
+        if name == "Callable":
+            return bool(self.is_callable(value))
+        types = {"Sequence": (list, tuple, str, range, bytes), "Mapping": (dict,)}
+        if name not in types or isinstance(value, Instance):
+            raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
+        return isinstance(value, types[name])
 
     # -- attributes and items
 
@@ -1401,9 +1398,9 @@ def _name_of(value: Any) -> str:
 
 def _bound_size(name: str, left: Any, right: Any) -> None:
     """Refuse numbers and sequences that are too large to be meant."""
-    if isinstance(left, int) and isinstance(right, int):
-        if name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
-            raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
+    both = isinstance(left, int) and isinstance(right, int)
+    if both and name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
+        raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
     if name == "LShift" and isinstance(right, int) and right > MOST_BITS:
         raise Violation("too large", f"It shifts by {right} bits.")
     if (

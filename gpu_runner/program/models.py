@@ -60,7 +60,8 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     special["torch.no_grad"] = lambda *function: _grad_mode(evaluator, torch.no_grad, *function)
     special["torch.enable_grad"] = lambda *function: _grad_mode(evaluator, torch.enable_grad, *function)
     special["torch.inference_mode"] = lambda *function: _grad_mode(evaluator, torch.inference_mode, *function)
-    special["torch.cuda.device"] = lambda *_: contextlib.nullcontext()
+    for name in ("torch.cuda.device", "torch.cpu.device", "torch.xpu.device"):
+        special[name] = lambda *_: contextlib.nullcontext()
     for name in (
         "torch.amp.custom_fwd",
         "torch.amp.custom_bwd",
