@@ -1,0 +1,103 @@
+"""Judges every cheat and every honest candidate on this host, and prints what became of each.
+
+    python -m tests.cheats [--jobs N] [--only WORD] [--out FILE.json]
+
+It needs torch and Triton alone, so that it runs on a GPU host as it stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_runner import verify
+from gpu_runner.contracts import CandidateSource, Status, Verdict, VerifyRequest
+from gpu_runner.program.imports import Library
+from gpu_runner.session import has_gpu
+from gpu_runner.verify.judge import judge_by
+from gpu_runner.verify.screen import screen
+from gpu_runner.verify.sources import CandidateFiles
+from tests.cheats.table import CHEATS
+from tests.cheats.table_new import NEW
+from tests.cheats.trial import cheat, proofs, surroundings
+from tests.honest.table import HONEST, problem_of, source_of
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one candidate; ``screen`` is what its text shows, ``run`` what it does without the screen."""
+
+    kind: str
+    name: str
+    screen: str
+    run: str
+    line: int | None
+    message: str
+    seconds: float
+
+
+def judged(kind: str, name: str) -> Row:
+    """Judge one candidate."""
+    begin = time.monotonic()
+    if kind == "honest":
+        source = source_of(name)
+        verdict = verify.run(VerifyRequest(problem_of(name), source), surroundings())
+    else:
+        try:
+            source = cheat(name)
+        except UnicodeDecodeError as error:
+            return Row(kind, name, "refused/encoding", "-", None, str(error), 0.0)
+        problem, dtype = (NEW[name].problem, NEW[name].dtype) if name in NEW else ("reglu", "float32")
+        verdict = judge_by(proofs(problem, dtype), source, surroundings())
+    return _row(kind, name, source, verdict, time.monotonic() - begin)
+
+
+def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, seconds: float) -> Row:
+    files = CandidateFiles(source, surroundings())
+    objection = screen(source, Library(files, source.import_roots))
+    seen = "-" if objection is None else f"{objection.status.value}/{objection.rule}"
+    first = verdict.evidence[0] if verdict.evidence else None
+    ended = verdict.status.value + (f"/{verdict.rule}" if verdict.rule else "")
+    message, line = ("", None) if first is None else (first.message, first.line)
+    return Row(kind, name, seen, ended, line, message[:160], round(seconds, 1))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit 1 where a cheat passes both screen and run, or an honest candidate does not pass."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cheats", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="names that hold this word")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
+    wanted = [(kind, name) for kind, name in names if options.only in name]
+    rows: list[Row] = []
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}
+        for future in as_completed(futures):
+            kind, name = futures[future]
+            error = future.exception()
+            row = Row(kind, name, "-", "error", None, repr(error)[:200], 0.0) if error else future.result()
+            rows.append(row)
+            mark = "" if _is_right(row) else "  <---"
+            sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
+            if mark:
+                sys.stdout.write(f"       {row.line}: {row.message}\n")
+            sys.stdout.flush()
+    wrong = [row for row in rows if not _is_right(row)]
+    where = "a GPU" if has_gpu() else "the interpreter"
+    sys.stdout.write(f"{len(rows)} candidates on {where}, {len(wrong)} not as they should be\n")
+    if options.out is not None:
+        options.out.write_text(json.dumps([vars(row) for row in sorted(rows, key=lambda row: row.name)], indent=1))
+    return 1 if wrong else 0
+
+
+def _is_right(row: Row) -> bool:
+    passed = row.run == Status.passed.value
+    return (passed and row.screen == "-") if row.kind == "honest" else not (passed and row.screen == "-")
