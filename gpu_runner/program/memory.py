@@ -136,12 +136,12 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     original = interpreter.InterpreterBuilder.create_masked_load
     drawn = np.random.default_rng()
 
-    def create(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any) -> Any:
+    def create(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         if other is None and not mask.data.all():
             kind = ptrs.get_element_ty()
             data = drawn.integers(1, 100, ptrs.data.shape).astype(interpreter._get_np_dtype(kind))  # noqa: SLF001 - as above
             other = interpreter.TensorHandle(data, kind)
-        return original(self, ptrs, mask, other, *rest)
+        return original(self, ptrs, mask, other, *rest, **named)
 
     interpreter.InterpreterBuilder.create_masked_load = create
 

@@ -289,6 +289,8 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
             _one_case(other, session, proof, peer, tuple(standing.overwrites))
     except (ChildFailed, ProtocolError) as error:
         other.findings.append(failure_of(error, "imported", proof.case.label()))
+    # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
+    other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
     if not other.findings:
         trial.examined.append(Examined((Check("imported", proof.case.label(), True),), deterministic=None))
         return
