@@ -45,10 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.request is None or options.result is None:
         sys.stderr.write("give --request FILE and --result DIR, --standby, or doctor\n")
         return BAD_REQUEST
-    return _act(options.request, options.result)
+    return _act(options.request, options.result, options.seed)
 
 
-def _act(request_file: Path, result_folder: Path) -> int:
+def _act(request_file: Path, result_folder: Path, seed: str | None = None) -> int:
     try:
         request, carry_out = _read(request_file)
     except (OSError, ValueError) as error:
@@ -56,7 +56,7 @@ def _act(request_file: Path, result_folder: Path) -> int:
         return BAD_REQUEST
     if request.action is not Action.tests:
         keeper.warm_up(has_gpu())  # before this process imports torch itself
-    result = carried_out(request, carry_out, request_file.resolve().parent)
+    result = carried_out(request, carry_out, request_file.resolve().parent, seed)
     try:
         write_atomically(result_folder / "result.json", json.dumps(to_json(result)))
     except OSError as error:
@@ -79,9 +79,12 @@ def _stand_by() -> int:
     return _act(Path(paths["request"]), Path(paths["result"]))
 
 
-def carried_out(request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path) -> GpuResult:
+def carried_out(
+    request: GpuRequest, carry_out: Callable[[RunContext], dict[str, Any]], folder: Path, seed: str | None = None
+) -> GpuResult:
     """Carry out an action; what goes wrong around it is the result's ``error``, never a verdict."""
     context = RunContext(folder, request.limits, request.require, lambda line: _log.info("%s", line))
+    context.seed = seed
     removal.sweep()
     spans.begin()
     start = time.monotonic()
@@ -155,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--standby", action="store_true", help="import, then wait on standard input for a line of JSON with both"
     )
+    parser.add_argument("--seed", help="repeat a verdict: the seed that it shows; no request can carry one")
     commands = parser.add_subparsers(dest="command")
     doctor = commands.add_parser("doctor", help="say what this host can do, and prove its isolation")
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")

@@ -69,6 +69,8 @@ __all__ = [
     "verify",
 ]
 
+SEED = re.compile("[0-9a-f]{32}")
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -220,10 +222,19 @@ def _proposed(source: str, name: str, *, tunable: bool = False) -> tuple[Proposa
     return answer, model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
 
 
-def verify(problem_source: str, candidate_source: str) -> Answer:
-    """Have one candidate file judged on this machine."""
+def verify(problem_source: str, candidate_source: str, seed: str | None = None) -> Answer:
+    """Have one candidate file judged on this machine; ``seed``: that of an earlier verdict, which is repeated.
+
+    Raises:
+        UserFacingError: the problem cannot be used, or the seed is none.
+    """
+    if seed is not None and not SEED.fullmatch(seed):
+        message = "a seed has 32 hexadecimal digits"
+        raise UserFacingError(Failure(FailureCode.refused, message, "Give the one that the verdict shows."))
     problem = parse(problem_source)
-    return _run(Action.verify, VerifyRequest(problem_source, _candidate(problem, candidate_source)))
+    # On the runner's command line alone: no request has a field for it, so no job can choose what is drawn.
+    options = () if seed is None else ("--seed", seed)
+    return _run(Action.verify, VerifyRequest(problem_source, _candidate(problem, candidate_source)), options)
 
 
 def benchmark(problem_source: str, candidate_source: str, budget_s: float, dtype: str) -> Answer:
@@ -265,10 +276,10 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
 
 
-def _run(action: Action, payload: object) -> Answer:
+def _run(action: Action, payload: object, options: tuple[str, ...] = ()) -> Answer:
     settings = Settings()
     architecture = settings.architecture or detect()
-    host = Host("this machine", (sys.executable, "-m", "gpu_runner"), interpret=architecture == INTERPRETER)
+    host = Host("this machine", (sys.executable, "-m", "gpu_runner", *options), interpret=architecture == INTERPRETER)
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with _scratch() as folder:
         return Answer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))

@@ -46,13 +46,19 @@ def compile_(
 
 
 @app.command()
-def verify(problem: ProblemFile, candidate: CandidateFile, as_json: Json = False) -> None:
-    """Judge a candidate; exit 0 passed, 1 a failing status, 3 the environment is at fault."""
+def verify(
+    problem: ProblemFile,
+    candidate: CandidateFile,
+    seed: Annotated[str | None, typer.Option(help="Repeat a verdict: the seed that it shows.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a candidate; exit 0 passed, 1 any other status, 3 the environment is at fault."""
     from service.conversation.verdicts import verdict_section, verdict_words
     from workers import byhand
 
+    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
     with reporting():
-        verdict = byhand.verify(problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")).verdict()
+        verdict = byhand.verify(*sources, seed).verdict()
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
     else:

@@ -50,11 +50,22 @@ def verdict_section(verdict: Verdict) -> str:
     facts = [fact for fact in (_examined(verdict), _ran(verdict), _determinism(verdict), _memory(verdict)) if fact]
     if verdict.interpreted and verdict.checks:
         facts.append(INTERPRETED)
+    if verdict.repeated:
+        facts.append("The inputs were those of an earlier verdict, so this one opens no gate.")
     if verdict.quick:
         facts.append("This was only a quick look; it opens no gate.")
     found = [_evidence(evidence) for evidence in verdict.evidence[:MAX_EVIDENCE]]
     beside = paragraphs(EXCUSED, bullets(excused_errors(verdict))) if verdict.excused else ""
-    return paragraphs(bullets(facts), *found, beside, folded("All checks", checks_table(verdict.checks)))
+    checks = folded("All checks", checks_table(verdict.checks))
+    return paragraphs(bullets(facts), *found, _repetition(verdict), beside, checks)
+
+
+def _repetition(verdict: Verdict) -> str:
+    """How a failure on drawn inputs can be seen again; a verdict that was reached before anything ran needs no seed."""
+    drawn = any(evidence.workload for evidence in verdict.evidence)
+    if verdict.status is Status.passed or verdict.seed is None or not drawn:
+        return ""
+    return f"Repeat it: {code(f'kernelsmith verify problem.py candidate.py --seed {verdict.seed}', 120)}"
 
 
 def excused_errors(verdict: Verdict) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import Status
-from gpu_runner.verify.screen import screen
 from tests.adversarial.table import ATTACKS, Stop
-from tests.adversarial.trial import SHORT_S, STEP_S, created
+from tests.adversarial.trial import SHORT_S, STEP_S, created, screened
 from tests.workers.authors.llm.briefs import answer
 from tests.workers.stages.creating import RIGHT, creating, kernel
 from workers.authors.llm import read_kernel
@@ -61,7 +60,7 @@ def test_nothing_of_it_is_committed_and_the_failure_says_why(name: str) -> None:
         assert judged == []
         assert attack.words in failure.attempts[0]
         return
-    objection = screen(judged[0].candidate, frozenset({"small"}))
+    objection = screened(judged[0].candidate)
     if attack.stop is Stop.run:
         assert objection is None
         assert attack.words in failure.attempts[0]

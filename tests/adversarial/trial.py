@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import Evidence, Limits, Verdict, VerifyRequest
+from gpu_runner.contracts import CandidateSource, Evidence, Limits, Verdict, VerifyRequest
+from gpu_runner.program.imports import Library
 from gpu_runner.verify.judge import judge_by
-from gpu_runner.verify.screen import screen
+from gpu_runner.verify.screen import Objection, screen
+from gpu_runner.verify.sources import CandidateFiles
 from tests.cheats.trial import proofs
 from tests.workers.stages.context import FakeContext
 from tests.workers.stages.creating import answers, creating, kernel
@@ -22,15 +24,26 @@ STEP_S = 100.0
 SHORT_S = 4.0  # for what is known to be endless; on a busy machine honest work may take as long
 
 
+def surroundings(step_s: float = STEP_S) -> RunContext:
+    """What a verdict is reached with, its steps limited to this time."""
+    return RunContext(Path(tempfile.gettempdir()), Limits(step_s=step_s))
+
+
+def screened(candidate: CandidateSource) -> Objection | None:
+    """What the screen objects to in a candidate's own files."""
+    candidate = replace(candidate, tree=None)
+    return screen(candidate, Library(CandidateFiles(candidate, surroundings()), candidate.import_roots))
+
+
 def verdict_on(request: VerifyRequest, step_s: float = STEP_S) -> Verdict:
     """Screen and run a candidate as the runner does, on one problem whose truth is asked for only once."""
     candidate = replace(request.candidate, tree=None)
-    objection = screen(candidate, frozenset({"small"}))
+    objection = screened(candidate)
     if objection is not None:
         return Verdict(
             objection.status, (Evidence("screen", objection.message, line=objection.line),), rule=objection.rule
         )
-    return judge_by(proofs("reglu"), candidate, RunContext(Path(tempfile.gettempdir()), Limits(step_s=step_s)))
+    return judge_by(proofs("reglu"), candidate, surroundings(step_s))
 
 
 def created(source: str, step_s: float = STEP_S) -> tuple[FakeContext, Failure | None, list[CommitUpdate]]:
