@@ -110,7 +110,7 @@ HONEST: dict[str, Honest] = {
     "mean_square_persistent": Honest(
         "mean_square", "reduction over all, persistent grid by multiprocessors, sum of partial sums divided by the host"
     ),
-    "row_moments_welford": Honest("row_moments", "plain function, tl.reduce with an own combine over tuples"),
+    "row_moments_combine": Honest("row_moments", "plain function, tl.reduce with an own combine over pairs"),
     "logsumexp_rows": Honest("logsumexp", "Final mapping torch.dtype to tl.dtype, type alias, collections.abc"),
     "matmul_grouped": Honest("matmul", "Triton's tutorial: grouped programs, transposed views in the gradients"),
     "matmul_block_pointers": Honest("matmul", "tl.make_block_ptr, tl.advance, boundary checks"),

@@ -22,7 +22,10 @@ def _sparsemax(x_ptr, y_ptr, stride, n_cols, BLOCK: tl.constexpr):
         inside = inside * (z > tau).to(tl.int32)
         before = count
         count = tl.sum(inside, axis=0)
-    tl.store(y_ptr + row * n_cols + cols, tl.where(z <= tau, 0.0, z - tau), mask=mask)
+    y = tl.where(z <= tau, 0.0, z - tau)
+    # A NaN, or a largest element that is infinite, leaves no threshold: the whole row is NaN, as in the definition.
+    broken = tl.max((mask & (z != z)).to(tl.int32), axis=0)
+    tl.store(y_ptr + row * n_cols + cols, tl.where(broken != 0, float("nan"), y), mask=mask)
 
 
 @triton.jit
