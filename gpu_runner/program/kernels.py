@@ -24,7 +24,7 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
-from gpu_runner.program.scopes import bound_names
+from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
 _STATEMENTS = (
@@ -339,6 +339,8 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
     for node in ast.walk(root):
         if id(node) in annotations:
             continue
+        if isinstance(node, ast.AnnAssign) and not is_plain_annotation(node.annotation):
+            yield _said(node, "An annotation holds names, brackets and text alone.")
         if (isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS)) or (
             isinstance(node, ast.expr) and not isinstance(node, _EXPRESSIONS)
         ):

@@ -5,7 +5,10 @@ The interpreter reads and writes wherever a kernel's pointers lead, as a GPU doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +17,8 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 
+MOST_OPERATIONS = 3_000_000  # of one interpreted launch; about ten microseconds each
+
 
 class _Guarded:
     """The interpreter's reads and writes, each held against the ranges of the running launch."""
@@ -21,6 +26,7 @@ class _Guarded:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.ranges: list[tuple[int, int]] = []
+        self.operations = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -41,8 +47,22 @@ class _Guarded:
         self._check(ptr, mask, val.dtype.itemsize, "writes")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
+    def count(self, operations: int = 1) -> None:
+        """Count an operation on blocks, or as many as there are programs at least.
+
+        Raises:
+            Violation: one launch takes too many to be meant.
+        """
+        self.operations += operations
+        if self.operations > MOST_OPERATIONS:
+            raise Violation(
+                "endless", f"A kernel takes more than {MOST_OPERATIONS:,} operations on blocks for one launch."
+            )
+
     def _check(self, ptr: Any, mask: Any, width: int, does: str) -> None:
-        addresses = ptr if mask is None else ptr[mask.astype(bool)]
+        import numpy
+
+        addresses = ptr if mask is None else numpy.asarray(ptr)[numpy.asarray(mask).astype(bool)]
         if addresses.size == 0:
             return
         low, high = int(addresses.min()), int(addresses.max()) + width
@@ -66,9 +86,30 @@ def guard_memory() -> None:
     def init_args(self: Any, args: Any, kwargs: Any) -> Any:
         on_host = original(self, args, kwargs)
         guarded.ranges = _ranges(tensors_in(on_host))
+        guarded.operations = 0
         return on_host
 
     interpreter.GridExecutor._init_args_hst = init_args  # noqa: SLF001 - as above
+    for name, method in vars(interpreter.InterpreterBuilder).items():
+        if name.startswith(("create_", "get_", "binary_", "unary_")) and inspect.isfunction(method):
+            setattr(interpreter.InterpreterBuilder, name, _counted(method, guarded))
+    set_grid = interpreter.InterpreterBuilder.set_grid_dim
+
+    def set_grid_dim(self: Any, *grid: int) -> None:
+        guarded.count(math.prod(grid))
+        guarded.operations = 0
+        set_grid(self, *grid)
+
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+
+
+def _counted(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def counted(*args: Any, **named: Any) -> Any:
+        guarded.count()
+        return method(*args, **named)
+
+    return counted
 
 
 def _ranges(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:

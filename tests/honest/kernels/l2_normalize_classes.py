@@ -48,7 +48,7 @@ class RowFunction(torch.autograd.Function):
     def settings(cls, n_cols: int) -> LaunchConfig:
         block = triton.next_power_of_2(n_cols)
         if block > cls.max_block:
-            raise ValueError("{} columns are more than {}".format(n_cols, cls.max_block))
+            raise ValueError(f"{n_cols} columns are more than {cls.max_block}")
         return LaunchConfig(block, num_warps=8) if block >= 2048 else LaunchConfig(block)
 
     @staticmethod

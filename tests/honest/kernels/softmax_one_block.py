@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def settings(n_cols: int) -> tuple[int, int]:
     block = triton.next_power_of_2(n_cols)
     return block, min(16, max(1, block >> 9))
