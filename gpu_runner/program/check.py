@@ -234,10 +234,13 @@ class _Checker:
         elif isinstance(node, ast.MatchClass):
             for name in node.kwd_attrs:
                 yield from self._value_attribute(node, name, "")
+        yield from self._annotations(node)
+        yield from self._stores(node, scope, owner)
+
+    def _annotations(self, node: ast.AST) -> Iterator[Remark]:
         for annotation in annotations_of(node):
             if not is_plain_annotation(annotation):
                 yield _remark(annotation, "annotation", "An annotation holds names, brackets and text alone.")
-        yield from self._stores(node, scope, owner)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Remark]:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):

@@ -492,8 +492,7 @@ class Evaluator:
                 if where.kind is Kind.type and name in where.bound:
                     break  # a class looks up what it binds itself in its module next
                 if name in where.bound and name not in where.outer:
-                    kind = UnboundLocalError if inner else NameError
-                    raise kind(f"cannot access local variable '{name}'")
+                    raise (UnboundLocalError if inner else NameError)(f"cannot access local variable '{name}'")
                 if where.outer.get(name) == "global":
                     break
             inner, where = False, where.parent
@@ -841,7 +840,7 @@ class Evaluator:
         if isinstance(function, Native):
             if function.name in _CALL_BACK:
                 args, named = tuple(map(self.callback, args)), {key: self.callback(item) for key, item in named.items()}
-            elif function.name not in language.KEEPS_NO_ORDER:
+            if function.name not in language.KEEPS_NO_ORDER:
                 self._check_order(args)
         elif not isinstance(function, Instance | functools.partial | torch.nn.Module) and not _is_of_the_runner(
             function
@@ -994,36 +993,31 @@ class Evaluator:
 
     def is_instance(self, value: Any, kinds: Any) -> bool:
         """What ``isinstance`` says."""
-        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            if isinstance(kind, Class):
-                if isinstance(value, Instance) and kind in value.type.order:
-                    return True
-                if kind.real is not None and isinstance(value, kind.real):
-                    return True
-            elif isinstance(kind, Annotation):
-                if kind.path == "typing.Union":
-                    if self.is_instance(value, kind.parts):
-                        return True
-                    continue
-                name = kind.path.rpartition(".")[2]
-                checked = {"Callable": self.is_callable, "Sequence": lambda v: isinstance(v, list | tuple | str | range | bytes),
-                           "Mapping": lambda v: isinstance(v, dict)}  # fmt: skip
-                if name not in checked or (isinstance(value, Instance) and name != "Callable"):
-                    raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
-                if checked[name](value):
-                    return True
-            elif isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
-                continue  # of which a program makes no instance
-            elif isinstance(kind, Native) or kind is type:
-                raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
-            elif kind is None:
-                raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
-            elif hasattr(value, "real") and type(value).__name__ == "Kernel":
-                if isinstance(value.real, kind):
-                    return True
-            elif isinstance(value, kind):
-                return True
-        return False
+        return any(self._is_of(value, kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+
+    def _is_of(self, value: Any, kind: Any) -> bool:
+        if isinstance(kind, tuple):
+            return self.is_instance(value, kind)
+        if isinstance(kind, Class):
+            is_own = isinstance(value, Instance) and kind in value.type.order
+            return is_own or (kind.real is not None and isinstance(value, kind.real))
+        if isinstance(kind, Annotation):
+            return self._is_annotated(value, kind)
+        if isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
+            return False  # of which a program makes no instance
+        if kind is type or not isinstance(kind, type):
+            raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
+        return isinstance(value.real if type(value).__name__ == "Kernel" else value, kind)
+
+    def _is_annotated(self, value: Any, kind: Annotation) -> bool:
+        if kind.path == "typing.Union":
+            return self.is_instance(value, tuple(type(None) if part is None else part for part in kind.parts))
+        name = kind.path.rpartition(".")[2]
+        if name == "Callable":
+            return self.is_callable(value)
+        if name not in ("Sequence", "Mapping") or isinstance(value, Instance):
+            raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
+        return isinstance(value, (list, tuple, str, range, bytes) if name == "Sequence" else dict)
 
     # -- attributes and items
 
@@ -1210,6 +1204,8 @@ class Evaluator:
             raise TypeError(f"'{_name_of(value)}' object does not support item assignment")
         if not isinstance(value, torch.Tensor):
             self.check_mutable(value)
+        if isinstance(key, slice):
+            self._check_order((new,))
         value[key] = new
 
     # -- values
@@ -1401,9 +1397,9 @@ def _name_of(value: Any) -> str:
 
 def _bound_size(name: str, left: Any, right: Any) -> None:
     """Refuse numbers and sequences that are too large to be meant."""
-    if isinstance(left, int) and isinstance(right, int):
-        if name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
-            raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
+    are_numbers = isinstance(left, int) and isinstance(right, int)
+    if are_numbers and name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
+        raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
     if name == "LShift" and isinstance(right, int) and right > MOST_BITS:
         raise Violation("too large", f"It shifts by {right} bits.")
     if (

@@ -60,9 +60,9 @@ class _Guarded:
             )
 
     def _check(self, ptr: Any, mask: Any, width: int, does: str) -> None:
-        import numpy
+        import numpy as np
 
-        addresses = ptr if mask is None else numpy.asarray(ptr)[numpy.asarray(mask).astype(bool)]
+        addresses = ptr if mask is None else np.asarray(ptr)[np.asarray(mask).astype(bool)]
         if addresses.size == 0:
             return
         low, high = int(addresses.min()), int(addresses.max()) + width

@@ -1,5 +1,7 @@
 """A program means what CPython makes of it, or it is refused."""
 
+# ruff: noqa: E501 - a program a line
+
 from __future__ import annotations
 
 import pytest
