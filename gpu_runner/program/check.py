@@ -7,6 +7,7 @@ CPython, with the branches that no verdict took.
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,7 @@ _OWN = frozenset({"self", "cls", "ctx"})
 # Attributes of Python's own objects and of tensors: a file that defines one of these names would open it on every value.
 _DANGEROUS = frozenset(
     name
-    for kind in (type(lambda: 0), type, type(ast), type(i for i in ()), BaseException, object)
+    for kind in (type(lambda: 0), type, type(ast), types.GeneratorType, BaseException, object)
     for name in dir(kind)
 ) | language.words("""
     gi_frame gi_code f_globals f_locals f_builtins f_back tb_frame tb_next handle ctypes numpy backward_hooks
@@ -413,10 +414,10 @@ class _Checker:
         origins = self._origins(node.id, scope) if isinstance(node, ast.Name) else None
         if not origins:
             return None
-        ends = [self.library.step(origin, list(reversed(parts))) for origin in origins]
-        ends = [end for end in ends if end is not None]
+        steps = (self.library.step(origin, list(reversed(parts))) for origin in origins)
+        ends = [end for end in steps if end is not None]
         bad = [end for end in ends if end.kind in (Binding.unlisted, Binding.missing)]
-        return (bad or ends or [None])[0]
+        return next(iter([*bad, *ends]), None)
 
     def _dotted(self, node: ast.expr, scope: _Scope) -> str | None:
         """The full name of a listed member."""
@@ -443,7 +444,7 @@ def _field_names(node: ast.Call) -> Iterator[str]:
         if isinstance(given, ast.Constant) and isinstance(given.value, str):
             yield from given.value.replace(",", " ").split()
         elif isinstance(given, ast.List | ast.Tuple):
-            yield from (item.value for item in given.elts if isinstance(item, ast.Constant))
+            yield from (str(item.value) for item in given.elts if isinstance(item, ast.Constant))
 
 
 def root_of(node: ast.expr) -> str | None:

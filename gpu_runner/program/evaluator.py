@@ -40,10 +40,11 @@ from gpu_runner.program.objects import (
 )
 from gpu_runner.program.scopes import bound_names, declared, is_plain_annotation
 
-MOST_STEPS = 20_000_000
+MOST_STEPS = 2_000_000  # of one call: some seconds
+MOST_LAUNCHES = 4096
 MOST_DEPTH = 120
 MOST_BITS = 4096
-MOST_ITEMS = 10_000_000
+MOST_ITEMS = 1_000_000
 # What calls the functions that it is given.
 _CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
 _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
@@ -126,6 +127,12 @@ class Evaluator:
             error.program_line = (frame.module.path, getattr(node, "lineno", None))  # type: ignore[attr-defined]
         if isinstance(error, Violation) and error.line is None:
             error.path, error.line = frame.module.path, getattr(node, "lineno", None)
+
+    def launch(self) -> None:
+        """Count a launch."""
+        self.launches += 1
+        if self.launches > MOST_LAUNCHES:
+            raise Violation("endless", f"The host code launches more than {MOST_LAUNCHES:,} kernels for one call.")
 
     def _step(self, node: ast.AST, frame: Frame) -> None:
         self.line, self.path = getattr(node, "lineno", self.line), frame.module.path
@@ -724,7 +731,7 @@ class Evaluator:
     def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
-            value = {"s": str, "r": repr, "a": ascii}[chr(node.conversion)](value)
+            value = {115: str, 114: repr, 97: ascii}[node.conversion](value)  # type: ignore[operator]
         return format(value, "" if node.format_spec is None else self.value(node.format_spec, frame))
 
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
@@ -891,6 +898,8 @@ class Evaluator:
             raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")
         frame.on_yield = on_yield
         line, path = self.line, self.path
+        if not self.depth and not self.loading:
+            self.steps = self.launches = 0
         self.depth += 1
         try:
             if self.depth > MOST_DEPTH:
@@ -1078,6 +1087,8 @@ class Evaluator:
 
             def changes(*args: Any, **named: Any) -> Any:
                 self.check_mutable(value)
+                if name == "extend" and isinstance(args[0], list | tuple | str):
+                    _bound_length(len(value) + len(args[0]))
                 return found(*args, **named)
 
             return Native(name, changes, value)
@@ -1409,11 +1420,18 @@ def _bound_size(name: str, left: Any, right: Any) -> None:
         and left.bit_length() * abs(right) > MOST_BITS
     ):
         raise Violation("too large", "It raises a number to a power of more than 4096 bits.")
+    if name == "Add" and isinstance(left, str | bytes | list | tuple) and isinstance(right, str | bytes | list | tuple):
+        _bound_length(len(left) + len(right))
     if name == "Mult":
         for count, sequence in ((left, right), (right, left)):
             long = isinstance(sequence, str | bytes | list | tuple) and isinstance(count, int)
-            if long and count * len(sequence) > MOST_ITEMS:
-                raise Violation("too large", "It repeats a sequence to more than ten million items.")
+            if long:
+                _bound_length(count * len(sequence))
+
+
+def _bound_length(items: int) -> None:
+    if items > MOST_ITEMS:
+        raise Violation("too large", "It makes a sequence of more than a million items.")
 
 
 def _check_identity(left: Any, right: Any) -> None:

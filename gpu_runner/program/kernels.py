@@ -66,7 +66,7 @@ class Kernel:
 
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
-        self.evaluator.launches += 1
+        self.evaluator.launch()
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -357,7 +357,7 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
             if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
                 yield _said(node, "`getattr` takes a name that is not written out.", "reaches outside")
             elif node.args[1].value not in language.KERNEL_ARGUMENT_ATTRIBUTES:
-                yield _said(node, f"A kernel asks for the attribute `{node.args[1].value}`.", "unknown attribute")
+                yield _said(node, f"A kernel asks for the attribute `{node.args[1].value!s}`.", "unknown attribute")
         elif isinstance(node, ast.FormattedValue) and not isinstance(
             node.value, ast.Name | ast.Constant | ast.Attribute
         ):

@@ -160,11 +160,14 @@ class Class:
     is_frozen: bool = False
     is_enum: bool = False
     order: tuple[Class, ...] = ()
+    shadow: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Settle the order in which bases are looked through, as Python does."""
-        shadow = type("shadow", tuple(base.shadow for base in self.bases if isinstance(base, Class)) or (object,), {})
-        self.shadow: Any = shadow
+        shadow: Any = type(
+            "shadow", tuple(base.shadow for base in self.bases if isinstance(base, Class)) or (object,), {}
+        )
+        self.shadow = shadow
         shadow.stands_for = self
         self.declared = next((base.declared for base in self.bases if isinstance(base, Class) and base.declared), None)
         self.order = tuple(each.stands_for for each in shadow.__mro__ if "stands_for" in vars(each))
