@@ -40,7 +40,7 @@ from gpu_runner.program.objects import (
 )
 from gpu_runner.program.scopes import bound_names, declared, is_plain_annotation
 
-MOST_STEPS = 2_000_000  # of one call: some seconds
+MOST_STEPS = 1_000_000  # of one call: some seconds
 MOST_LAUNCHES = 4096
 MOST_DEPTH = 120
 MOST_BITS = 4096

@@ -39,6 +39,7 @@ BUILTINS = language.words("abs bool float int isinstance len max min range tuple
 MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
 _SCALARS = frozenset(["triton.cdiv", "triton.next_power_of_2"])
 _places = itertools.count()
+MOST_LETTERS = 200
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -209,6 +210,8 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
     if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
         raise TypeError("`triton.jit` takes a function")
     node = function.node
+    if len(node.name) > MOST_LETTERS:
+        raise Violation("too large", f"The name of a kernel has more than {MOST_LETTERS} letters.")
     for violation in violations_in(node):
         violation.path = violation.path or function.closure.module.path
         raise violation

@@ -60,7 +60,7 @@ class _Guarded:
             )
 
     def _check(self, ptr: Any, mask: Any, width: int, does: str) -> None:
-        import numpy as np
+        from triton.runtime.interpreter import np  # which Triton itself needs there
 
         addresses = ptr if mask is None else np.asarray(ptr)[np.asarray(mask).astype(bool)]
         if addresses.size == 0:

@@ -223,3 +223,14 @@ def test_a_grid_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_a_kernel_prints_shows_no_more_than_its_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert launched(of_body("tl.device_print('v', i)|||tl.static_print('n', x)|||" + COPY)) == list(range(8))
+
+
+def test_a_kernel_has_a_name_that_fits_into_a_record() -> None:
+    with pytest.raises(Violation):
+        launched(of_body(COPY).replace("kernel", "k" * 1000), RUN.replace("kernel", "k" * 1000))
+
+
+def test_a_loop_of_launches_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_runner.program.evaluator.MOST_LAUNCHES", 10)
+    with pytest.raises(Violation):
+        launched(of_body(COPY), RUN.replace("kernel[", "for _ in range(100): kernel["))
