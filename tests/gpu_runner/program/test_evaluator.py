@@ -384,7 +384,7 @@ def _compiles(text: str) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(STATEMENTS, min_size=1, max_size=5))
 def test_a_drawn_program_means_what_cpython_makes_of_it(parts: list[list[str]]) -> None:
     lines = ["a, b, c, out = 1, [2, 3], 'x', []", *(line for part in parts for line in part), "return a, b, c, out"]
