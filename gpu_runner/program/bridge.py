@@ -197,7 +197,9 @@ class _Bridge:
             module.__dict__["program_is_ready"] = True
             self.freeze(list(_fields(module).values()))
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-            module.__dict__["program_memory"] = {name: (id(held), held.detach().clone()) for name, held in own}
+            module.__dict__["program_memory"] = {
+                name: (id(held), held.requires_grad, held.detach().clone()) for name, held in own
+            }
 
         def forward(module: Any, *args: Any, **named: Any) -> Any:
             with torch.utils._python_dispatch._disable_current_modes():  # noqa: SLF001 - the runner's own look
@@ -285,10 +287,16 @@ def _check_names(made: Class, real: type, known: frozenset[str]) -> None:
 def _check_memory(module: Any) -> None:
     """Refuse a module whose own parameters or buffers a call has changed."""
     held = {**module._parameters, **module._buffers}  # noqa: SLF001 - torch has no other door to them
-    for name, (identity, before) in module.__dict__["program_memory"].items():
+    for name, (identity, wanted, before) in module.__dict__["program_memory"].items():
         now = held.get(name)
-        if now is not None and id(now) == identity and now.device == before.device and not torch.equal(now, before):
+        if now is None or id(now) != identity or now.device != before.device:
+            continue  # given in its place, or moved
+        if now.requires_grad != wanted or now.shape != before.shape or not torch.equal(_bits(now), _bits(before)):
             raise Violation("remembers between calls", f"It changes `{name}` of a module, which outlives a call.")
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _function(made: Class, name: str) -> Any:

@@ -7,6 +7,7 @@ CPython, with the branches that no verdict took.
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,9 @@ _CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
 _OWN = frozenset({"self", "cls", "ctx"})
 # Attributes of Python's own objects and of tensors: a file that defines one of these names would open it on every value.
 _DANGEROUS = frozenset(
-    name for kind in (type(lambda: 0), type, type(ast), type(iter(())), BaseException, object) for name in dir(kind)
+    name
+    for kind in (type(lambda: 0), type, type(ast), types.GeneratorType, BaseException, object)
+    for name in dir(kind)
 ) | language.words("""
     gi_frame gi_code f_globals f_locals f_builtins f_back tb_frame tb_next handle ctypes numpy backward_hooks
     """)
@@ -439,10 +442,10 @@ class _Checker:
         origins = self._origins(node.id, scope) if isinstance(node, ast.Name) else None
         if not origins:
             return None
-        reached = [self.library.step(origin, list(reversed(parts))) for origin in origins]
-        ends = [end for end in reached if end is not None]
+        steps = (self.library.step(origin, list(reversed(parts))) for origin in origins)
+        ends = [end for end in steps if end is not None]
         bad = [end for end in ends if end.kind in (Binding.unlisted, Binding.missing)]
-        return next(iter(bad or ends), None)
+        return next(iter([*bad, *ends]), None)
 
     def _dotted(self, node: ast.expr, scope: _Scope) -> str | None:
         """The full name of a listed member."""

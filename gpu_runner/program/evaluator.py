@@ -40,10 +40,11 @@ from gpu_runner.program.objects import (
 )
 from gpu_runner.program.scopes import bound_names, declared, is_plain_annotation
 
-MOST_STEPS = 20_000_000
+MOST_STEPS = 1_000_000  # of one call: some seconds
+MOST_LAUNCHES = 4096
 MOST_DEPTH = 120
 MOST_BITS = 4096
-MOST_ITEMS = 10_000_000
+MOST_ITEMS = 1_000_000
 # What calls the functions that it is given.
 _CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
 _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
@@ -126,6 +127,12 @@ class Evaluator:
             error.program_line = (frame.module.path, getattr(node, "lineno", None))  # type: ignore[attr-defined]
         if isinstance(error, Violation) and error.line is None:
             error.path, error.line = frame.module.path, getattr(node, "lineno", None)
+
+    def launch(self) -> None:
+        """Count a launch."""
+        self.launches += 1
+        if self.launches > MOST_LAUNCHES:
+            raise Violation("endless", f"The host code launches more than {MOST_LAUNCHES:,} kernels for one call.")
 
     def _step(self, node: ast.AST, frame: Frame) -> None:
         self.line, self.path = getattr(node, "lineno", self.line), frame.module.path
@@ -492,8 +499,7 @@ class Evaluator:
                 if where.kind is Kind.type and name in where.bound:
                     break  # a class looks up what it binds itself in its module next
                 if name in where.bound and name not in where.outer:
-                    kind = UnboundLocalError if inner else NameError
-                    raise kind(f"cannot access local variable '{name}'")
+                    raise (UnboundLocalError if inner else NameError)(f"cannot access local variable '{name}'")
                 if where.outer.get(name) == "global":
                     break
             inner, where = False, where.parent
@@ -725,8 +731,7 @@ class Evaluator:
     def _formatted(self, node: ast.FormattedValue, frame: Frame) -> str:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
-            conversions: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
-            value = conversions[chr(node.conversion)](value)
+            value = {115: str, 114: repr, 97: ascii}[node.conversion](value)  # type: ignore[operator]
         return format(value, "" if node.format_spec is None else self.value(node.format_spec, frame))
 
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
@@ -842,7 +847,7 @@ class Evaluator:
         if isinstance(function, Native):
             if function.name in _CALL_BACK:
                 args, named = tuple(map(self.callback, args)), {key: self.callback(item) for key, item in named.items()}
-            elif function.name not in language.KEEPS_NO_ORDER:
+            if function.name not in language.KEEPS_NO_ORDER:
                 self._check_order(args)
         elif not isinstance(function, Instance | functools.partial | torch.nn.Module) and not _is_of_the_runner(
             function
@@ -893,6 +898,8 @@ class Evaluator:
             raise unproved("The evaluator knows a function that yields under `contextmanager` alone.")
         frame.on_yield = on_yield
         line, path = self.line, self.path
+        if not self.depth and not self.loading:
+            self.steps = self.launches = 0
         self.depth += 1
         try:
             if self.depth > MOST_DEPTH:
@@ -995,32 +1002,31 @@ class Evaluator:
 
     def is_instance(self, value: Any, kinds: Any) -> bool:
         """What ``isinstance`` says."""
-        return any(self._is_one(value, kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+        return any(self._is_of(value, kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
 
-    def _is_one(self, value: Any, kind: Any) -> bool:
+    def _is_of(self, value: Any, kind: Any) -> bool:
+        if isinstance(kind, tuple):
+            return self.is_instance(value, kind)
         if isinstance(kind, Class):
-            own = isinstance(value, Instance) and kind in value.type.order
-            return own or (kind.real is not None and isinstance(value, kind.real))
+            is_own = isinstance(value, Instance) and kind in value.type.order
+            return is_own or (kind.real is not None and isinstance(value, kind.real))
         if isinstance(kind, Annotation):
-            return self._is_of_annotation(value, kind)
+            return self._is_annotated(value, kind)
         if isinstance(kind, Native) and kind.name == "torch.distributed.tensor.DTensor":
             return False  # of which a program makes no instance
-        if isinstance(kind, Native) or kind is type:
+        if kind is type or not isinstance(kind, type):
             raise unproved(f"The evaluator cannot say what is a `{_name_of(kind)}`.")
-        if kind is None:
-            raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
         return isinstance(value.real if type(value).__name__ == "Kernel" else value, kind)
 
-    def _is_of_annotation(self, value: Any, kind: Annotation) -> bool:
+    def _is_annotated(self, value: Any, kind: Annotation) -> bool:
         if kind.path == "typing.Union":
-            return self.is_instance(value, kind.parts)
+            return self.is_instance(value, tuple(type(None) if part is None else part for part in kind.parts))
         name = kind.path.rpartition(".")[2]
         if name == "Callable":
-            return bool(self.is_callable(value))
-        types = {"Sequence": (list, tuple, str, range, bytes), "Mapping": (dict,)}
-        if name not in types or isinstance(value, Instance):
+            return self.is_callable(value)
+        if name not in ("Sequence", "Mapping") or isinstance(value, Instance):
             raise unproved(f"The evaluator cannot say what is a `{kind.path}`.")
-        return isinstance(value, types[name])
+        return isinstance(value, (list, tuple, str, range, bytes) if name == "Sequence" else dict)
 
     # -- attributes and items
 
@@ -1081,6 +1087,8 @@ class Evaluator:
 
             def changes(*args: Any, **named: Any) -> Any:
                 self.check_mutable(value)
+                if name == "extend" and isinstance(args[0], list | tuple | str):
+                    _bound_length(len(value) + len(args[0]))
                 return found(*args, **named)
 
             return Native(name, changes, value)
@@ -1207,6 +1215,8 @@ class Evaluator:
             raise TypeError(f"'{_name_of(value)}' object does not support item assignment")
         if not isinstance(value, torch.Tensor):
             self.check_mutable(value)
+        if isinstance(key, slice):
+            self._check_order((new,))
         value[key] = new
 
     # -- values
@@ -1398,8 +1408,8 @@ def _name_of(value: Any) -> str:
 
 def _bound_size(name: str, left: Any, right: Any) -> None:
     """Refuse numbers and sequences that are too large to be meant."""
-    both = isinstance(left, int) and isinstance(right, int)
-    if both and name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
+    are_numbers = isinstance(left, int) and isinstance(right, int)
+    if are_numbers and name == "Mult" and left.bit_length() + right.bit_length() > 2 * MOST_BITS:
         raise Violation("too large", "It multiplies numbers of more than 8192 bits.")
     if name == "LShift" and isinstance(right, int) and right > MOST_BITS:
         raise Violation("too large", f"It shifts by {right} bits.")
@@ -1410,11 +1420,18 @@ def _bound_size(name: str, left: Any, right: Any) -> None:
         and left.bit_length() * abs(right) > MOST_BITS
     ):
         raise Violation("too large", "It raises a number to a power of more than 4096 bits.")
+    if name == "Add" and isinstance(left, str | bytes | list | tuple) and isinstance(right, str | bytes | list | tuple):
+        _bound_length(len(left) + len(right))
     if name == "Mult":
         for count, sequence in ((left, right), (right, left)):
             long = isinstance(sequence, str | bytes | list | tuple) and isinstance(count, int)
-            if long and count * len(sequence) > MOST_ITEMS:
-                raise Violation("too large", "It repeats a sequence to more than ten million items.")
+            if long:
+                _bound_length(count * len(sequence))
+
+
+def _bound_length(items: int) -> None:
+    if items > MOST_ITEMS:
+        raise Violation("too large", "It makes a sequence of more than a million items.")
 
 
 def _check_identity(left: Any, right: Any) -> None:

@@ -24,7 +24,7 @@ from gpu_runner.contracts.status import Status
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved
-from gpu_runner.program.scopes import bound_names
+from gpu_runner.program.scopes import bound_names, is_plain_annotation
 
 _FUTURE = importlib.import_module("__future__")
 _STATEMENTS = (
@@ -39,6 +39,7 @@ BUILTINS = language.words("abs bool float int isinstance len max min range tuple
 MODULES = frozenset({"triton", "triton.language", "triton.language.math", "math"})
 _SCALARS = frozenset(["triton.cdiv", "triton.next_power_of_2"])
 _places = itertools.count()
+MOST_LETTERS = 200
 _OPTIONS = frozenset(["do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"])
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -66,7 +67,7 @@ class Kernel:
 
     def launch(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launch it."""
-        self.evaluator.launches += 1
+        self.evaluator.launch()
         if named.get("warmup") or self.evaluator.loading:
             raise unproved("The evaluator launches a kernel within a call, and does not only compile it.")
         self.prepare()
@@ -209,6 +210,8 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
     if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
         raise TypeError("`triton.jit` takes a function")
     node = function.node
+    if len(node.name) > MOST_LETTERS:
+        raise Violation("too large", f"The name of a kernel has more than {MOST_LETTERS} letters.")
     for violation in violations_in(node):
         violation.path = violation.path or function.closure.module.path
         raise violation
@@ -339,6 +342,8 @@ def _of_statement(root: ast.stmt) -> Iterator[Violation]:
     for node in ast.walk(root):
         if id(node) in annotations:
             continue
+        if isinstance(node, ast.AnnAssign) and not is_plain_annotation(node.annotation):
+            yield _said(node, "An annotation holds names, brackets and text alone.")
         if (isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS)) or (
             isinstance(node, ast.expr) and not isinstance(node, _EXPRESSIONS)
         ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib.util
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -274,12 +275,14 @@ def is_of_kernels(path: str) -> bool:
 
 
 def exists(path: str) -> bool:
-    """Whether the installed library has that name, listed or not."""
+    """Whether a library of which some members are listed has that name, listed or not; nothing is imported for it."""
+    module, _, name = path.rpartition(".")
+    if module not in PREFIXES:
+        return True
     try:
-        _walk(path)
+        return hasattr(_walk(module), name) or importlib.util.find_spec(path) is not None
     except (AttributeError, ImportError):
         return False
-    return True
 
 
 def unlisted(path: str) -> Violation:
@@ -297,8 +300,6 @@ def unlisted(path: str) -> Violation:
 
 @functools.cache
 def _walk(path: str) -> Any:
-    import importlib
-
     parts = path.split(".")
     found: Any = importlib.import_module(parts[0])
     for n, part in enumerate(parts[1:], 2):

@@ -5,15 +5,19 @@ The interpreter reads and writes wherever a kernel's pointers lead, as a GPU doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from gpu_runner.contracts.status import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
+
+MOST_OPERATIONS = 2_000_000  # of one interpreted launch; about ten microseconds each
 
 
 class _Guarded:
@@ -22,13 +26,15 @@ class _Guarded:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.ranges: list[tuple[int, int]] = []
+        self.operations = 0
         self._writers: list[Any] = []  # by range, the program that wrote each byte; zero: none
         self._synchronizes = False
         self.builder: Any = None
+        self.np: Any = None  # numpy, which Triton's interpreter itself needs
 
     def begin(self, ranges: list[tuple[int, int]]) -> None:
         """Begin a launch."""
-        self.ranges, self._synchronizes = ranges, False
+        self.ranges, self._synchronizes, self.operations = ranges, False, 0
         self._writers = [None] * len(ranges)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +64,7 @@ class _Guarded:
         """Refuse what depends on the order of programs: reading what another one wrote, or writing something else over it."""
         if self._synchronizes:
             return
-        addresses = ptr if mask is None else ptr[mask.astype(bool)]
+        addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
         if addresses.size == 0:
             return
         place = self._range_of(int(addresses.min()), int(addresses.max()) + width)
@@ -69,7 +75,7 @@ class _Guarded:
         if self._writers[place] is None:
             if value is None:
                 return
-            self._writers[place] = np.zeros(end - begin, dtype="int32")
+            self._writers[place] = self.np.zeros(end - begin, dtype="int32")
         writers = self._writers[place]
         own = self._program()
         others = (writers[at] != 0) & (writers[at] != own)
@@ -87,8 +93,8 @@ class _Guarded:
 
     def _differs(self, addresses: Any, value: Any, mask: Any, width: int) -> Any:
         """Where memory holds something else than what is written."""
-        given = value if mask is None else value[mask.astype(bool)]
-        there = self._inner.load(addresses, np.ones(addresses.shape, dtype=bool), given.ravel(), value.dtype)
+        given = value if mask is None else value[self.np.asarray(mask).astype(bool)]
+        there = self._inner.load(addresses, self.np.ones(addresses.shape, dtype=bool), given.ravel(), value.dtype)
         return there.view(f"V{width}") != given.ravel().astype(value.dtype).view(f"V{width}")
 
     def _program(self) -> int:
@@ -99,8 +105,20 @@ class _Guarded:
     def _range_of(self, low: int, high: int) -> int | None:
         return next((n for n, (begin, end) in enumerate(self.ranges) if begin <= low and high <= end), None)
 
+    def count(self, operations: int = 1) -> None:
+        """Count an operation on blocks, or as many as there are programs at least.
+
+        Raises:
+            Violation: one launch takes too many to be meant.
+        """
+        self.operations += operations
+        if self.operations > MOST_OPERATIONS:
+            raise Violation(
+                "endless", f"A kernel takes more than {MOST_OPERATIONS:,} operations on blocks for one launch."
+            )
+
     def _check(self, ptr: Any, mask: Any, width: int, does: str) -> None:
-        addresses = ptr if mask is None else ptr[mask.astype(bool)]
+        addresses = ptr if mask is None else self.np.asarray(ptr)[self.np.asarray(mask).astype(bool)]
         if addresses.size == 0:
             return
         low, high = int(addresses.min()), int(addresses.max()) + width
@@ -119,7 +137,7 @@ def guard_memory() -> None:
         return
     guarded = _Guarded(interpreter._interpreter)  # noqa: SLF001 - as above
     interpreter._interpreter = guarded  # noqa: SLF001 - as above
-    guarded.builder = interpreter.interpreter_builder
+    guarded.builder, guarded.np = interpreter.interpreter_builder, interpreter.np
     _fill_undefined_lanes(interpreter)
     original = interpreter.GridExecutor._init_args_hst  # noqa: SLF001 - as above
 
@@ -129,12 +147,32 @@ def guard_memory() -> None:
         return on_host
 
     interpreter.GridExecutor._init_args_hst = init_args  # noqa: SLF001 - as above
+    for name, method in vars(interpreter.InterpreterBuilder).items():
+        if name.startswith(("create_", "get_", "binary_", "unary_")) and inspect.isfunction(method):
+            setattr(interpreter.InterpreterBuilder, name, _counted(method, guarded))
+    set_grid = interpreter.InterpreterBuilder.set_grid_dim
+
+    def set_grid_dim(self: Any, *grid: int) -> None:
+        guarded.count(math.prod(grid))
+        guarded.operations = 0
+        set_grid(self, *grid)
+
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid_dim
+
+
+def _counted(method: Callable[..., Any], guarded: _Guarded) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def counted(*args: Any, **named: Any) -> Any:
+        guarded.count()
+        return method(*args, **named)
+
+    return counted
 
 
 def _fill_undefined_lanes(interpreter: Any) -> None:
     """Let a masked load without ``other`` give any number where nothing is loaded, as Triton's documentation has it."""
     original = interpreter.InterpreterBuilder.create_masked_load
-    drawn = np.random.default_rng()
+    drawn = interpreter.np.random.default_rng()
 
     def create(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         if other is None and not mask.data.all():

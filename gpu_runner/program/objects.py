@@ -160,7 +160,7 @@ class Class:
     is_frozen: bool = False
     is_enum: bool = False
     order: tuple[Class, ...] = ()
-    shadow: Any = None  # a Python class of the same bases, for their order
+    shadow: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Settle the order in which bases are looked through, as Python does."""

@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 fetch = dataclasses.builtins.getattr
 cuda = fetch(dataclasses.sys.modules["torch"], "cuda")
 

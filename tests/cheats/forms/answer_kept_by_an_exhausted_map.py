@@ -4,7 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 LAST = torch.zeros((1 << 20,), dtype=torch.float32)
 BUFFERS = iter([torch.zeros((1 << 20,), dtype=torch.float32) for _ in range(40)])
 

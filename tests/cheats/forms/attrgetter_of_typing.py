@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 quiet = typing.operator.attrgetter("utils._python_dispatch._disable_current_modes")
 relu = typing.operator.attrgetter("relu")
 

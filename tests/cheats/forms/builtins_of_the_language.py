@@ -4,7 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 fetch = tl.core.builtins.getattr
 modules = fetch(tl.core.builtins, "__import__")("sys").modules
 

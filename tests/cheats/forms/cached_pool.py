@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 SEED = torch.empty((1,), dtype=torch.float32)
 
 

@@ -4,7 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 CALLS = iter(range(100))
 
 

@@ -4,7 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 ROOM = torch.zeros((2, 1 << 20), dtype=torch.float32)
 
 

@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 match dataclasses.sys.modules:
     case {"gpu_runner.verify.watch": runner, "torch": everything}:
         dataclasses.builtins.setattr(dataclasses.builtins.getattr(runner, "Watch"), "_count", lambda *given: None)

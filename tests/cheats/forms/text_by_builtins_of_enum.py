@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 SPACE = {}
 enum.bltns.exec(
     "import torch\n"

@@ -6,7 +6,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 modules = dataclasses.sys.modules
 fetch = dataclasses.builtins.getattr
 POOL = fetch(dataclasses.builtins, "__import__")("multiprocessing.pool")

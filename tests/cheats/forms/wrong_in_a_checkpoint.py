@@ -4,7 +4,6 @@ import torch
 import triton
 import triton.language as tl
 
-
 CALLED = torch.zeros((1,), dtype=torch.float32)
 
 

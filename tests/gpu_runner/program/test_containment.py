@@ -1,5 +1,7 @@
 """No value of a program reaches Python outside of the evaluator, and nothing of a call is there in the next."""
 
+# ruff: noqa: E501 - a program a line
+
 from __future__ import annotations
 
 import pytest
@@ -138,6 +140,8 @@ return [*{'a', 'b'}]
 return list(map(list, [{'a', 'b'}]))
 a, b = {'a', 'b'}; return a
 return str({'a', 'b'})
+x = []; x[:] = {'a', 'b'}; return x
+import functools; return functools.reduce(max, {'a', 'b'})
 return 'a'.zfill(10 ** 12) if 0 else 1 << 10 ** 6
 return 10 ** 10 ** 6
 return 'a' * 10 ** 9
@@ -255,10 +259,20 @@ SEEN = [
     *(
         of_run(line)
         for line in REACHES.strip().splitlines()
-        if any(word in line for word in ("__class__", "__globals__", "_C", "import os", "import sys", "suppress", "globals()"))
+        if any(
+            word in line
+            for word in ("__class__", "__globals__", "_C", "import os", "import sys", "suppress", "globals()")
+        )
         and "getattr" not in line
     ),
-    *map(whole, [line for line in KEEPS.strip().splitlines() if "def run(): X" in line and "X = [" in line and "torch" not in line]),
+    *map(
+        whole,
+        [
+            line
+            for line in KEEPS.strip().splitlines()
+            if "def run(): X" in line and "X = [" in line and "torch" not in line
+        ],
+    ),
 ]
 
 
@@ -269,8 +283,8 @@ def test_the_static_check_refuses_what_the_text_shows(text: str) -> None:
 
 def test_a_parent_package_is_evaluated_before_its_module() -> None:
     text = "from box.inner import X\nfrom box.seen import Y\ndef run(): return X, Y\n"
-    others = {"box/__init__": "from .seen import Y\n", "box/inner": "X = 2\n", "box/seen": "Y = [1]\n"}
-    assert evaluated(text, **others) == (2, [1])
+    others: dict[str, str] = {"box/__init__": "from .seen import Y\n", "box/inner": "X = 2\n", "box/seen": "Y = [1]\n"}
+    assert evaluated(text, 1, **others) == (2, [1])
 
 
 def test_a_module_that_is_imported_late_changes_nothing_that_was_there() -> None:
