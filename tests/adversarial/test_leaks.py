@@ -97,9 +97,7 @@ def key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("key_of_the_worker")
 def test_a_reference_that_prints_its_environment_finds_no_key() -> None:
-    spying = REGLU.replace("    return ", f"    {SPIES}\n    return ", 1).replace(
-        "import torch", "import os\nimport torch", 1
-    )
+    spying = REGLU.replace("    return ", f"    os = __import__('os')\n    {SPIES}\n    return ", 1)
     verdict = judge(VerifyRequest(spying, CandidateSource((SourceFile("candidate.py", RIGHT),))), surroundings())
     told = json.dumps(to_json(verdict))
     assert verdict.status is Status.refused
@@ -113,5 +111,5 @@ def test_host_code_of_a_candidate_sees_no_environment_even_without_the_screen() 
     spying = in_forward(SPIES, "import os") + "\n\ndef candidate(a, b):\n    return ReGLUFunction.apply(a, b)\n"
     verdict = judge_by(proofs("reglu"), CandidateSource((SourceFile("candidate.py", spying),)), surroundings())
     told = json.dumps(to_json(verdict))
-    assert verdict.status is Status.cheating
+    assert verdict.status is not Status.passed
     assert "PATH" not in told and KEY not in told

@@ -79,5 +79,7 @@ def test_a_fast_path_that_looks_up_classes_is_not_objected_to(name: str) -> None
     assert objection(answer.source, situation.original) is None
 
 
-def test_the_original_alone_would_be() -> None:
-    assert objection(LOSS, "") is not None
+def test_what_the_original_does_not_have_is_objected_to() -> None:
+    reaching = f"import numpy\n{LOSS}"
+    assert objection(reaching, reaching) is None
+    assert objection(reaching, LOSS) == "It uses `numpy`, which is none of the modules that kernels need. Line 1."
