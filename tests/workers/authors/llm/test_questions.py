@@ -62,7 +62,7 @@ def test_changed_prompt_has_another_version() -> None:
             "system": (2, "2cd92f8c480a"),
             "analyze": (1, "7613546c6fd9"),
             "generate": (2, "18bce60a1e78"),
-            "repair": (2, "934a87b7ef7e"),
+            "repair": (3, "e16ef503dee0"),
             "revise": (2, "b41e2dc2ba44"),
             "modify": (2, "d44b1a8e99f6"),
             "diagnose": (1, "288bd070af49"),
