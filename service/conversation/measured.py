@@ -72,9 +72,9 @@ def sort_out(summary: MeasureSummary) -> Found:
 
 
 def is_wrong(kernel: MeasuredKernel) -> bool:
-    """Tell whether the head was judged and did not pass; a host's fault says nothing of it."""
-    verdict = kernel.verdict
-    return verdict is not None and verdict.status not in (Status.passed, Status.environment_error)
+    """Whether the head was judged and did not pass; a host's fault, or host code that cannot be evaluated, says nothing of it."""
+    undecided = (Status.environment_error, Status.unproved)
+    return kernel.verdict is not None and kernel.verdict.status not in (Status.passed, *undecided)
 
 
 def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpu_runner.contracts import BenchmarkResult, Pass
+from gpu_runner.contracts import BenchmarkResult, Pass, Status
 from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
 from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, overall_memory
@@ -33,6 +33,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.failed: "could not be measured",
     Outcome.unusable: "no usable answer",
 }
+UNPROVED = "not proved"
 STOP_WORDS: dict[StopReason, str] = {
     StopReason.variants_used: "as many variants as were allowed have been tried",
     StopReason.no_progress: "two variants in a row were less than 1% better",
@@ -118,7 +119,7 @@ def variant_notes(variant: Variant) -> str:
         f"**Expected**: {sentence(notes.expected)}",
         f"**Learned**: {sentence(notes.learnings)}" if notes.learnings.strip() else "",
     ]
-    title = f"{label(variant.name, 20)}: {label(variant.title, 100)}, {OUTCOME_WORDS[variant.outcome]}"
+    title = f"{label(variant.name, 20)}: {label(variant.title, 100)}, {_outcome(variant)}"
     body = paragraphs(
         BY_A_MODEL if variant.attempts else "",
         bullets([point for point in points if point]),
@@ -149,7 +150,7 @@ def _row(variant: Variant, winner: str | None) -> list[str]:
         name,
         inline(variant.parent, 20),
         f"{inline(variant.title, 80)}{WRITTEN if variant.attempts else ''}",
-        OUTCOME_WORDS[variant.outcome],
+        _outcome(variant),
         *means,
         change(overall_memory(variant.rows)),
         ratio(variant.score),
@@ -172,3 +173,8 @@ def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Varian
         found.insert(0, winner)
         winner = known.get(winner.parent)
     return tuple(found)
+
+
+def _outcome(variant: Variant) -> str:
+    """What became of a variant; one that the judge cannot evaluate is not called wrong."""
+    return UNPROVED if variant.status is Status.unproved else OUTCOME_WORDS[variant.outcome]

@@ -58,7 +58,9 @@ ATTACKS: dict[str, Attack] = {
     ),
     # Answers that are remembered, or looked up.
     "cached_by_content": _screen("remembers answers", attacks.cached_by_content(), "remembers between calls"),
-    "cached_by_a_decorator": _screen("has a decorator remember", attacks.cached_by_a_decorator(), "remembers between calls"),
+    "cached_by_a_decorator": _run(
+        "has a decorator remember", attacks.cached_by_a_decorator(), Status.refused, "A cached function takes a tensor"
+    ),
     "reads_the_stack": _reading("takes the truth from its caller's frame", attacks.framed(), Fault.reach, "`sys`"),
     "reads_all_objects": _reading("looks for the truth among all objects", importing("import gc"), Fault.reach, "`gc`"),
     "reads_modules": _reading(
@@ -85,10 +87,14 @@ ATTACKS: dict[str, Attack] = {
     "patches_torch": _screen(
         "patches torch", in_forward("torch.allclose = lambda *a: True"), "patches a module", Status.cheating
     ),
-    "autotune_hook": _screen(
+    "autotune_hook": _run(
         "has a hook of the tuner compute",
-        replaced("@triton.jit\ndef _reglu_forward", "@triton.autotune([], key=['n'])\n@triton.jit\ndef _reglu_forward"),
-        "triton",
+        replaced(
+            "@triton.jit\ndef _reglu_forward",
+            "@triton.autotune([], key=['n'], pre_hook=print)\n@triton.jit\ndef _reglu_forward",
+        ),
+        Status.refused,
+        "takes no pre_hook",
     ),
     # Code without end.
     "too_many_lines": _reading("is 6000 lines long", RIGHT + "x = 1\n" * 6000, Fault.too_large, "lines"),

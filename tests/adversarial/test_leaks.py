@@ -6,17 +6,16 @@ import json
 import logging
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpu_runner.context import RunContext
-from gpu_runner.contracts import CandidateSource, Limits, SourceFile, to_json
-from gpu_runner.verify.judge import judge_by
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, to_json
+from gpu_runner.verify.judge import judge, judge_by
 from tests.adversarial import observed
 from tests.adversarial.attacks import RIGHT, in_forward
+from tests.adversarial.trial import surroundings
 from tests.cheats.trial import proofs
 from tests.conversations.asking import Ask
 from tests.conversations.talk import BOT, REPOSITORY
@@ -86,18 +85,31 @@ def kept(job: Any) -> str:
     return "\n".join(artifacts.get(artifact.digest).decode("latin-1") for artifact in job.artifacts)
 
 
-def test_a_candidate_that_prints_its_environment_finds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = "sk-ant-api03-of-the-worker-0123456789"
-    monkeypatch.setenv("KERNELSMITH_ANTHROPIC_API_KEY", key)
-    monkeypatch.setenv("UNRELATED", key)
-    spying = in_forward(
-        "raise RuntimeError(repr(sorted(os.environ.items())) + open('/proc/self/environ').read())", "import os"
-    )
-    candidate = CandidateSource(
-        (SourceFile("candidate.py", spying + "\n\ndef candidate(a, b):\n    return ReGLUFunction.apply(a, b)\n"),)
-    )
-    verdict = judge_by(proofs("reglu"), candidate, RunContext(Path(tempfile.gettempdir()), Limits(step_s=100.0)))
+KEY = "sk-ant-api03-of-the-worker-0123456789"
+SPIES = "raise RuntimeError(repr(sorted(os.environ.items())) + open('/proc/self/environ').read())"
+
+
+@pytest.fixture
+def key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSMITH_ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("UNRELATED", KEY)
+
+
+@pytest.mark.usefixtures("key_of_the_worker")
+def test_a_reference_that_prints_its_environment_finds_no_key() -> None:
+    spying = REGLU.replace("    return ", f"    os = __import__('os')\n    {SPIES}\n    return ", 1)
+    verdict = judge(VerifyRequest(spying, CandidateSource((SourceFile("candidate.py", RIGHT),))), surroundings())
     told = json.dumps(to_json(verdict))
+    assert verdict.status is Status.refused
     assert "RuntimeError" in told and "PATH" in told  # it did see an environment
-    assert key not in told and "KERNELSMITH_ANTHROPIC" not in told
-    assert os.environ["UNRELATED"] == key
+    assert KEY not in told and "KERNELSMITH_ANTHROPIC" not in told
+    assert os.environ["UNRELATED"] == KEY
+
+
+@pytest.mark.usefixtures("key_of_the_worker")
+def test_host_code_of_a_candidate_sees_no_environment_even_without_the_screen() -> None:
+    spying = in_forward(SPIES, "import os") + "\n\ndef candidate(a, b):\n    return ReGLUFunction.apply(a, b)\n"
+    verdict = judge_by(proofs("reglu"), CandidateSource((SourceFile("candidate.py", spying),)), surroundings())
+    told = json.dumps(to_json(verdict))
+    assert verdict.status is not Status.passed
+    assert "PATH" not in told and KEY not in told

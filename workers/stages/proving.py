@@ -110,6 +110,7 @@ def evidence_line(evidence: Evidence) -> str:
     """Give where and how a candidate failed, in a line."""
     where = [part for part in (evidence.workload, evidence.output) if part]
     where += [] if evidence.position is None else [f"at {list(evidence.position)}"]
+    where += [] if evidence.line is None else [f"line {evidence.line}"]
     numbers = ("got", "expected", "error", "allowed")
     found = [f"{name} {value:.6g}" for name in numbers if (value := getattr(evidence, name)) is not None]
     return f"{evidence.check}: {evidence.message}; {', '.join([*where, *found])}".rstrip("; ")

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from gpu_runner.contracts import Status, Verdict
+from gpu_runner.contracts import Evidence, Status, Verdict
 from service.conversation import report_comment
+from service.conversation.conclusion import Conclusion
+from service.conversation.proved import proved_conclusion
 from tests.conversations.normal import folded, gist
 from tests.service.conversation.facts import LINKS, WRONG
 from tests.service.conversation.kernels_facts import GEGLU, MEASURE, RMS, SOFTMAX, VERIFY_DONE
@@ -101,3 +103,12 @@ def test_nothing_to_prove() -> None:
 def test_a_host_at_fault_is_not_the_kernels_fault() -> None:
     broken = replace(GEGLU, verdict=Verdict(Status.environment_error))
     assert "1 kernel could not be judged" in verify(RMS, broken)
+
+
+def test_host_code_that_cannot_be_evaluated_is_not_called_wrong() -> None:
+    evidence = Evidence("load", "The evaluator has no `match`.", line=12)
+    unproved = replace(GEGLU, verdict=Verdict(Status.unproved, (evidence,), rule="not evaluated"))
+    comment = verify(RMS, unproved)
+    assert "**1 kernel proved:**" in comment and "1 kernel could not be judged" in comment
+    assert "(line 12)" in comment and "wrong" not in comment
+    assert proved_conclusion(replace(MEASURE, kernels=(RMS, unproved))) is Conclusion.neutral

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
+from gpu_runner.contracts import Status
 from service.conversation import (
     checkpoint_comment,
 )
@@ -24,6 +25,7 @@ from tests.service.conversation.kernels_facts import (
 from workers.contracts import (
     CheckpointUpdate,
     Goal,
+    Outcome,
     StageName,
     StopReason,
     Summary,
@@ -200,3 +202,11 @@ def test_a_variant_stands_on_those_that_it_builds_on() -> None:
     assert [variant.name for variant in lineage(third, variants)] == ["v1", "v2", "v3"]
     assert [variant.name for variant in lineage(other, variants)] == ["v4"]
     assert lineage(None, variants) == ()
+
+
+def test_a_variant_that_cannot_be_evaluated_is_not_called_wrong() -> None:
+    unproved = replace(
+        V2, outcome=Outcome.incorrect, status=Status.unproved, reason="The verdict is unproved: no `match`."
+    )
+    (row,) = [line for line in optimized(variants=(V1, unproved)).splitlines() if line.startswith("| v2 ")]
+    assert "not proved" in row and "wrong" not in row

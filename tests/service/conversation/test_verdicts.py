@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import Check, Evidence, Status, Verdict
@@ -34,6 +36,22 @@ def test_what_was_refused_before_it_ran_is_not_said_to_have_run() -> None:
     refused = Verdict(Status.refused, evidence, rule="unknown module", interpreted=True)
     assert verdict_section(refused) == "**screen**: It imports `numpy`. (line 1)"
     assert INTERPRETED not in verdict_section(refused)
+
+
+def test_a_failure_on_drawn_inputs_is_shown_with_the_command_that_repeats_it() -> None:
+    seed = "0123456789abcdef0123456789abcdef"
+    wrong = Verdict(
+        Status.incorrect_values, (Evidence("values", "The values differ.", "T=7 H=97 float32", "output 0"),), seed=seed
+    )
+    command = f"Repeat it: `kernelsmith verify problem.py candidate.py --seed {seed}`"
+    assert command in verdict_section(wrong)
+    assert "--seed" not in verdict_section(replace(wrong, status=Status.passed))
+    refused = Verdict(Status.refused, (Evidence("screen", "It imports `numpy`.", line=1),), seed=seed)
+    assert "--seed" not in verdict_section(refused), "nothing was drawn"
+
+
+def test_a_repeated_verdict_says_that_it_opens_no_gate() -> None:
+    assert "opens no gate" in verdict_section(replace(BESIDE, repeated=True))
 
 
 def test_what_passed_only_beside_what_stands_is_named_with_what_a_new_kernel_would_be_allowed() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
+from gpu_runner.program.imports import Library
 from gpu_runner.verify.screen import screen
 from tests.workers.compiler.captured import answer, captured, names, proposal, style
 from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
@@ -70,7 +71,8 @@ def test_names_of_the_module_are_the_ones_that_the_style_asks_for(name: str) -> 
 @pytest.mark.parametrize("name", COMPILED)
 def test_static_screen_has_no_objection(name: str) -> None:
     source = proposal(name).source
-    assert screen(CandidateSource((SourceFile("candidate.py", source),), "candidate", "candidate")) is None
+    library = Library({"candidate.py": ast.parse(source)}, ["."])
+    assert screen(CandidateSource((SourceFile("candidate.py", source),)), library) is None
 
 
 @pytest.mark.skipif(shutil.which("ruff", path=str(Path(sys.executable).parent)) is None, reason="ruff is not installed")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from gpu_runner.contracts import CandidateSource, SourceFile
+from gpu_runner.program.imports import Library
 from gpu_runner.verify.screen import screen
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.loss_files import LOSS, loss_situation
@@ -20,13 +22,19 @@ from workers.strategies.protocol import Proposed, Situation, Strategy
 from workers.strategies.table import STRATEGIES
 
 FILES = {"scale": ROW_SCALE, "norm": ROW_NORM, "direct": DIRECT, "saved gate": SAVED_GATE, "loss": LOSS}
-PATH, OWN = "src/library/ops/kernel.py", frozenset({"library"})
+PATH = "src/library/ops/kernel.py"
+AROUND = {
+    "src/library/settings.py": ast.parse(
+        "def calculate_settings(n): ...\ndef ensure_contiguous(f): ...\ndef device_context(x): ..."
+    )
+}
 
 
-def objection(text: str, original: str, path: str = PATH, own: frozenset[str] = OWN) -> str | None:
-    """Give what the screen says of a file that takes another's place; ``own`` are the library's top-level modules."""
+def objection(text: str, original: str, path: str = PATH, around: Mapping[str, ast.Module] = AROUND) -> str | None:
+    """What the screen says of a file that takes another's place; ``around`` are the library's files."""
     candidate = CandidateSource((SourceFile(path, text),), import_roots=("src",))
-    found = screen(candidate, own, original=[SourceFile(path, original)])
+    library = Library({**around, path: ast.parse(text)}, candidate.import_roots)
+    found = screen(candidate, library, {path: original})
     return None if found is None else f"{found.message} Line {found.line}."
 
 
@@ -71,5 +79,7 @@ def test_a_fast_path_that_looks_up_classes_is_not_objected_to(name: str) -> None
     assert objection(answer.source, situation.original) is None
 
 
-def test_the_original_alone_would_be() -> None:
-    assert objection(LOSS, "") is not None
+def test_what_the_original_does_not_have_is_objected_to() -> None:
+    reaching = f"import numpy\n{LOSS}"
+    assert objection(reaching, reaching) is None
+    assert objection(reaching, LOSS) == "It uses `numpy`, which is none of the modules that kernels need. Line 1."

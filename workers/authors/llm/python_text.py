@@ -20,23 +20,11 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# As the runner's screen has them (gpu_runner/verify/allowed.py); a test holds the two together.
-MODULES = frozenset(
-    {
-        "torch",
-        "triton",
-        "triton.language",
-        "math",
-        "functools",
-        "typing",
-        "dataclasses",
-        "contextlib",
-        "enum",
-        "collections.abc",
-        "operator",
-        "__future__",
-    }
-)
+# Of those in the runner's language of host code (gpu_runner/program/language.py), to which a test holds them.
+MODULES = words("""
+    torch torch.autograd triton triton.language math functools typing dataclasses contextlib enum collections collections.abc
+    itertools operator __future__
+    """)
 PREFIXES = ("triton.language.",)
 REACHING_NAMES = words("eval exec compile __import__ open globals locals vars setattr delattr breakpoint exit quit")
 # Parts of torch that read and write files, load code or start processes.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from gpu_runner.verify import allowed
+from gpu_runner.program import language
 from tests.workers.authors.llm import briefs
 from tests.workers.authors.llm.goldens import FAILED, FOLDER, SHORT, questions, texts
 from workers.authors.llm import (
@@ -59,10 +59,10 @@ def test_changed_prompt_has_another_version() -> None:
     digests = {name: (v, hashlib.sha256(prompt(name).text.encode()).hexdigest()[:12]) for name, v in versions().items()}
     assert digests == snapshot(
         {
-            "system": (1, "d7da98f90d75"),
+            "system": (2, "2cd92f8c480a"),
             "analyze": (1, "7613546c6fd9"),
             "generate": (2, "18bce60a1e78"),
-            "repair": (2, "934a87b7ef7e"),
+            "repair": (3, "e16ef503dee0"),
             "revise": (2, "b41e2dc2ba44"),
             "modify": (2, "d44b1a8e99f6"),
             "diagnose": (1, "288bd070af49"),
@@ -282,9 +282,11 @@ def test_long_text_is_cut_with_a_word_about_it() -> None:
 
 
 def test_modules_and_names_are_those_of_the_runners_screen() -> None:
-    assert allowed.MODULES | set(allowed.FROM_ONLY) == MODULES
-    assert PREFIXES == allowed.MODULE_PREFIXES
-    assert REACHING_NAMES <= allowed.RUNS_TEXT | allowed.REACHES
+    members = language.MEMBERS - language.LIBRARY_ONLY
+    modules = {member.rpartition(".")[0] for member in members}
+    assert MODULES - {"__future__"} <= modules
+    assert all(any(module.startswith(prefix) for module in modules) for prefix in PREFIXES)
+    assert REACHING_NAMES - {"setattr"} <= language.RUNS_TEXT | language.REACHES
 
 
 def test_system_prompt_names_what_the_screen_lets_pass() -> None:
@@ -292,9 +294,11 @@ def test_system_prompt_names_what_the_screen_lets_pass() -> None:
     lines = {line.partition(":")[0]: line for line in rules.splitlines()}
     named = re.findall(r"`torch\.([A-Za-z_.]+)`", lines["- Of torch"].partition("No operator")[0])
     assert len(named) > 10
-    assert set(named) <= allowed.TORCH
+    assert {f"torch.{name}" for name in named} <= language.TORCH
     modules = re.findall(r"`([a-z_.]+)`", lines["- Modules"])
-    assert set(modules) == set(MODULES)
+    assert set(modules) == MODULES
+    listed = re.findall(r"`([a-z_]+)`", lines["- Of tensors"])
+    assert set(listed) <= language.TENSOR
 
 
 def test_a_problem_of_an_earlier_proposal_is_told_as_the_models_own_and_changes_no_prefix() -> None:
