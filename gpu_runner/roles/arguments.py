@@ -55,19 +55,13 @@ class Arguments:
     def shaken(self, step: float) -> Arguments:
         """Give the same arguments with every floating element ``step`` of itself away, up or down by a fixed draw.
 
-        The opposite step moves every element to the other side.
+        The opposite step moves every element to the other side. Upstream gradients are shaken too.
         """
-        streams: dict[torch.device, torch.Generator] = {}
-
-        def shake(value: torch.Tensor) -> torch.Tensor:
-            if not value.is_floating_point():
-                return value
-            if value.device not in streams:
-                streams[value.device] = torch.Generator(value.device).manual_seed(0)
-            drawn = torch.randint(0, 2, value.shape, generator=streams[value.device], device=value.device)
-            return value * (1 + step * (drawn.to(value) * 2 - 1))
-
-        return self._with(shake)
+        shake = _Shaker(step, 0)
+        moved = self._with(shake)
+        shake = _Shaker(step, 1)
+        moved.upstream = [None if grad is None else shake(grad.double()) for grad in self.upstream]
+        return moved
 
     def requiring(self, names: Collection[str]) -> Arguments:
         """The same memory under new tensors, of which only those with these names want a gradient."""
@@ -144,6 +138,22 @@ class Arguments:
                     changed.append(name)
                     target.copy_(source)
         return changed
+
+
+class _Shaker:
+    """Moves every floating element ``step`` of itself up or down, by draws that are the same each time."""
+
+    def __init__(self, step: float, seed: int) -> None:
+        self._step, self._seed = step, seed
+        self._streams: dict[torch.device, torch.Generator] = {}
+
+    def __call__(self, value: torch.Tensor) -> torch.Tensor:
+        if not value.is_floating_point():
+            return value
+        if value.device not in self._streams:
+            self._streams[value.device] = torch.Generator(value.device).manual_seed(self._seed)
+        drawn = torch.randint(0, 2, value.shape, generator=self._streams[value.device], device=value.device)
+        return value * (1 + self._step * (drawn.to(value) * 2 - 1))
 
 
 def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:

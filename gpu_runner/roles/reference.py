@@ -80,18 +80,19 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     answers: list[torch.Tensor] = []
     for kind in _kinds(meta):
         outputs, arguments = state.values.pop(kind)
-        upstream = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False).upstream
+        given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
+        upstream = (given.shaken(SHAKEN[kind] * meta["shake"]) if kind in SHAKEN else given).upstream
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
         with _context(kind):
-            given = torch.autograd.grad(
+            found = torch.autograd.grad(
                 [output for output, _ in pairs],
                 leaves,
                 [grad.to(output.dtype) for output, grad in pairs],
                 allow_unused=True,
             )
-        facts[kind] = [None if grad is None else _facts(grad) for grad in given]
-        answers += [grad.detach().contiguous() for grad in given if grad is not None]
+        facts[kind] = [None if grad is None else _facts(grad) for grad in found]
+        answers += [grad.detach().contiguous() for grad in found if grad is not None]
     facts["names"] = list(arguments.leaves)
     return facts, answers
 

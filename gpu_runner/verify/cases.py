@@ -26,9 +26,10 @@ QUICK_ELEMENTS = 2**21  # of one input of a measured size, where a look is to be
 GROUPED = 64
 DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
-INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**17, 2**8
+INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
+INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
-BOUNDARIES, QUICK_BOUNDARIES = 8, 1  # cases around the candidate's own constants
+BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 
@@ -177,11 +178,14 @@ def plan_cases(
         cases += [replace(case, sizes=_halved_rows(problem, case.size_of)) for case in measured]
     limit = INTERPRETED_ELEMENTS if interpreted else GPU_ELEMENTS
     fitted = [case if case.name in _FITTED else _fitted(problem, case, limit) for case in cases]
+    if interpreted:
+        fitted = [case if case.name in _FITTED else replace(case, sizes=_lightened(case.size_of)) for case in fitted]
     return tuple(replace(case, seed=draws.seed(f"case {place}")) for place, case in enumerate(fitted))
 
 
 _BOUNDARY = "around a constant"
-_FITTED = (_BOUNDARY,)
+_DIVIDED = "other divisors"
+_FITTED = (_BOUNDARY, _DIVIDED)  # small from the start; half of a size that a scalar divides may not be divided by it
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
@@ -322,12 +326,13 @@ class _Plan:
         stream.shuffle(far)
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
-            picked += _spread(near, max(0, BOUNDARIES - len(far)), columns_of(self.problem), stream)
+            count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
+            picked += _spread(near, max(0, count), columns_of(self.problem), stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
 
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
-        sizes = {other: stream.randint(1, 3) for other in _named(self.problem)} | {dim: max(1, size)}
+        sizes = {other: stream.randint(1, 2) for other in _named(self.problem)} | {dim: max(1, size)}
         budget = INTERPRETED_WIDEST if self.interpreted else GPU_ELEMENTS
         while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
@@ -399,7 +404,7 @@ class _Plan:
         base = dict(self._sizes("divided", (17, 23), (3, 3)))
         sizes = tuple((dim, min(size, 23)) for dim, size in base.items())
         found = divided.divided(sizes, self.multiples, self.workload, stream, quick=self.quick)
-        return [self._case("other divisors", dict(moved), scalars=scalars) for moved, scalars in found]
+        return [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in found]
 
 
 def _dealt(kinds: Sequence[StrEnum], stream: random.Random) -> Iterator:  # type: ignore[type-arg]
@@ -440,8 +445,18 @@ def _fitted(problem: Problem, case: Case, limit: int) -> Case:
     return replace(case, sizes=_fit(problem.inputs, case.size_of, limit))
 
 
-def fallbacks(case: Case) -> Iterable[Case]:
-    """Give rounder forms of a case, for a reference that does not run at odd sizes."""
+def _lightened(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Halve every dimension but the largest, the larger ones first, until the interpreter has no more than its work to do."""
+    light = dict(sizes)
+    while math.prod(light.values()) > INTERPRETED_WORK:
+        ordered = sorted(light, key=lambda dim: light[dim], reverse=True)
+        others = [dim for dim in ordered[1:] if light[dim] > 1]
+        light[others[0] if others else ordered[0]] //= 2
+    return tuple(light.items())
+
+
+def fallbacks(case: Case, *, interpreted: bool = False) -> Iterable[Case]:
+    """Rounder forms of a case, for a reference that does not run at odd sizes."""
     for multiple in (2, 16):
         sizes = tuple((name, -(-size // multiple) * multiple) for name, size in case.sizes)
         if sizes != case.sizes:
@@ -450,7 +465,10 @@ def fallbacks(case: Case) -> Iterable[Case]:
     last = len(case.sizes) - 1
     for grouped, size in case.sizes:
         few = {name: min(other, 2) if at != last else other for at, (name, other) in enumerate(case.sizes)}
-        sizes = tuple((few | {grouped: -(-size // GROUPED) * GROUPED}).items())
+        few[grouped] = -(-size // GROUPED) * GROUPED
+        while interpreted and math.prod(few.values()) > INTERPRETED_ELEMENTS and few[case.sizes[last][0]] > 1:
+            few[case.sizes[last][0]] //= 2
+        sizes = tuple(few.items())
         if sizes != case.sizes:
             yield replace(case, sizes=sizes)
 

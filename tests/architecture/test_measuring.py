@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 
 import torch
@@ -9,11 +11,25 @@ import torch
 from gpu_runner import peaks
 from gpu_runner.benchmark import checks, conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
-from gpu_runner.contracts import RecordRequest
+from gpu_runner.contracts import RecordRequest, Status, parse_problem
 from gpu_runner.profiler import rules
 from gpu_runner.roles import cold, gauge, sampling, timing
 from gpu_runner.tuning import final, plan, search, table, tuner
-from gpu_runner.verify import judge, mutants, poison, sizes, tolerances
+from gpu_runner.verify import (
+    cases,
+    constants,
+    draws,
+    extremes,
+    honesty,
+    inputs,
+    judge,
+    mutants,
+    poison,
+    proof,
+    tolerances,
+    truth,
+)
+from tests.problems import problem_source
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "measuring.md").read_text()
 FLAT = " ".join(PAGE.split())  # a phrase may go on in the next line
@@ -41,10 +57,62 @@ def test_what_is_allowed_beside_an_original_is_told() -> None:
     assert "ten times beyond what is allowed, and by more than a tenth of the scale, lends nothing" in FLAT
 
 
-def test_the_cases_are_told_with_their_sizes() -> None:
-    for recipe in (*sizes.RECIPES, sizes.WIDE):
-        line = next(line for line in PAGE.splitlines() if line.startswith("| ") and recipe.name in line)
-        assert f"{recipe.rows} x {recipe.columns}" in line
+def power(value: float) -> str:
+    """A power of two as the page writes it."""
+    exponent = math.log2(value)
+    assert exponent.is_integer()
+    return f"2^{exponent:.0f}"
+
+
+def test_every_kind_of_case_that_is_planned_has_a_row() -> None:
+    problem = parse_problem(problem_source("rms_norm"))
+    for quick in (False, True):
+        planned = cases.plan_cases(
+            problem,
+            problem.dtypes,
+            problem.workloads,
+            interpreted=True,
+            quick=quick,
+            draws=draws.Draws.fresh(),
+            constants={64},
+        )
+        for name in {case.name for case in planned} - {"workload", "other whole scalars"}:
+            assert any(name in line for line in PAGE.splitlines() if line.startswith("| ")), name
+
+
+def test_the_numbers_of_the_cases_are_told() -> None:
+    assert f"| 4100 to {cases.WIDEST_DRAWN}, for each of the first two column dimensions | all |" in PAGE
+    kinds = f"{cases.BOUNDARIES} in all, {cases.INTERPRETED_BOUNDARIES} in the interpreter"
+    assert kinds in row("around a constant")
+    assert f"one element {extremes.PEAK:.0f} times as large" in row("special rows")
+    assert f"2^-{inputs.WILD:.0f} to 2^{inputs.WILD:.0f}" in row("scales")
+    assert inputs.ZERO_WEIGHTS == 1 / 8
+    for text in (
+        f"{8 * draws.MASTER_BYTES} bits",
+        f"tree up to {power(constants.LARGEST)}",
+        f"an input has at most {power(cases.INTERPRETED_ELEMENTS)} elements there",
+        f"reach {power(cases.INTERPRETED_WIDEST)} columns and {power(cases.INTERPRETED_DEEPEST)} rows",
+        f"all dimensions is at most {power(cases.INTERPRETED_WORK)}",
+        f"about {2 * cases.INTERPRETED_ROWS} rows and {cases.INTERPRETED_COLUMNS} columns",
+        f"up to {power(truth.MOST_SHAKEN)} elements",
+    ):
+        assert text in FLAT, text
+    assert truth.SHAKE == 4 * tolerances.FLOAT32_STEP
+    assert "four roundings of float32 away" in FLAT
+
+
+def test_what_torch_may_do_is_told() -> None:
+    assert f"beyond 1/{honesty.PART} of the largest tensor and {honesty.LEAST} elements" in FLAT
+    assert f"at most 1/{proof.SMALL} of the largest input" in FLAT
+    assert honesty.FEW == 4
+    assert "at most a quarter of the largest tensor" in FLAT
+
+
+def test_every_status_of_the_table_of_checks_is_one() -> None:
+    for word in re.findall(
+        r"`(incorrect_\w+|unwritten_output|mutated_input|out_of_bounds|nondeterministic|unproved)`", PAGE
+    ):
+        assert word in set(Status)
 
 
 def test_the_mutants_are_told() -> None:
@@ -73,7 +141,7 @@ def test_the_protocol_is_told() -> None:
         f"({peaks.DEFAULT.name}) times {peaks.COPY_SHARE}",
         f"{cold.LEAST_BYTES >> 20} MiB at least",
         f"{gauge.COPY_BYTES >> 30} GiB copy",
-        f"more than 2^{sizes.GPU_ELEMENTS.bit_length() - 1} elements",
+        f"more than 2^{cases.GPU_ELEMENTS.bit_length() - 1} elements",
     ):
         assert text in FLAT, text
     assert (material.PLACES, material.FEW_PLACES) == (3, 2)

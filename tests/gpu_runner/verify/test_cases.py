@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gpu_runner.contracts import Multiple, Problem, parse_problem
 from gpu_runner.verify.cases import (
     INPUT_LAYOUTS,
-    INTERPRETED_WIDEST,
+    INTERPRETED_ELEMENTS,
+    INTERPRETED_WORK,
     UPSTREAM_LAYOUTS,
     Case,
     Content,
@@ -95,7 +96,34 @@ def test_every_dtype_of_the_problem_is_proved() -> None:
 def test_no_input_of_an_interpreted_case_is_larger_than_the_budget(name: str) -> None:
     problem, cases = planned(name)
     largest = max(math.prod(shape_of(spec, case.size_of)) for case in cases for spec in problem.inputs)
-    assert largest <= INTERPRETED_WIDEST
+    assert largest <= INTERPRETED_ELEMENTS
+
+
+MATMUL = """
+import torch
+
+def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b
+
+INPUTS = {"a": "M K", "b": "K N"}
+WORKLOADS = [{"M": 256, "K": 1024, "N": 512}]
+"""
+
+
+@given(SEEDS)
+def test_a_product_of_matrices_stays_small_in_the_interpreter_and_one_side_is_wide(draws: Draws) -> None:
+    problem = parse_problem(MATMUL)
+    given = {"interpreted": True, "quick": False, "constants": {16, 64, 128, 4096}}
+    cases = plan_cases(problem, problem.dtypes, problem.workloads, draws=draws, **given)  # type: ignore[arg-type]
+    assert max(math.prod(case.size_of.values()) for case in cases) <= INTERPRETED_WORK
+    assert max(max(case.size_of.values()) for case in cases) > 4099
+
+
+def test_groups_of_a_rounder_form_are_no_more_than_the_interpreter_takes() -> None:
+    case = Case("odd", (("N", 7), ("C", 3), ("S", 9000)), "float32", 1)
+    forms = list(fallbacks(case, interpreted=True))
+    assert any(form.size_of["C"] == 64 for form in forms)
+    assert all(math.prod(form.size_of.values()) <= INTERPRETED_ELEMENTS for form in forms if form.size_of["C"] == 64)
 
 
 def test_a_gpu_proves_a_workload_at_its_full_size() -> None:

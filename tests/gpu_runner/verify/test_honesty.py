@@ -1,37 +1,83 @@
-"""Who is accused by the number of launches: not where the original's second call is wrong, so that there was none."""
+"""What torch computes for a candidate is held against the problem: partial sums, adjoints and small inputs are no accusation."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
-from gpu_runner.verify.answer import Answer
+from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.cases import Case
-from gpu_runner.verify.honesty import judge_honesty
+from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Form, Proof
+from gpu_runner.verify.proof import Form, Proof, Scale
 
 PROOF = Proof(Case("one", (), "float32", 1), Form("reference", ("x",)), {"x": torch.zeros(4)}, {}, (), ())
+ELEMENTS = {"x": 64_000, "w": 640, "upstream 0": 64_000}
+COMPUTES, MOVES = Scale({"x": 64_000, "w": 640}), Scale({"x": 64_000, "w": 640}, moves_only=True)
+SUM_OF_X = Work("forward", "sum", "x", 7, "candidate.py", 64_000, 100)
+PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100)
+COPY_OF_X = Work("forward", "copy_", "x", 3, "candidate.py", 64_000, is_move=True, permuted=True, least=64_000)
 
 
-def answered(**launches: int) -> Answer:
-    return Answer({}, {"kernel": 2}, launches, {}, 0, 0, (), {}, (), {}, ())
+def answered(work: tuple[Work, ...] = (), kernels: int = 1, untouched: tuple[str, ...] = ()) -> Answer:
+    return Answer({}, {"kernel": kernels}, {"first": kernels}, work, {}, 0, untouched, {}, (), {}, ())
 
 
-def accused(answer: Answer, peer: Peer) -> list[str | None]:
+def accused(answer: Answer, peer: Peer = NO_PEER) -> list[tuple[str | None, int | None]]:
     notes = Notes("one")
     judge_honesty(notes, PROOF, answer, peer)
-    return [finding.rule for finding in notes.findings]
+    return [(finding.rule, finding.evidence.line) for finding in notes.findings]
 
 
-def test_a_second_call_with_fewer_launches_remembers_an_answer() -> None:
-    assert accused(answered(first=1), NO_PEER) == ["remembers an answer"]
-    assert accused(answered(first=1), Peer(answered(first=1, second=1))) == ["remembers an answer"]
+def rules(work: Work, scale: Scale = COMPUTES) -> list[tuple[str, int | None]]:
+    return [(rule, line) for _, rule, line in computed_by_torch([work], ELEMENTS, scale)]
 
 
-def test_a_second_call_that_was_left_out_is_no_accusation() -> None:
-    assert accused(answered(first=1), Peer(answered(first=1, second=1), frozenset({"second"}))) == []
+def test_without_a_launch_and_without_a_kernels_result_a_candidate_is_accused() -> None:
+    assert accused(answered()) == []
+    assert accused(answered(kernels=0)) == [("no kernel ran", None)]
+    assert accused(answered(untouched=("output 0",))) == [("no kernel wrote the answer", None)]
 
 
 def test_what_the_original_does_too_is_no_accusation() -> None:
-    assert accused(answered(first=1), Peer(answered(first=1))) == []
+    assert accused(answered(kernels=0), Peer(answered(kernels=0))) == []
+    assert accused(answered(untouched=("output 0",)), Peer(answered(untouched=("output 0",)))) == []
+    assert list(computed_by_torch([SUM_OF_X], ELEMENTS, COMPUTES, [SUM_OF_X])) == []
+    more = replace(SUM_OF_X, elements=2 * SUM_OF_X.elements)
+    assert [rule for _, rule, _ in computed_by_torch([more], ELEMENTS, COMPUTES, [SUM_OF_X])] != []
+
+
+@pytest.mark.parametrize("operator", ["sum", "mul", "index_select"])
+def test_an_operator_over_a_large_input_is_work_and_its_line_is_named(operator: str) -> None:
+    assert rules(replace(SUM_OF_X, operator=operator)) == [("torch computes the answer", 7)]
+    assert rules(replace(SUM_OF_X, operator=operator, elements=1_000)) == []
+
+
+def test_an_operator_over_a_small_input_is_no_work() -> None:
+    assert rules(replace(SUM_OF_X, source="w", operator="mul")) == []
+
+
+def test_partial_results_of_kernels_may_be_added_up_where_few_meet_in_one() -> None:
+    assert rules(PARTIAL) == []
+    assert rules(replace(PARTIAL, reduced=64_000)) != []
+    assert rules(replace(PARTIAL, reduced=16_000, elements=16_000)) == []
+    assert rules(replace(PARTIAL, operator="mul")) != []
+
+
+def test_a_gradient_that_sums_the_upstream_one_is_the_adjoint_of_a_broadcast() -> None:
+    adjoint = replace(PARTIAL, source="upstream 0")
+    assert list(adjoints([adjoint], ELEMENTS)) == [adjoint]
+    assert rules(adjoint) == []
+    assert rules(replace(adjoint, operator="mul")) != []
+    assert rules(replace(adjoint, step="forward")) != []
+    assert list(adjoints([replace(adjoint, elements=128_000)], ELEMENTS)) == []
+
+
+def test_moving_is_work_only_where_the_answer_is_a_move() -> None:
+    assert rules(COPY_OF_X) == []
+    assert rules(COPY_OF_X, MOVES) == [("torch computes the answer", 3)]
+    assert rules(replace(COPY_OF_X, permuted=False), MOVES) == []
+    assert rules(replace(COPY_OF_X, permuted=False, least=1_000), MOVES) != []

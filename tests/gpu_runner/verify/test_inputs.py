@@ -8,7 +8,7 @@ from gpu_runner.contracts import parse_problem
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import make_inputs, make_upstream
 from gpu_runner.verify.laying import Place, lay
-from gpu_runner.verify.poison import GUARD_ELEMENTS, bits_equal, fill_unwritten, unwritten
+from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, bits_equal
 from tests.problems import problem_source
 
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
@@ -57,8 +57,19 @@ def test_an_expanded_upstream_stays_one_number() -> None:
 
 def test_memory_that_nobody_wrote_is_known_by_its_bits() -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64):
-        flat = torch.empty(8, dtype=dtype)
-        fill_unwritten(flat)
-        flat[3] = 1
-        assert unwritten(flat).tolist() == [True] * 3 + [False] + [True] * 4
-    assert not bool(unwritten(torch.full((4,), float("nan"))).any())
+        raw, poison = torch.empty(2 * GUARD_ELEMENTS + 8, dtype=dtype), Poison(5)
+        inner, phase = raw[GUARD_ELEMENTS:-GUARD_ELEMENTS], poison.fill(raw)
+        assert poison.left(inner, raw, phase) == 8
+        inner[3] += 1
+        assert poison.left(inner, raw, phase) == 7
+        assert poison.same_ends(raw, phase)
+        raw[-1] += 1
+        assert not poison.same_ends(raw, phase)
+
+
+def test_what_fresh_memory_holds_looks_like_numbers_and_is_another_each_time() -> None:
+    raw, other = torch.empty(4096), torch.empty(4096)
+    Poison(5).fill(raw)
+    Poison(6).fill(other)
+    assert bool(raw.isfinite().all())
+    assert not bool((raw == other).any())
