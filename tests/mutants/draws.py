@@ -33,7 +33,7 @@ class Drawer:
 
     def proofs(self, stream: random.Random, count: int, known: Iterable[int]) -> Iterator[Proof]:
         """Cases at random sizes, some of them at the numbers that stand in a candidate, with their truth."""
-        near = [number + step for number in known if 4 < number <= 9000 for step in (-1, 0, 1)]
+        near = [number + step for number in sorted(known) if 4 < number <= 9000 for step in (-1, 0, 1)]
         for _ in range(count):
             proof = self._proof(stream, self._sizes(stream, near))
             if proof is not None:
@@ -43,8 +43,9 @@ class Drawer:
         """Cases in which each dimension has these sizes, and those next to them; the others stay small."""
         for number in numbers:
             for dim in self._dimensions():
-                for size in (number - 1, number, number + 1):
-                    if 0 < size <= (9000 if dim in columns_of(self.problem) else MOST_ROWS):
+                is_column = dim in columns_of(self.problem)
+                for size in (number, number + 1) if is_column else (number,):
+                    if size <= (9000 if is_column else MOST_ROWS):
                         sizes = {other: stream.randint(2, 5) for other in self._dimensions()} | {dim: size}
                         proof = self._proof(stream, sizes)
                         if proof is not None:
@@ -56,9 +57,11 @@ class Drawer:
 
     def _sizes(self, stream: random.Random, near: list[int]) -> dict[str, int]:
         along = columns_of(self.problem)
-        sizes = {dim: _logarithmic(stream, 3000 if dim in along else 70) for dim in self._dimensions()}
-        if near and sizes and stream.random() < 0.4:
-            sizes[stream.choice(list(sizes))] = stream.choice(near)
+        sizes = {dim: _logarithmic(stream, 3000 if dim in along else 40) for dim in self._dimensions()}
+        dim = stream.choice(list(sizes)) if sizes else ""
+        fitting = [size for size in near if size <= (9000 if dim in along else 300)]
+        if fitting and dim and stream.random() < 0.4:
+            sizes[dim] = stream.choice(fitting)
         while math.prod(sizes.values()) > ELEMENTS and max(sizes.values()) > 1:
             widest = max(sizes, key=lambda dim: sizes[dim] if dim not in along else sizes[dim] / 64)
             sizes[widest] = max(1, sizes[widest] * 2 // 3)

@@ -6,6 +6,7 @@ What passes is held against its original on cases of another draw; what then dif
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import pickle
 import random
@@ -46,7 +47,8 @@ from tests.mutants.generator import Mutant, is_changed, mutated, original, sourc
 
 TIME_S = 40.0
 MEMORY = 12 * 2**30
-DRAWS = 30
+DRAWS = 20
+_AT_FIRST_USE = ("torch.fx.experimental.symbolic_shapes", "torch.library", "triton.runtime.interpreter", "triton.language.extra.libdevice")
 RATIO = 2.0  # an error this many times that of the honest kernel, and of torch in the same dtype, is not rounding
 ONCE = Peer(failed=frozenset({"second"}))  # a second run says nothing of equality
 # Relative to the size of the values: what no comparison of two roundings can tell apart.
@@ -110,6 +112,8 @@ class Bench:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Bench:
+        for module in _AT_FIRST_USE:  # once here, and not in every fork
+            importlib.import_module(module)
         request = VerifyRequest(problem_of(self.name), CandidateSource(()), quick=self.quick)
         problem = parse_problem(request.problem_source)
         cases = choose_cases(request, problem, True)
