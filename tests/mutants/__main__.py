@@ -25,16 +25,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--candidates", nargs="*", default=CANDIDATES, metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="the few cases of a quick verdict")
-    parser.add_argument("--only", metavar="MUTANT", nargs="*", help="judge these, by name, once more")
-    parser.add_argument("--outcomes", type=Path, help="a file of JSON lines, which is carried on (build/mutants-SEED.jsonl)")
+    parser.add_argument("--only", metavar="MUTANT", nargs="*", help="judge these, by name, in place of a draw")
+    parser.add_argument(
+        "--outcomes", type=Path, help="a file of JSON lines, which is carried on (build/mutants-SEED.jsonl)"
+    )
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("TRITON_INTERPRET", "1")
     path = chosen.outcomes or Path("build") / f"mutants-{chosen.seed}.jsonl"
-    if chosen.only:
-        outcomes = list(judged([Mutant.named(name) for name in chosen.only], quick=chosen.quick))
-    else:
-        wanted = drawn(chosen.count, chosen.seed, tuple(chosen.candidates))
-        outcomes = carried_on(wanted, path, quick=chosen.quick)
+    named = tuple(Mutant.named(name) for name in chosen.only or ())
+    wanted = named or drawn(chosen.count, chosen.seed, tuple(chosen.candidates))
+    outcomes = carried_on(wanted, path, quick=chosen.quick)
     print(table(outcomes))
     for outcome in outcomes:
         if outcome.kind == "hole":
@@ -87,7 +87,14 @@ def table(outcomes: Sequence[Outcome]) -> str:
             kinds = Counter(outcome.kind for outcome in some)
             by_status = Counter(outcome.status for outcome in some if outcome.kind == "caught")
             bits = sum(outcome.status == "bits" for outcome in some)
-            counts = [len(some), kinds["invalid"], *(by_status[s] for s in statuses), kinds["equal"], bits, kinds["hole"]]
+            counts = [
+                len(some),
+                kinds["invalid"],
+                *(by_status[s] for s in statuses),
+                kinds["equal"],
+                bits,
+                kinds["hole"],
+            ]
             rows.append([fault, *map(str, counts)])
     rows.insert(1, ["---", *["--:"] * (len(rows[0]) - 1)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,4 +1,4 @@
-"""Cases on which a mutant that passed is held against its original: other sizes, layouts, values and scalars than a verdict draws."""
+"""Cases on which a mutant that passed is held against its original: other sizes, layouts and values than a verdict draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ from gpu_runner.verify.truth import Oracle
 ELEMENTS = 2**16
 MOST_ROWS = 5001  # a program a row takes the interpreter half a millisecond
 LAYOUTS = ("dense", "dense", "apart", "offset", "transposed", "expanded")
-VALUES = ("normal", "normal", "normal", "small", "large", "equal rows", "zero rows", "one large", "positive", "repeated")
+VALUES = (
+    "normal",
+    "normal",
+    "normal",
+    "small",
+    "large",
+    "equal rows",
+    "zero rows",
+    "one large",
+    "positive",
+    "repeated",
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +156,9 @@ def _laid(tensor: torch.Tensor, layout: str, stream: random.Random) -> Laid:
         return lay(tensor, "apart")
     if layout == "transposed":
         turned = lay(tensor.transpose(-1, -2).contiguous(), "dense")
-        return replace(turned, shape=tuple(tensor.shape), stride=(*turned.stride[:-2], turned.stride[-1], turned.stride[-2]))
+        return replace(
+            turned, shape=tuple(tensor.shape), stride=(*turned.stride[:-2], turned.stride[-1], turned.stride[-2])
+        )
     if layout == "expanded" and tensor.shape[0] > 1:
         row = lay(tensor[:1].contiguous(), "dense")
         return replace(row, shape=tuple(tensor.shape), stride=(0, *row.stride[1:]))

@@ -104,7 +104,11 @@ def drawn(count: int, number: int, candidates: tuple[str, ...] = CANDIDATES) -> 
 
         @seed(number * 1000 + attempt)
         @settings(
-            max_examples=500, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+            max_examples=500,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
         )
         @given(mutants(candidates))
         def collect(mutant: Mutant) -> None:

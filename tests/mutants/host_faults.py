@@ -45,7 +45,11 @@ def layouts(tree: ast.Module) -> Iterator[Edit]:
     """A copy of a strided tensor left out; the test for one always false, or turned round."""
     for place in expressions(tree, kernels=False):
         node = place.node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("contiguous", "clone"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("contiguous", "clone")
+        ):
             yield place.edit(clone(node.func.value))
         elif isinstance(place.parent, ast.If | ast.IfExp) and place.parent.test is node:
             yield from (place.edit(new) for new in ("True", "False", f"not {text_of(node)}"))
@@ -87,8 +91,19 @@ def launch_arguments(tree: ast.Module) -> Iterator[Edit]:
                 yield place.edit(_with_argument(call, at, f"{text_of(value)} // 2"))
                 yield place.edit(_with_argument(call, at, f"{text_of(value)} * 2"))
             elif isinstance(value, ast.Name) and "eps" in value.id:
-                yield from (place.edit(_with_argument(call, at, new)) for new in ("1e-6", "1e-5", "0.0", f"{value.id} * 2"))
-            elif isinstance(value, ast.Name) and value.id.lower() in ("n", "m", "n_cols", "n_rows", "cols", "rows", "v", "n_elements"):
+                yield from (
+                    place.edit(_with_argument(call, at, new)) for new in ("1e-6", "1e-5", "0.0", f"{value.id} * 2")
+                )
+            elif isinstance(value, ast.Name) and value.id.lower() in (
+                "n",
+                "m",
+                "n_cols",
+                "n_rows",
+                "cols",
+                "rows",
+                "v",
+                "n_elements",
+            ):
                 yield from (place.edit(_with_argument(call, at, f"{value.id} {more}")) for more in ("- 1", "+ 1"))
 
 
@@ -117,9 +132,24 @@ def conditions(tree: ast.Module) -> Iterator[Edit]:
         tests = [f"{x}.dtype == torch.{dtype}" for dtype in ("float16", "bfloat16", "float32")]
         tests += [f"{x}.shape[0] >= {size}" for size in SIZES[:12]] + [f"{x}.shape[-1] >= {size}" for size in SIZES]
         tests += [f"{x}.numel() > {size}" for size in (1000, 5000, 20000)]
-        tests += [f"{x}.is_contiguous()", f"not {x}.is_contiguous()", f"{x}.storage_offset() > 0", f"{x}.storage_offset() % 3 == 1"]
-        tests += [f"{x}.requires_grad", f"not {x}.requires_grad", "torch.is_grad_enabled()", "not torch.is_grad_enabled()"]
-        tests += [f"{x}.stride(0) != {x}.shape[-1]", f"{x}.data_ptr() % 64 == 0", f"{x}.stride(0) == 0", f"{x}.dim() != 2"]
+        tests += [
+            f"{x}.is_contiguous()",
+            f"not {x}.is_contiguous()",
+            f"{x}.storage_offset() > 0",
+            f"{x}.storage_offset() % 3 == 1",
+        ]
+        tests += [
+            f"{x}.requires_grad",
+            f"not {x}.requires_grad",
+            "torch.is_grad_enabled()",
+            "not torch.is_grad_enabled()",
+        ]
+        tests += [
+            f"{x}.stride(0) != {x}.shape[-1]",
+            f"{x}.data_ptr() % 64 == 0",
+            f"{x}.stride(0) == 0",
+            f"{x}.dim() != 2",
+        ]
         wrong = "(1,)" if not grid.startswith("(") else "(1" + ", 1" * (len(call.func.slice.elts) - 1) + ",)"
         yield from (place.edit(_with_grid(call, f"{wrong} if {test} else {grid}")) for test in tests)
 
@@ -146,7 +176,8 @@ def computed_by_torch(tree: ast.Module) -> Iterator[Edit]:
                 if not isinstance(item, ast.Constant | ast.Starred):
                     text = text_of(item)
                     steps = (
-                        f"{text} * 1.0", f"{text} + 0", f"torch.relu({text}) - torch.relu(-{text})", f"{text}.float().to({text}.dtype)",
+                        f"{text} * 1.0", f"{text} + 0", f"torch.relu({text}) - torch.relu(-{text})",
+                        f"{text}.float().to({text}.dtype)",
                         f"torch.where({text} == {text}, {text}, {text})", f"{text}.clone()", f"torch.maximum({text}, {text})",
                         f"torch.cat([{text}[:1] * 1.0, {text}[1:]])", f"{text} - {text}.mean() * 0", f"{text}.flip(0).flip(0)",
                         f"torch.sum({text}[None], 0)", f"{text}.t().contiguous().t()", f"{text} / 1.0", f"torch.abs({text})",
@@ -181,7 +212,9 @@ def saved_tensors(tree: ast.Module) -> Iterator[Edit]:
     for line in lines(tree, kernels=False):
         if isinstance(line.node, ast.Assign) and "saved_tensors" in ast.unparse(line.node.value):
             target = line.node.targets[0]
-            names = [item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+            names = [
+                item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            ]
             launches = [place for place in _launches(tree) if place[0].function is line.function]
             for name in names:
                 yield line.edit(line.node, f"{name}.zero_()")
@@ -245,5 +278,7 @@ def _with_grid(call: ast.Call, grid: str) -> ast.expr:
 def _is_tensor(name: str, function: ast.FunctionDef) -> bool:
     """Whether a function uses a name as a tensor, or takes it as the first inputs are taken."""
     text = ast.unparse(function)
-    used = any(f"{name}.{word}" in text for word in ("contiguous", "shape", "stride", "dtype", "numel", "reshape", "view"))
+    used = any(
+        f"{name}.{word}" in text for word in ("contiguous", "shape", "stride", "dtype", "numel", "reshape", "view")
+    )
     return used or (name in parameters(function)[1:2])

@@ -13,14 +13,13 @@ import random
 import resource
 import select
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import torch
 
@@ -48,7 +47,12 @@ from tests.mutants.generator import Mutant, is_changed, mutated, original, sourc
 TIME_S = 40.0
 MEMORY = 12 * 2**30
 DRAWS = 20
-_AT_FIRST_USE = ("torch.fx.experimental.symbolic_shapes", "torch.library", "triton.runtime.interpreter", "triton.language.extra.libdevice")
+_AT_FIRST_USE = (
+    "torch.fx.experimental.symbolic_shapes",
+    "torch.library",
+    "triton.runtime.interpreter",
+    "triton.language.extra.libdevice",
+)
 RATIO = 2.0  # an error this many times that of the honest kernel, and of torch in the same dtype, is not rounding
 ONCE = Peer(failed=frozenset({"second"}))  # a second run says nothing of equality
 # Relative to the size of the values: what no comparison of two roundings can tell apart.
@@ -107,17 +111,19 @@ class Bench:
     draws: int = DRAWS
     seed: int = 0
     proofs: Sequence[Proof] = ()
+    honest: Ruling = Ruling("")  # on the candidate without a fault
     _drawer: Drawer | None = None
     _others: list[tuple[Proof, Looked]] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Self:
         for module in _AT_FIRST_USE:  # once here, and not in every fork
             importlib.import_module(module)
         request = VerifyRequest(problem_of(self.name), CandidateSource(()), quick=self.quick)
         problem = parse_problem(request.problem_source)
         cases = choose_cases(request, problem, True)
         self.proofs = sorted(prove(problem, cases, surroundings())[0], key=lambda proof: not proof.case.again)
+        self.honest = self.ruling(self._original())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -129,6 +135,9 @@ class Bench:
         change = mutated(mutant)[1] if is_changed(mutant) else ""
         if not change:
             return Outcome(str(mutant), "invalid", "", "the tree is the same, or no Python", "")
+        if self.honest.status != Status.passed:
+            why = f"its original does not pass: {self.honest.message} ({self.honest.case})"
+            return Outcome(str(mutant), "invalid", self.honest.status, why, change)
         ruling = self.ruling(source(mutant))
         if ruling.status != Status.passed:
             kind, status, why = "caught", ruling.status, f"{ruling.message} ({ruling.case})"
@@ -169,13 +178,14 @@ class Bench:
 
     def _known(self, proofs: list[Proof]) -> list[tuple[Proof, Looked]]:
         """Cases with what the honest candidate gives in them; not those in which it is wrong itself."""
-        honest = CandidateSource(
-            (SourceFile("candidate.py", original(self.name)),), module="candidate", symbol=HONEST[self.name].symbol
-        )
-        answer = _forked(lambda: list(_looked(honest, proofs, TIME_S * 4)), TIME_S * 5)
+        answer = _forked(lambda: list(_looked(self._original(), proofs, TIME_S * 4)), TIME_S * 5)
         if isinstance(answer, ChildFailed):
             return []
         return [(proof, seen) for proof, seen in zip(proofs, answer, strict=False) if not seen.wrong]
+
+    def _original(self) -> CandidateSource:
+        file = SourceFile("candidate.py", original(self.name))
+        return CandidateSource((file,), module=HONEST[self.name].module, symbol=HONEST[self.name].symbol)
 
     def _opened(self) -> Drawer:
         if self._drawer is None:
@@ -262,18 +272,28 @@ def _difference(cases: Sequence[tuple[Proof, Looked]], answers: Sequence[Looked]
                     worst, example = off[-1], f"{label} ({described(proof)})"
             if value.worst > most > 0 and value.elements:
                 ratio = value.worst / most
-                return "hole", "one element", f"largest error {ratio:.1f} times what is allowed in {label} ({described(proof)})"
+                return (
+                    "hole",
+                    "one element",
+                    f"largest error {ratio:.1f} times what is allowed in {label} ({described(proof)})",
+                )
     if same:
         return "equal", "bits", f"{len(answers)} cases"
     middle = sorted(off)[len(off) // 2] if off else 0.0
     if middle > RATIO:
-        return "hole", "precision", f"error {middle:.1f} times that of the original in the median, {worst:.1f} in {example}"
+        return (
+            "hole",
+            "precision",
+            f"error {middle:.1f} times that of the original in the median, {worst:.1f} in {example}",
+        )
     return "equal", "rounding", f"error {middle:.2f} times that of the original in the median, {len(answers)} cases"
 
 
 def described(proof: Proof) -> str:
     """A case in one line, with its layouts where they are not dense."""
-    laid = [f"{name} strides {item.stride} offset {item.offset}" for name, item in proof.laid.items() if len(item.shape) > 1]
+    laid = [
+        f"{name} strides {item.stride} offset {item.offset}" for name, item in proof.laid.items() if len(item.shape) > 1
+    ]
     gradients = f"gradients of {', '.join(proof.wanted)}" if proof.wanted else "no gradient"
     return "; ".join([proof.case.label(), *laid, gradients])
 
@@ -319,21 +339,17 @@ def _forked(function: Callable[[], Any], time_s: float = TIME_S) -> Any:
     """
     torch.set_num_threads(1)
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _carry_out(function, writing)
-    os.close(writing)
-    try:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _carry_out(function, writing, folder)
+        os.close(writing)
         data = _read(reading, time.monotonic() + time_s)
-    finally:
         os.close(reading)
-        if data_is_late := (os.waitpid(child, os.WNOHANG)[0] == 0):
-            time.sleep(0.01)
-        state = 0
-        if data_is_late:
+        if data is None:
             os.kill(child, signal.SIGKILL)
-            state = os.waitpid(child, 0)[1]
+        state = os.waitpid(child, 0)[1]
     if data is None:
         return ChildTimeout(time_s)
     if not data:
@@ -342,12 +358,12 @@ def _forked(function: Callable[[], Any], time_s: float = TIME_S) -> Any:
     return ChildError(*answer.args) if isinstance(answer, RuntimeError) else answer
 
 
-def _carry_out(function: Callable[[], Any], writing: int) -> None:
-    folder = tempfile.TemporaryDirectory(prefix="mutants-")
+def _carry_out(function: Callable[[], Any], writing: int, folder: str) -> NoReturn:
     try:
-        tempfile.tempdir = folder.name
+        tempfile.tempdir = folder
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        sys.stdout = sys.stderr = open(os.devnull, "w")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
         try:
             answer = function()
         except BaseException as error:
@@ -355,7 +371,6 @@ def _carry_out(function: Callable[[], Any], writing: int) -> None:
         data = pickle.dumps(answer)
         while data:
             data = data[os.write(writing, data) :]
-        folder.cleanup()
     finally:
         os._exit(0)
 
@@ -378,5 +393,3 @@ def _rms(values: torch.Tensor) -> float:
 
 def _most(values: torch.Tensor) -> float:
     return float(values.abs().max()) if values.numel() else 0.0
-
-

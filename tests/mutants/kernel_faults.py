@@ -5,7 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.mutants.places import Edit, Line, Place, calls, clone, expressions, keyword, lines, parameters, pointers, text_of
+from tests.mutants.places import (
+    Edit,
+    Line,
+    Place,
+    calls,
+    clone,
+    expressions,
+    keyword,
+    lines,
+    parameters,
+    pointers,
+    text_of,
+)
 
 # Sizes at which a fault may begin: powers of two, their neighbours, and numbers that are nobody's.
 SIZES = (2, 3, 16, 33, 64, 100, 128, 200, 257, 512, 700, 1000, 1024, 2048, 3000, 4096, 5000)
@@ -28,14 +40,19 @@ def constants(tree: ast.Module) -> Iterator[Edit]:
         elif isinstance(value, int):
             yield from (place.edit(str(new)) for new in (value + 1, value - 1, value * 2, 0, -value) if new != value)
         elif isinstance(value, float):
-            yield from (place.edit(repr(new)) for new in (value + 1, value * 2, 0.0, -value, value * 1.01) if new != value)
+            yield from (
+                place.edit(repr(new)) for new in (value + 1, value * 2, 0.0, -value, value * 1.01) if new != value
+            )
 
 
 def epsilon_dropped(tree: ast.Module) -> Iterator[Edit]:
     """A sum without its small number, or the small number elsewhere by a factor."""
     for place in expressions(tree, kernels=True):
         if isinstance(place.node, ast.Name) and "eps" in place.node.id.lower():
-            yield from (place.edit(new) for new in ("0.0", "1e-06", "1e-05", f"({place.node.id} * 2)", f"({place.node.id} * 1.01)"))
+            yield from (
+                place.edit(new)
+                for new in ("0.0", "1e-06", "1e-05", f"({place.node.id} * 2)", f"({place.node.id} * 1.01)")
+            )
 
 
 def comparisons(tree: ast.Module) -> Iterator[Edit]:
@@ -142,7 +159,12 @@ def loop_bounds(tree: ast.Module) -> Iterator[Edit]:
         if keyword(place.node, "step") is None and len(place.node.args) <= 3:
             start, stop, step = _bounds(place.node)
             name = ast.unparse(place.node.func)
-            for new in (f"{start}, {stop} - {step}", f"{start}, {step}", f"{start} + {step}, {stop}", f"{start}, {stop} + {step}"):
+            for new in (
+                f"{start}, {stop} - {step}",
+                f"{start}, {step}",
+                f"{start} + {step}, {stop}",
+                f"{start}, {stop} + {step}",
+            ):
                 yield place.edit(f"{name}({new}, {step})")
             yield place.edit(f"{name}({start}, {stop}, {step} * 2)")
 
@@ -154,7 +176,9 @@ def narrow_casts(tree: ast.Module) -> Iterator[Edit]:
         yield place.edit(f"{text}.to(tl.bfloat16).to(tl.float32)")
         yield place.edit(f"{text}.to(tl.float16).to(tl.float32)")
         for bits in (8, 12, 16):
-            yield place.edit(f"({text}.to(tl.float32).to(tl.int32, bitcast=True) & {-(1 << bits)}).to(tl.float32, bitcast=True)")
+            yield place.edit(
+                f"({text}.to(tl.float32).to(tl.int32, bitcast=True) & {-(1 << bits)}).to(tl.float32, bitcast=True)"
+            )
 
 
 def casts_dropped(tree: ast.Module) -> Iterator[Edit]:
@@ -194,7 +218,11 @@ def late_writes(tree: ast.Module) -> Iterator[Edit]:
         address, value, mask = _store_of(call)
         column = _column(line.function, call.args[0])
         for new in ("0.0", f"{value} * 0.5", f"{value} * 1.01"):
-            for program in ("tl.program_id(0) == 0", "tl.program_id(0) == 2", "tl.program_id(0) == tl.num_programs(0) - 1"):
+            for program in (
+                "tl.program_id(0) == 0",
+                "tl.program_id(0) == 2",
+                "tl.program_id(0) == tl.num_programs(0) - 1",
+            ):
                 yield line.edit(line.node, f"if {program}:\n    {_stored_as(address, new, mask)}")
             if column and mask:
                 for where in (f"{column} == 0", f"{column} == 3", f"{column} == 90", f"{column} % 64 == 63"):
@@ -211,7 +239,8 @@ def rows_skipped(tree: ast.Module) -> Iterator[Edit]:
             yield line.edit(f"if tl.program_id(0) != {program}:\n    {ast.unparse(line.node)}")
         if column and mask:
             yield from (
-                line.edit(_stored_as(address, value, f"({mask}) & ({where})")) for where in (f"{column} != 5", f"{column} < 96")
+                line.edit(_stored_as(address, value, f"({mask}) & ({where})"))
+                for where in (f"{column} != 5", f"{column} < 96")
             )
 
 
@@ -263,7 +292,9 @@ def atomics(tree: ast.Module) -> Iterator[Edit]:
             if name != "atomic_cas":
                 address, value, mask = _store_of(place.node)
                 yield place.edit(_stored_as(address, value, mask))
-                yield place.edit(ast.unparse(place.node).replace(name, "atomic_max" if name != "atomic_max" else "atomic_add", 1))
+                yield place.edit(
+                    ast.unparse(place.node).replace(name, "atomic_max" if name != "atomic_max" else "atomic_add", 1)
+                )
                 yield place.edit(ast.unparse(place.node).replace(name, "atomic_xchg", 1))
 
 
@@ -278,9 +309,9 @@ def _stored(tree: ast.Module) -> Iterator[Place]:
     """What stores and atomic additions write."""
     for place in expressions(tree, kernels=True):
         call = place.parent
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("tl.store", "tl.atomic_add") and len(call.args) > 1:
-            if call.args[1] is place.node:
-                yield place
+        writes = isinstance(call, ast.Call) and ast.unparse(call.func) in ("tl.store", "tl.atomic_add")
+        if writes and len(call.args) > 1 and call.args[1] is place.node:
+            yield place
 
 
 def _values(tree: ast.Module) -> Iterator[Place]:
@@ -290,7 +321,11 @@ def _values(tree: ast.Module) -> Iterator[Place]:
         if isinstance(parent, ast.Assign) and parent.value is place.node and isinstance(parent.targets[0], ast.Name):
             text = ast.unparse(place.node)
             compared = any(isinstance(node, ast.Compare) for node in ast.walk(place.node)) and "tl.where" not in text
-            if not compared and not any(word in text for word in _ADDRESSES) and not isinstance(place.node, ast.Constant):
+            if (
+                not compared
+                and not any(word in text for word in _ADDRESSES)
+                and not isinstance(place.node, ast.Constant)
+            ):
                 yield place
     yield from _stored(tree)
 
@@ -311,7 +346,9 @@ def _column(function: ast.FunctionDef, address: ast.expr) -> str | None:
     made = {
         node.targets[0].id
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and "tl.arange" in ast.unparse(node.value)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and "tl.arange" in ast.unparse(node.value)
     }
     return next((node.id for node in ast.walk(address) if isinstance(node, ast.Name) and node.id in made), None)
 

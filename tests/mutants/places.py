@@ -136,7 +136,9 @@ def _is_text(node: ast.stmt) -> bool:
 
 def _below(node: ast.AST, function: ast.FunctionDef) -> Iterator[Place]:
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "args") and isinstance(node, ast.FunctionDef | ast.AnnAssign):
+        if name in ("annotation", "returns", "decorator_list", "args") and isinstance(
+            node, ast.FunctionDef | ast.AnnAssign
+        ):
             continue
         for at, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(item, ast.expr) and not isinstance(getattr(item, "ctx", None), ast.Store | ast.Del):
