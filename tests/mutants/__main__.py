@@ -15,8 +15,6 @@ from pathlib import Path
 from tests.mutants.generator import CANDIDATES, FAULTS, Mutant, drawn
 from tests.mutants.judge import Bench, Outcome
 
-KINDS = ("invalid", "caught", "equal", "hole")
-
 
 def main(arguments: Sequence[str]) -> int:
     """Judge as many mutants as wanted, those in the file of outcomes left out; 1 where there are holes."""
@@ -80,7 +78,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """What became of the mutants, by class of fault, as Markdown."""
     caught = Counter(outcome.status for outcome in outcomes if outcome.kind == "caught")
     statuses = [status for status, _ in caught.most_common()]
-    rows = [["class", "drawn", "invalid", *statuses, "equal", "of these to the bit", "hole"]]
+    rows = [["class", "drawn", "invalid", *statuses, "equal", "of these to the bit", "named as not run", "hole"]]
     for fault in [*FAULTS, "all"]:
         some = [outcome for outcome in outcomes if fault in ("all", Mutant.named(outcome.mutant).fault)]
         if some:
@@ -93,6 +91,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
                 *(by_status[s] for s in statuses),
                 kinds["equal"],
                 bits,
+                kinds["named"],
                 kinds["hole"],
             ]
             rows.append([fault, *map(str, counts)])

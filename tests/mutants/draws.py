@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
+from gpu_runner.verify.cases import Case, Layout, Scalar, columns_of, fallbacks
+from gpu_runner.verify.laying import Laid, Place, lay
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.errors import ChildFailed
-from gpu_runner.verify.inputs import Laid, lay
 from gpu_runner.verify.proof import Proof, Scale
-from gpu_runner.verify.sizes import Case, Scalar, columns_of, fallbacks
 from gpu_runner.verify.truth import Oracle
 
 ELEMENTS = 2**16
@@ -85,7 +85,7 @@ class Drawer:
             dtype=stream.choice(self.problem.dtypes),
             seed=stream.getrandbits(48),
             scalars=self._scalars(stream),
-            upstream=stream.choice(("dense", "dense", "apart", "expanded")),
+            upstream=stream.choice((Layout.dense, Layout.dense, Layout.apart, Layout.expanded)),
         )
         for attempt in (case, *fallbacks(case)):
             try:
@@ -152,18 +152,12 @@ def _valued(tensor: torch.Tensor, kind: str, stream: random.Random) -> torch.Ten
 
 
 def _laid(tensor: torch.Tensor, layout: str, stream: random.Random) -> Laid:
-    if layout == "apart":
-        return lay(tensor, "apart")
-    if layout == "transposed":
-        turned = lay(tensor.transpose(-1, -2).contiguous(), "dense")
-        return replace(
-            turned, shape=tuple(tensor.shape), stride=(*turned.stride[:-2], turned.stride[-1], turned.stride[-2])
-        )
-    if layout == "expanded" and tensor.shape[0] > 1:
-        row = lay(tensor[:1].contiguous(), "dense")
-        return replace(row, shape=tuple(tensor.shape), stride=(0, *row.stride[1:]))
-    dense = lay(tensor.contiguous(), "dense")
-    if layout != "offset":
-        return dense
-    more = stream.randint(1, 5)
-    return replace(dense, raw=torch.cat([dense.raw[:more], dense.raw]), offset=dense.offset + more)
+    rank = tensor.dim()
+    places = {
+        "apart": Place(gap=32),
+        "offset": Place(shift=stream.randint(1, 5)),
+        "transposed": Place(order=(*range(rank - 2), rank - 1, rank - 2)),
+        "expanded": Place(broadcast=0),
+    }
+    place = places.get(layout, Place())
+    return lay(place.broadcast_of(tensor).contiguous(), place)

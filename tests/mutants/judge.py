@@ -22,17 +22,20 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import torch
+from gpu_runner.verify.cases import beyond_reach
+from gpu_runner.verify.constants import constants_of
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildTimeout, ProtocolError
 from gpu_runner.program.imports import Library
+from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import Reply
 from gpu_runner.roles import State, candidate, report
 from gpu_runner.verify.answer import Answer, Work, read_answer
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import decisive, failure_of
-from gpu_runner.verify.judge import choose_cases, prove
+from gpu_runner.verify.judge import REFUSALS, choose_cases, prove
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.peer import Peer
 from gpu_runner.verify.proof import Proof, make_call
@@ -92,7 +95,10 @@ class Looked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: invalid, caught, equal, or hole."""
+    """What became of a mutant.
+
+    It is invalid, caught, equal, a hole, or named: wrong only at a size that the verdict says it did not run.
+    """
 
     mutant: str
     kind: str
@@ -119,10 +125,7 @@ class Bench:
     def __enter__(self) -> Self:
         for module in _AT_FIRST_USE:  # once here, and not in every fork
             importlib.import_module(module)
-        request = VerifyRequest(problem_of(self.name), CandidateSource(()), quick=self.quick)
-        problem = parse_problem(request.problem_source)
-        cases = choose_cases(request, problem, True)
-        self.proofs = sorted(prove(problem, cases, surroundings())[0], key=lambda proof: not proof.case.again)
+        self.proofs = self._proved(self._original())
         self.honest = self.ruling(self._original())
         return self
 
@@ -138,20 +141,37 @@ class Bench:
         if self.honest.status != Status.passed:
             why = f"its original does not pass: {self.honest.message} ({self.honest.case})"
             return Outcome(str(mutant), "invalid", self.honest.status, why, change)
-        ruling = self.ruling(source(mutant))
+        given = source(mutant)
+        ruling = self.ruling(given)
+        if ruling.status == Status.passed and constants_of(given.files) != constants_of(self._original().files):
+            ruling = self.ruling(given, self._proved(given))  # a verdict draws sizes around a candidate's own numbers
         if ruling.status != Status.passed:
             kind, status, why = "caught", ruling.status, f"{ruling.message} ({ruling.case})"
         else:
             kind, status, why = self._compared(mutant)
+            if kind == "hole" and self._is_named(mutant):
+                kind = "named"
         return Outcome(str(mutant), kind, status, why, change, round(time.monotonic() - start, 2))
 
-    def ruling(self, given: CandidateSource) -> Ruling:
+    def ruling(self, given: CandidateSource, proofs: Sequence[Proof] = ()) -> Ruling:
         """The verdict on a candidate, from a process of its own."""
-        answer = _forked(lambda: _ruling(given, self.proofs))
+        answer = _forked(lambda: _ruling(given, proofs or self.proofs))
         if isinstance(answer, Ruling):
             return answer
         finding = failure_of(answer, "launch", None)
         return Ruling(finding.status.value, finding.evidence.message)
+
+    def _is_named(self, mutant: Mutant) -> bool:
+        """Whether the verdict itself says that nothing was run beyond a number that the mutant has and its original has not."""
+        problem = parse_problem(problem_of(self.name))
+        left_out = beyond_reach(problem, constants_of(source(mutant).files), interpreted=True)
+        return bool(set(left_out.values()) - constants_of(self._original().files))
+
+    def _proved(self, given: CandidateSource) -> list[Proof]:
+        request = VerifyRequest(problem_of(self.name), given, quick=self.quick)
+        problem = parse_problem(request.problem_source)
+        cases = choose_cases(request, problem, True)
+        return sorted(prove(problem, cases, surroundings())[0], key=lambda proof: not proof.case.again)
 
     def _compared(self, mutant: Mutant) -> tuple[str, str, str]:
         """Whether a mutant that passed is equal: its kind, how, and the case in which it is not."""
@@ -208,7 +228,12 @@ def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
         _load(state, given, proofs[0])
         for proof in proofs:
             check, label = "launch", proof.case.label()
-            examined = examine(proof, _answer(state, proof, []), "cpu")
+            try:
+                examined = examine(proof, _answer(state, proof, []), "cpu")
+            except Exception as error:
+                if proof.case.may_raise and type(error).__name__ in REFUSALS:
+                    continue
+                raise
             if examined.findings:
                 finding = decisive(examined.findings)
                 return Ruling(finding.status.value, finding.evidence.message, label)
@@ -314,7 +339,12 @@ def _state(given: CandidateSource) -> State:
 
 def _load(state: State, given: CandidateSource, proof: Proof) -> None:
     meta = {"module": given.module, "symbol": given.symbol, "form": proof.form.name, "init": list(proof.form.init)}
-    meta |= {"native": False, "roots": list(given.import_roots), "own": [file.path for file in given.files]}
+    meta |= {
+        "mode": EVALUATED,
+        "written": None,
+        "roots": list(given.import_roots),
+        "own": [file.path for file in given.files],
+    }
     candidate.load(state, meta, [])
 
 
