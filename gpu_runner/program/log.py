@@ -49,6 +49,7 @@ class Memory:
     launched: bool = False
     is_constant: bool = False  # made of no tensor, and not left as it was allocated
     is_input: bool = False
+    is_computed: bool = False  # and not only moved
 
 
 class Log(Mode):
@@ -92,6 +93,7 @@ class Log(Mode):
             any(memory.permuted for memory in known) or (name in ("permute", "transpose", "t")),
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
+            is_computed=name not in _MOVES or any(memory.is_computed for memory in known),
         )
         written = operands[:1] if name.endswith("_") and operands else []
         for tensor in [*results, *written]:
@@ -160,9 +162,12 @@ class Log(Mode):
     # -- what it says
 
     def is_accounted_for(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel was given this memory, or that which it was moved from; or it is a constant, or an input."""
+        """Whether a kernel was given this memory, or what it was moved from; or it is a constant, an input, or handed on."""
         memory = self._known(tensor)
-        return memory.launched or memory.is_constant or memory.is_input
+        if memory.launched or memory.is_constant or memory.is_input:
+            return True
+        handed_on = bool(memory.inputs) and all(name.startswith("upstream") for name in memory.inputs)
+        return handed_on and not memory.is_computed
 
     def work(self) -> list[dict[str, Any]]:
         """What torch did, as plain values: see ``answer.Work``."""
@@ -226,6 +231,7 @@ class Log(Mode):
             before.permuted or made.permuted,
             before.launched or made.launched,
             made.is_constant and (before.is_constant or before == Memory()),
+            is_computed=before.is_computed or made.is_computed,
         )
 
     def _guarded(self, plain: torch.Tensor) -> torch.Tensor:

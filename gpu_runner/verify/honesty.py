@@ -7,6 +7,7 @@ over whole tensors.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,6 +23,8 @@ from gpu_runner.verify.proof import Proof, Scale
 PART = 64  # torch may work on this part of the largest tensor of a step, as where it looks at an index or at one row
 LEAST = 64  # and on as many elements in any case
 PARTIALS = 192  # results of programs that are added up: so many meet in one, at most, or two for each processor
+COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work is shared
+MOST_DIMENSIONS = 6
 FEW = 4  # or they are this part of the largest tensor
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
 
@@ -33,7 +36,8 @@ def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
     for spec in problem.inputs:
         known = [math.prod(int(d) if d.isdigit() else size.get(d, 1) for d in spec.dims) for size in sizes]
         elements[spec.name] = max(known, default=1)
-    return Scale(elements, bool(proofs) and all(_only_moves(proof) for proof in proofs))
+    largest = max(sizes, key=lambda size: math.prod(size.values()), default={})
+    return Scale(elements, bool(proofs) and all(_only_moves(proof) for proof in proofs), largest)
 
 
 def _only_moves(proof: Proof) -> bool:
@@ -64,12 +68,19 @@ def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str
     if not launches and any(tensor.numel() for tensor in proof.inputs.values()):
         yield "The candidate launched no kernel of its own.", "no kernel ran", None
     theirs = () if original is None else original.work
-    yield from computed_by_torch(answer.work, _elements(proof), proof.scale, theirs, answer.processors)
+    yield from computed_by_torch(answer.work, proof, theirs, answer.processors)
     known = () if original is None else original.untouched
     summed = any(adjoints(answer.work, _elements(proof)))
     for label in answer.untouched:
         if label not in known and not (summed and label.startswith("gradient")):
             yield f"No kernel wrote {label}.", "no kernel wrote the answer", None
+
+
+def _is_representative(proof: Proof) -> bool:
+    """Whether sizes are apart as where the kernel is used: with few columns, one number a row is as much as the row."""
+    deep = [tensor for tensor in proof.inputs.values() if tensor.dim() > 1]
+    largest = max(deep, key=lambda tensor: tensor.numel(), default=None)
+    return largest is not None and largest.shape[-1] >= COLUMNS and largest.numel() >= LARGE
 
 
 def _elements(proof: Proof) -> dict[str, int]:
@@ -79,13 +90,10 @@ def _elements(proof: Proof) -> dict[str, int]:
 
 
 def computed_by_torch(
-    work: Sequence[Work],
-    elements: Mapping[str, int],
-    scale: Scale,
-    original: Sequence[Work] = (),
-    processors: int = 0,
+    work: Sequence[Work], proof: Proof, original: Sequence[Work] = (), processors: int = 0
 ) -> Iterator[tuple[str, str, int | None]]:
     """What torch computed in a step beyond what it may, with the line that had it do so."""
+    elements, scale = _elements(proof), proof.scale
     largest = max(elements.values(), default=0)
     known: dict[tuple[str, str], int] = {}
     for item in original:
@@ -93,7 +101,7 @@ def computed_by_torch(
     summed = set(adjoints(work, elements))
     steps: dict[str, list[Work]] = {}
     for item in work:
-        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, largest, processors):
+        if item in summed or not _is_work(item, scale, elements) or _is_partial(item, proof, processors):
             continue
         if item.elements <= known.get((item.step, item.operator), 0):
             continue
@@ -113,12 +121,33 @@ def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
     return not scale.is_small(item.source)
 
 
-def _is_partial(item: Work, largest: int, processors: int) -> bool:
-    """Whether this adds up what programs of a kernel left: few meet in one, and they are no more than the problem's tensors."""
+def _is_partial(item: Work, proof: Proof, processors: int) -> bool:
+    """Whether this adds up what programs of a kernel left: they are few, or give the gradient of a small input.
+
+    A buffer whose elements are a product of the case's dimensions is taken at the problem's own sizes, where rows and columns
+    are as far apart as in use; any other one counts where the case itself is like that.
+    """
     if item.source or item.operator not in REDUCTIONS:
         return False
-    few = item.reduced <= max(PARTIALS, 2 * processors) and item.elements <= largest
-    return few or item.elements * FEW <= largest
+    elements, scale = _elements(proof), proof.scale
+    given = item.least // item.reduced
+    of_parameter = any(given == elements.get(name) for name in scale.elements if scale.is_small(name))
+    most = max(PARTIALS, 2 * processors)
+    scaled = list(_at_scale(item.least, dict(proof.case.sizes), scale.sizes))
+    if scaled:
+        largest = max(scale.elements.values(), default=0)
+        return any(size * FEW <= largest for size in scaled) or (of_parameter and item.reduced <= most)
+    few = item.elements * FEW <= max(elements.values(), default=0)
+    return few or (of_parameter and item.reduced <= most) or not _is_representative(proof)
+
+
+def _at_scale(elements: int, sizes: Mapping[str, int], scale: Mapping[str, int]) -> Iterator[int]:
+    """What a number of elements is at the problem's own sizes, for each product of dimensions that it may be."""
+    names = [name for name in sizes if name in scale][:MOST_DIMENSIONS]
+    for count in range(1, len(names) + 1):
+        for chosen in itertools.combinations(names, count):
+            if math.prod(sizes[name] for name in chosen) == elements:
+                yield math.prod(scale[name] for name in chosen)
 
 
 def adjoints(work: Sequence[Work], elements: Mapping[str, int]) -> Iterator[Work]:

@@ -86,10 +86,16 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
     return Place()
 
 
-def lay(tensor: torch.Tensor, place: Place = Place(), beyond: int | None = None) -> Laid:  # noqa: B008 - it is frozen
+def lay(
+    tensor: torch.Tensor,
+    place: Place = Place(),  # noqa: B008 - it is frozen
+    beyond: int | None = None,
+    guard_seed: int | None = None,
+) -> Laid:
     """Put a tensor into a guarded buffer. One that is a single number, expanded, stays one.
 
-    ``beyond`` stands in the guards of whole numbers: one that is no valid index.
+    ``beyond`` stands in the guards of whole numbers: one that is no valid index. Those of others are NaN, or with ``guard_seed``
+    numbers, so that no kernel knows a guard by what it holds.
     """
     shape = tuple(tensor.shape)
     if tensor.dim() and tensor.numel() > 1 and not any(tensor.stride()):
@@ -98,6 +104,9 @@ def lay(tensor: torch.Tensor, place: Place = Place(), beyond: int | None = None)
         stride = place.stride(shape)
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if tensor.numel() else 0
     raw = torch.full((span + place.shift + 2 * GUARD_ELEMENTS,), _guard(tensor.dtype, beyond), dtype=tensor.dtype)
+    if guard_seed is not None and tensor.is_floating_point():
+        stream = torch.Generator().manual_seed(guard_seed)
+        raw.copy_(torch.randn(raw.shape, generator=stream) * 2.0 ** float(torch.rand((), generator=stream) * 12))
     laid = Laid(raw, shape, stride, GUARD_ELEMENTS + place.shift)
     own = laid.elements(raw)
     own.copy_(tensor[tuple(slice(0, size) for size in own.shape)])

@@ -40,7 +40,7 @@ def how(comparison: Comparison) -> str:
     if comparison.level == "rounding":
         return (
             f"The reference rounds nearly every element correctly; this errs by {comparison.error:.1f} units in the last place "
-            f"(root mean square), {comparison.allowed:.0f} are allowed."
+            f"(median), {comparison.allowed:.0f} are allowed."
         )
     where = {"tensor": "over the whole tensor", "row": "in one row", "element": "in one element"}[comparison.level]
     return f"The error {where} is {comparison.error:.3g} of the tensor's scale; {comparison.allowed:.3g} is allowed."

@@ -45,6 +45,7 @@ BIAS_DEVIATIONS = 6.0
 CORRELATED = 3.0
 # An element may lie PEAK_RATIO times as far out as the bulk of the same value, which a few wrong elements do not move.
 BULK = 0.95
+TAIL_RATIO = 12.0  # times the bulk; honest kernels came to 7.3 on a GPU (2026-11-22)
 TAIL_FLOOR = 8e-6
 
 
@@ -85,6 +86,9 @@ class Truth:
     held: torch.Tensor | None = None
     loud: torch.Tensor | None = None
     typical: float = 0.0
+    is_ordinary: bool = (
+        False  # values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance
+    )
 
     def own_error(self) -> torch.Tensor:
         """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""

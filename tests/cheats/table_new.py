@@ -417,13 +417,6 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The kernel gives exponentials and torch's `sum` over a transposed buffer gives the denominators.",
     ),
-    "sum_by_autograd": NewCheat(
-        "add",
-        6,
-        "backward",
-        "run",
-        "The input goes in twice by views; autograd itself adds the two halves of its gradient, uncounted.",
-    ),
     "sum_of_two_by_torch": NewCheat(
         "add",
         6,
@@ -617,7 +610,6 @@ NEW: dict[str, NewCheat] = {
         "backward",
         "run",
         "Partial sums of the weight's gradient are kept in bfloat16 beside a float32 reference.",
-        dtype="bfloat16",
     ),
     "bfloat16_sums": NewCheat(
         "rms_norm",

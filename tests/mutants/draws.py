@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from gpu_runner.verify.cases import Case, Layout, Scalar, columns_of, fallbacks
-from gpu_runner.verify.laying import Laid, Place, lay
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.errors import ChildFailed
+from gpu_runner.verify.cases import Case, Layout, Scalar, columns_of, fallbacks
+from gpu_runner.verify.laying import Laid, Place, lay
 from gpu_runner.verify.proof import Proof, Scale
 from gpu_runner.verify.truth import Oracle
 

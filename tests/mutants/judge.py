@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import torch
-from gpu_runner.verify.cases import beyond_reach
-from gpu_runner.verify.constants import constants_of
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
@@ -33,6 +31,8 @@ from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import Reply
 from gpu_runner.roles import State, candidate, report
 from gpu_runner.verify.answer import Answer, Work, read_answer
+from gpu_runner.verify.cases import beyond_reach
+from gpu_runner.verify.constants import constants_of
 from gpu_runner.verify.examine import examine
 from gpu_runner.verify.finding import decisive, failure_of
 from gpu_runner.verify.judge import REFUSALS, choose_cases, prove

@@ -41,6 +41,7 @@ class SmoothedCrossEntropy(torch.autograd.Function):
     def forward(ctx, x, target, smoothing):
         assert 0.0 <= smoothing < 1.0, f"{smoothing=} must be in [0, 1)"
         x = x if x.stride(-1) == 1 else x.contiguous()
+        target = target.contiguous()
         n_rows, n_cols = x.shape
         loss = torch.empty(n_rows, device=x.device, dtype=torch.float32)
         lse = torch.empty_like(loss)
