@@ -185,7 +185,8 @@ def plan_cases(
 
 _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
-_FITTED = (_BOUNDARY, _DIVIDED)  # small from the start; half of a size that a scalar divides may not be divided by it
+_MANY_ROWS = "many rows"
+_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)  # small from the start; half of a size that a scalar divides may not be divided by it
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
@@ -282,6 +283,10 @@ class _Plan:
                 cases.append(self._case("next to a power of two", sizes))
         if self.quick:
             return cases
+        # More rows than a persistent kernel has programs: what is left to torch to add up grows with them.
+        if sum(dim not in along for dim in named) == 1:
+            many = (200, 255) if self.interpreted else (600, 2000)
+            cases.append(self._case(_MANY_ROWS, self._sizes("many rows", (5, 9), many)))
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))

@@ -30,6 +30,7 @@ class _Row:
 
     words: str
     fill: Callable[[torch.Tensor, float, torch.Generator], None]
+    is_single: bool = False  # one element of the row is large
 
 
 def _ordinary(rows: torch.Tensor, reach: float, stream: torch.Generator) -> None:
@@ -62,9 +63,9 @@ def _all_but_the_last(rows: torch.Tensor, reach: float, stream: torch.Generator)
 # Row r of an input holds entry r (of the inputs after the first: r + 1, ...), over and over.
 LARGE_ROWS = (
     _Row("ordinary values", _ordinary),
-    _Row("one element of +{reach}", _one(1.0)),
+    _Row("one element of +{reach}", _one(1.0), is_single=True),
     _Row("values near -{reach}", _near(-1.0)),
-    _Row("one element of -{reach}", _one(-1.0)),
+    _Row("one element of -{reach}", _one(-1.0), is_single=True),
     _Row("values near +{reach}", _near(1.0)),
     _Row("+{reach} everywhere", _equal),
 )
@@ -154,12 +155,12 @@ def _filled(
     place: int,
     drawn: bool = False,
 ) -> torch.Tensor:
-    """Rows by the table; with ``drawn`` half of its kinds reach less far, to any magnitude below ``reach``."""
+    """Rows by the table; with ``drawn`` single elements may reach less far, to any magnitude below ``reach``."""
     rows = values.clone().reshape(-1, values.shape[-1])
     for at, row in enumerate(table):
         first = (at - place) % len(table)
         if first < rows.shape[0] and rows.shape[1]:
-            row.fill(rows[first :: len(table)], _nearer(reach, stream) if drawn else reach, stream)
+            row.fill(rows[first :: len(table)], _nearer(reach, stream) if drawn and row.is_single else reach, stream)
     return rows.reshape(values.shape)
 
 

@@ -85,14 +85,14 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
 
 
 def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
-    """Whether an input may lie as the case says. Weights of one dimension may start anywhere, but are one piece."""
+    """Whether an input may lie as the case says. Weights, and inputs of one dimension, may start anywhere, but are one piece."""
     if case.layout == Layout.shifted:
         return bool(spec.dims)
     if case.layout == Layout.broadcast and (spec.name in problem.mutates or case.content is not Content.ordinary):
         return False
     if _is_weight(spec):
         return False
-    return len(spec.dims) > (0 if case.layout == Layout.sliced else 1)
+    return len(spec.dims) > 1
 
 
 def _is_weight(spec: InputSpec) -> bool:

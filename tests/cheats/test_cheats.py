@@ -41,3 +41,53 @@ def test_without_the_screen_the_run_ends_in_the_named_status(name: str) -> None:
     assert verdict.status is not Status.passed
     assert (verdict.status, verdict.rule) in CHEATS[name].run
     assert verdict.evidence[0].message
+
+
+# What a cheat of each mechanism may end in: what it is accused of must be what it does.
+WRONG = {
+    Status.incorrect_values, Status.incorrect_gradient, Status.incorrect_shape, Status.unwritten_output, Status.out_of_bounds,
+    Status.mutated_input, Status.nondeterministic,
+}  # fmt: skip
+LEAVES = {Status.refused, Status.unproved, Status.cheating, Status.compile_error}  # the language, seen by its text or when evaluated
+NEW_ENDS: dict[int, set[Status]] = {
+    **dict.fromkeys((1, 2, 3, 4), LEAVES),
+    5: LEAVES | WRONG,
+    6: {Status.cheating} | WRONG,
+    **dict.fromkeys((7, 8, 9, 10, 11), LEAVES | WRONG | {Status.launch_error}),
+    12: LEAVES | WRONG | {Status.launch_error, Status.timeout, Status.out_of_memory},
+}
+RIGHT = {"backward_moved_forward", "long_name", "rows_on_the_second_axis"}  # right in the interpreter: what they gain, a GPU shows
+BY_TEXT = sorted(name for name, row in NEW.items() if row.layer == "screen" and not is_binary(name))
+BY_DEED = sorted(name for name, row in NEW.items() if row.layer == "run" and name not in RIGHT)
+
+
+@pytest.mark.parametrize("name", BY_TEXT)
+def test_what_the_text_of_a_cheat_shows_is_named_with_its_line(name: str) -> None:
+    objection = seen_by_the_screen(name)
+    assert objection is not None
+    assert objection.status in LEAVES
+    assert objection.rule
+    assert objection.message
+
+
+@pytest.mark.parametrize("name", BY_DEED[::3])
+def test_what_a_cheat_does_is_found(name: str) -> None:
+    found(name)
+
+
+@pytest.mark.cheats_all
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for at, name in enumerate(BY_DEED) if at % 3])
+def test_what_any_other_cheat_does_is_found(name: str) -> None:
+    found(name)
+
+
+def found(name: str) -> None:
+    row = NEW[name]
+    verdict = judge_by(proofs(row.problem, row.dtype), cheat(name), surroundings())
+    assert verdict.status in NEW_ENDS[row.mechanism], (verdict.status, verdict.evidence[:1])
+    assert verdict.evidence[0].message
+
+
+def seen_by_the_screen(name: str) -> Objection | None:
+    return screen(cheat(name), Library({}, (".",)))
