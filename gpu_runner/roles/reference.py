@@ -16,7 +16,8 @@ from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
-SHAKEN = {"shaken": 1.0, "shaken_back": -1.0}  # answers on inputs that are a step away, by the side to which it is
+# Answers on inputs that are a step away, by the side to which it is; of the reference's own dtype those that lose other roundings.
+SHAKEN = {"shaken": 1.0, "shaken_back": -1.0, "own_shaken": 1.0, "own_shaken_back": -1.0}
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -58,7 +59,7 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     facts: dict[str, Any] = {}
     for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
-        if kind != "own":
+        if not kind.startswith("own"):
             arguments = arguments.promoted()
         if kind in SHAKEN:
             arguments = arguments.shaken(SHAKEN[kind] * meta["shake"])
@@ -157,11 +158,12 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    return ("exact", "own", *(SHAKEN if meta.get("shake") else ()))
+    shaken = [kind for kind in SHAKEN if meta.get("resample") or not kind.startswith("own")]
+    return ("exact", "own", *(shaken if meta.get("shake") else ()))
 
 
 def _context(kind: str) -> AbstractContextManager[None]:
-    return nullcontext() if kind == "own" else lifted()
+    return nullcontext() if kind.startswith("own") else lifted()
 
 
 def _facts(tensor: torch.Tensor) -> dict[str, Any]:

@@ -10,6 +10,7 @@ Outcome = tuple[Status, str | None]
 
 REACHES: Outcome = (Status.cheating, "reaches outside")
 REMEMBERS: Outcome = (Status.refused, "remembers between calls")
+ATTRIBUTE: Outcome = (Status.refused, "unknown attribute")
 OPERATOR: Outcome = (Status.refused, "torch operator")
 BY_TORCH: Outcome = (Status.cheating, "torch computes the answer")
 NO_KERNEL: Outcome = (Status.cheating, "no kernel wrote the answer")
@@ -27,15 +28,15 @@ class Cheat:
 
 
 CHEATS: dict[str, Cheat] = {
-    "autotune_hook": Cheat((Status.refused, "triton"), (GRADIENT,)),
+    "autotune_hook": Cheat(None, (GRADIENT,)),
     "beyond_the_end": Cheat(None, ((Status.out_of_bounds, None),)),
     "by_content": Cheat(REMEMBERS, (RECALLS,)),
-    "by_pointer": Cheat(REMEMBERS, (RECALLS, NO_KERNEL)),
+    "by_pointer": Cheat(ATTRIBUTE, (RECALLS, NO_KERNEL)),
     "by_shape": Cheat(REMEMBERS, (RECALLS, NO_KERNEL)),
     "changes_inputs": Cheat(None, ((Status.mutated_input, None),)),
     "changes_upstream": Cheat(None, ((Status.mutated_input, None),)),
     "compiles": Cheat(OPERATOR, ((Status.cheating, "no kernel ran"), BY_TORCH)),
-    "computes_when_read": Cheat((Status.refused, "unknown attribute"), ((Status.incorrect_shape, None),)),
+    "computes_when_read": Cheat((Status.refused, "class"), ((Status.incorrect_shape, None),)),
     "constant": Cheat(None, (VALUES,)),
     "decoy": Cheat(None, (BY_TORCH,)),
     "decoy_gradient": Cheat(None, (BY_TORCH,)),
@@ -50,14 +51,14 @@ CHEATS: dict[str, Cheat] = {
     "freed_memory": Cheat(None, (NO_KERNEL,)),
     "grid_lambda": Cheat(REMEMBERS, (BY_TORCH,)),
     "grid_lambda_gradient": Cheat(REMEMBERS, (BY_TORCH,)),
-    "hooked_gradient": Cheat((Status.refused, "unknown attribute"), (BY_TORCH,)),
+    "hooked_gradient": Cheat(ATTRIBUTE, (BY_TORCH,)),
     "in_a_subprocess": Cheat(REACHES, (BY_TORCH, (Status.launch_error, None))),
     "in_a_thread": Cheat(REACHES, (NO_KERNEL, (Status.launch_error, None))),
     "kept_by_a_cached_function": Cheat(REMEMBERS, (RECALLS,)),
     "kept_by_a_class": Cheat(REMEMBERS, (RECALLS,)),
     "kept_by_a_closure": Cheat(REMEMBERS, (RECALLS,)),
     "kept_by_a_default": Cheat(REMEMBERS, (RECALLS,)),
-    "kept_by_an_object": Cheat(REMEMBERS, (RECALLS,)),
+    "kept_by_an_object": Cheat(ATTRIBUTE, (RECALLS,)),
     "kernel_calls_back": Cheat(REMEMBERS, (BY_TORCH,)),
     "lower_precision": Cheat(None, (VALUES,)),
     "lower_precision_gradient": Cheat(None, (GRADIENT,)),
@@ -80,13 +81,12 @@ CHEATS: dict[str, Cheat] = {
 }
 
 # Cheats against the freedom of a candidate that is judged beside an original: files in ``beside/``.
-ADDED: Outcome = (Status.refused, "unknown attribute")
 BESIDE: dict[str, Cheat] = {
     "beyond_the_edge": Cheat(None, ((Status.out_of_bounds, None),)),
     "errs_more": Cheat(None, (VALUES,)),
     "line_in_a_new_place": Cheat(None, (BY_TORCH,)),
-    "line_twice": Cheat(ADDED, (BY_TORCH,)),
-    "more_torch": Cheat(ADDED, (BY_TORCH,)),
+    "line_twice": Cheat(None, (BY_TORCH,)),
+    "more_torch": Cheat(OPERATOR, (BY_TORCH,)),
     "overwrites_upstream": Cheat(None, ((Status.mutated_input, None),)),
-    "torch_forward": Cheat(ADDED, (BY_TORCH,)),
+    "torch_forward": Cheat(ATTRIBUTE, (BY_TORCH,)),
 }

@@ -7,11 +7,12 @@ import functools
 import pytest
 
 from gpu_runner import verify
-from gpu_runner.contracts import SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.contracts import Status, Verdict, VerifyRequest
+from gpu_runner.program.imports import Library
 from gpu_runner.verify.judge import judge_beside, judge_by
 from gpu_runner.verify.original import Standing, learn
 from gpu_runner.verify.proof import Proof
-from gpu_runner.verify.screen import screen
+from gpu_runner.verify.screen import Objection, screen
 from tests.cheats.table import BESIDE
 from tests.cheats.trial import HERE, proofs, source, surroundings
 from tests.problems import problem_source
@@ -34,6 +35,11 @@ def learned() -> Standing:
 def beside(name: str) -> Verdict:
     frame = Verdict(Status.passed)
     return judge_beside(learned(), source(FOLDER / f"{name}.py"), surroundings(), frame)
+
+
+def screened(name: str) -> Objection | None:
+    before = {"candidate.py": (FOLDER / "original.py").read_text()}
+    return screen(source(FOLDER / f"{name}.py"), Library({}, (".",)), before)
 
 
 def test_every_file_is_named() -> None:
@@ -70,16 +76,14 @@ def test_a_successor_that_is_right_needs_no_allowance_but_for_the_memory() -> No
 
 @pytest.mark.parametrize("name", sorted(BESIDE))
 def test_the_screen_drops_only_what_stands_in_the_original(name: str) -> None:
-    standing = [SourceFile("candidate.py", (FOLDER / "original.py").read_text())]
-    objection = screen(source(FOLDER / f"{name}.py"), original=standing)
+    objection = screened(name)
     expected = BESIDE[name].screen
     assert (None if objection is None else (objection.status, objection.rule)) == expected
 
 
 @pytest.mark.parametrize("name", HONEST)
 def test_the_screen_accuses_no_honest_successor(name: str) -> None:
-    standing = [SourceFile("candidate.py", (FOLDER / "original.py").read_text())]
-    assert screen(source(FOLDER / f"{name}.py"), original=standing) is None
+    assert screened(name) is None
 
 
 @pytest.mark.parametrize("name", sorted(BESIDE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.contracts import Status
+from gpu_runner.program.imports import Library
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.screen import screen
 from tests.cheats.table import CHEATS
@@ -25,7 +26,7 @@ def test_every_mechanism_is_attacked_forward_and_backward(mechanism: int) -> Non
 
 @pytest.mark.parametrize("name", sorted(CHEATS))
 def test_the_screen_says_what_the_text_shows(name: str) -> None:
-    objection = screen(cheat(name))
+    objection = screen(cheat(name), Library({}, (".",)))
     expected = CHEATS[name].screen
     if expected is None:
         assert objection is None

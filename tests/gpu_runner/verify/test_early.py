@@ -13,6 +13,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, parse_problem
 from gpu_runner.contracts.envelope import Isolation
 from gpu_runner.errors import ChildError
+from gpu_runner.program.load import EITHER, EVALUATED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.verify import opening
 from gpu_runner.verify.cases import Case
@@ -20,37 +21,12 @@ from gpu_runner.verify.early import Early, keeps_apart
 from gpu_runner.verify.opening import ORIGINAL, loaded
 from gpu_runner.verify.proof import Form, Proof, make_call
 from gpu_runner.verify.truth import asked_of, form_of
-from tests.cheats.trial import HERE
 from tests.honest.table import KERNELS
 from tests.problems import problem_source
 
-STAMPED = "import pathlib\npathlib.Path('loaded').write_text('')\n\n\ndef candidate(a, b):\n    return a\n"
 HANGS = "import time\n\ntime.sleep(600)\n"
 RAISES = "raise RuntimeError('not here')\n"
-COUNTS = """import torch
-
-calls = []
-
-
-def candidate(a, b):
-    calls.append(a.shape)
-    if len(calls) == 1:
-        raise RuntimeError("the first call fails")
-    return (a * b).clone()
-"""
-COUNTED = """import pathlib
-
-import torch
-
-
-def candidate(a, b):
-    with pathlib.Path("calls").open("a") as file:
-        file.write(".")
-    return a * b
-"""
-ENDS = COUNTED.replace("import pathlib", "import os\nimport pathlib").replace(
-    "    return a * b", "    if pathlib.Path('calls').stat().st_size > 1:\n        os._exit(3)\n    return a * b"
-)
+HONEST = (KERNELS / "reglu.py").read_text()
 
 
 def source(text: str) -> CandidateSource:
@@ -69,12 +45,13 @@ def warming() -> Proof:
     return asked_of(problem, form, Case("small", (("T", 3), ("I", 5)), "float32", 1))
 
 
-def test_the_code_is_loaded_before_its_turn(tmp_path: Path, warming: Proof) -> None:
-    with Early(source(STAMPED), surroundings(tmp_path), 1, warming) as early:
-        time.sleep(0.1)
-        with early.turn(warming.form) as session:
-            assert session.scratch.read("loaded", 1000) is not None
-            assert keeps_apart(session.isolation)
+def test_where_the_sandbox_keeps_children_apart_a_turn_is_in_the_child_that_began_early(
+    tmp_path: Path, warming: Proof
+) -> None:
+    call = make_call(warming, poison=True)
+    with Early(source(HONEST), surroundings(tmp_path), 1, warming) as early, early.turn(warming.form) as session:
+        assert keeps_apart(session.isolation)
+        assert session.call("run", call.meta, call.tensors).meta["values"]
 
 
 def test_without_a_form_the_code_waits_for_its_turn(tmp_path: Path, warming: Proof) -> None:
@@ -99,7 +76,7 @@ def test_a_child_whose_turn_never_comes_is_ended_whatever_it_does(tmp_path: Path
 
 
 def test_files_that_cannot_be_placed_are_told_in_its_turn(tmp_path: Path, warming: Proof) -> None:
-    bad = CandidateSource((SourceFile("../candidate.py", STAMPED),))
+    bad = CandidateSource((SourceFile("../candidate.py", HONEST),))
     with Early(bad, surroundings(tmp_path), 1, warming) as early:
         turn = early.turn(warming.form)
         with pytest.raises(ScratchError, match="outside"), turn:
@@ -107,29 +84,22 @@ def test_files_that_cannot_be_placed_are_told_in_its_turn(tmp_path: Path, warmin
 
 
 def test_a_warm_up_runs_forward_and_backward_and_gives_nothing_back(tmp_path: Path, warming: Proof) -> None:
-    honest = source((KERNELS / "reglu.py").read_text())
+    honest = source(HONEST)
     call = make_call(warming, poison=True)
     with loaded("candidate", honest, warming.form, surroundings(tmp_path)) as session:
         reply = session.call("warm", call.meta, call.tensors)
         assert (reply.meta, reply.tensors) == ({}, ())
 
 
-def test_a_warm_up_leaves_nothing_that_a_later_run_may_use(tmp_path: Path, warming: Proof) -> None:
-    kept = source((HERE / "forms" / "kept_by_a_class.py").read_text())
-    call = make_call(warming, poison=True)
-    with loaded("candidate", kept, warming.form, surroundings(tmp_path)) as session:
-        session.call("warm", call.meta, call.tensors)
-        meta = session.call("run", call.meta, call.tensors).meta
-    assert meta["remembered"] > 0
-
-
 def test_an_error_in_the_warm_up_does_not_end_the_child(tmp_path: Path, warming: Proof) -> None:
     call = make_call(warming, poison=True)
-    with loaded("candidate", source(COUNTS), warming.form, surroundings(tmp_path)) as session:
-        with pytest.raises(ChildError, match="the first call fails"):
+    fails = "def candidate(a, b):\n    raise RuntimeError('each call fails')\n"
+    with loaded("candidate", source(fails), warming.form, surroundings(tmp_path)) as session:
+        with pytest.raises(ChildError, match="each call fails"):
             session.call("warm", call.meta, call.tensors)
         session.call("start", {})
-        assert session.call("run", call.meta, call.tensors).meta["values"]
+        with pytest.raises(ChildError, match="each call fails"):
+            session.call("run", call.meta, call.tensors)
 
 
 @pytest.mark.parametrize(
@@ -162,37 +132,26 @@ class Likewise:
 
 def test_cases_that_are_named_later_are_run_before_its_turn(tmp_path: Path, warming: Proof) -> None:
     likewise = Likewise(warming)
-    with Early(source(COUNTED), surroundings(tmp_path), 1, warming) as early:
+    call = make_call(warming, poison=True)
+    with Early(source(HONEST), surroundings(tmp_path), 1, warming) as early:
         for _ in range(4):
             early.also(likewise)
         likewise.wait_until(4)
         with early.turn(warming.form) as session:
-            written = session.scratch.read("calls", 1000) or b""
-    assert len(written) >= 4
+            assert session.call("run", call.meta, call.tensors).meta["values"]
+    assert likewise.made == 4
 
 
 def test_what_is_named_once_its_turn_has_come_is_left_out(tmp_path: Path, warming: Proof) -> None:
     likewise = Likewise(warming)
-    with Early(source(COUNTED), surroundings(tmp_path), 1, warming) as early, early.turn(warming.form) as session:
+    with Early(source(HONEST), surroundings(tmp_path), 1, warming) as early, early.turn(warming.form):
         early.also(likewise)
-        assert session.scratch.read("calls", 1000) is not None
     assert likewise.made == 0
 
 
-def test_a_case_that_ends_the_child_gives_its_turn_to_a_fresh_one(tmp_path: Path, warming: Proof) -> None:
-    likewise = Likewise(warming)
-    with Early(source(ENDS), surroundings(tmp_path), 1, warming) as early:
-        early.also(likewise)
-        early.also(likewise)
-        likewise.wait_until(1)
-        with early.turn(warming.form) as session:
-            assert session.scratch.read("calls", 1000) is None
-    assert likewise.made == 1
-
-
-@pytest.mark.parametrize(("name", "untimed"), [(ORIGINAL, True), (None, False)])
-def test_what_is_judged_by_is_not_tuned_by_time_and_what_is_judged_is(
-    name: str | None, untimed: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "mode"), [(ORIGINAL, EITHER), (None, EVALUATED)])
+def test_a_candidate_is_evaluated_and_only_an_original_may_be_imported_in_its_place(
+    name: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[dict[str, Any]] = []
 
@@ -203,4 +162,4 @@ def test_what_is_judged_by_is_not_tuned_by_time_and_what_is_judged_is(
 
     monkeypatch.setattr(opening, "opened", lambda *_: nullcontext(Child()))
     with opening.loaded("candidate", CandidateSource(()), Form("reference", ()), RunContext(Path()), name):
-        assert [meta["untimed"] for meta in told] == [untimed]
+        assert [meta["mode"] for meta in told] == [mode]
