@@ -5,15 +5,16 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do $$p -c '$(FI
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
+JOBS ?= 2
 KEEP ?=
 DEMO ?= create
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test check lint types architecture format migrate docs clean
+.PHONY: help demo test test-all cheats check lint types architecture format migrate docs clean
 
 help: ## Show these targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 24
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 24
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 (3.11.4 or newer) or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
@@ -24,8 +25,14 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
-test: $(VENV)/installed ## Run all tests
+test: $(VENV)/installed ## Run all tests but the longest: of cheats and honest candidates a third
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not cheats_all"
+
+test-all: $(VENV)/installed ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+cheats: $(VENV)/installed ## Judge every cheat and every honest candidate on this host, and print what became of each
+	$(BIN)/python -m tests.cheats --jobs $(JOBS)
 
 check: lint types architecture test ## What CI runs
 

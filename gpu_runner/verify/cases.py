@@ -186,7 +186,11 @@ def plan_cases(
 _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
-_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)  # small from the start; half of a size that a scalar divides may not be divided by it
+_FITTED = (
+    _BOUNDARY,
+    _DIVIDED,
+    _MANY_ROWS,
+)  # small from the start; half of a size that a scalar divides may not be divided by it
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
