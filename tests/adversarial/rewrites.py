@@ -95,10 +95,10 @@ UNPROVED: dict[str, Rewrite] = {
         ends="unwritten_output", words="",
     ),
 }  # fmt: skip
-# A quick look at values has no single row among its sizes; the whole verdict has.
-SINGLE_ROW = _here(
-    "leaves out the last column of a single row",
-    (BEGIN, f"{BEGIN}    n_cols -= a.shape[0] == 1\n"),
-    ends="unwritten_output",
+# A quick look has no NaN among its values; the whole verdict has.
+WITHOUT_NAN = _here(
+    "gives a number where an input is NaN",
+    ("(a * tl.sigmoid(1.702 * a))", "(tl.where(a == a, a, 0.0) * tl.sigmoid(1.702 * a))"),
+    ends="incorrect_values",
     words="",
 )

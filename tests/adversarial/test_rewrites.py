@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpu_runner.contracts import to_json
-from tests.adversarial.rewrites import LIBRARY, SINGLE_ROW, UNPROVED, UNREAD, Ending, Rewrite
+from tests.adversarial.rewrites import LIBRARY, UNPROVED, UNREAD, WITHOUT_NAN, Ending, Rewrite
 from tests.conversations import modifying
 from tests.conversations.asking import Ask, Asking
 from tests.conversations.optimizing import searched, so_fast
@@ -89,12 +89,12 @@ def test_the_real_runner_stops_variants_that_cheat_or_are_wrong_somewhere(ask_mo
     asking = ask_models(files=LIBRARY, real_runner=True)
     talk, line = asking.talk, asking.line
     # The last one passes a quick look, so that it is taken up: then the whole verdict refuses it.
-    line.answer(DIAGNOSIS, *map(variant, UNPROVED.values()), variant(SINGLE_ROW)).refuse(400, "invalid_request_error")
+    line.answer(DIAGNOSIS, *map(variant, UNPROVED.values()), variant(WITHOUT_NAN)).refuse(400, "invalid_request_error")
     number = talk.ask(f"{OPTIMIZE} --repairs {len(UNPROVED)}")
     reports = "\n".join(talk.heard(number))
     assert_ended(asking, "optimize", *(rewrite.optimize for rewrite in UNPROVED.values()), ("passed", ""))
     assert talk.job().state is JobState.done, talk.job().failure
-    assert f"`{SINGLE_ROW.optimize[0]}`" in reports, reports
+    assert f"`{WITHOUT_NAN.optimize[0]}`" in reports, reports
     assert_nothing_was_pushed(asking)
 
 
@@ -103,7 +103,7 @@ def test_the_real_runner_stops_variants_that_cheat_or_are_wrong_somewhere(ask_mo
 def test_the_real_runner_stops_modifications_that_cheat_or_are_wrong_somewhere(ask_models: Ask) -> None:
     asking = ask_models(files=LIBRARY, real_runner=True)
     talk, line = asking.talk, asking.line
-    attacks = (*UNPROVED.values(), SINGLE_ROW)
+    attacks = (*UNPROVED.values(), WITHOUT_NAN)
     line.answer(*map(modification, attacks, (None, *attacks)))
     number = talk.ask(f"{MODIFY} --repairs {len(attacks) - 1}")
     talk.skip(number)
