@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: help demo test test-all cheats check lint types architecture format migrate docs clean
 
 help: ## Show these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 24
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 (3.11.4 or newer) or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
