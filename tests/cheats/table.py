@@ -86,7 +86,7 @@ BESIDE: dict[str, Cheat] = {
     "errs_more": Cheat(None, (VALUES,)),
     "line_in_a_new_place": Cheat(None, (BY_TORCH,)),
     "line_twice": Cheat(None, (BY_TORCH,)),
-    "more_torch": Cheat(OPERATOR, (BY_TORCH,)),
+    "more_torch": Cheat(OPERATOR, (OPERATOR,)),
     "overwrites_upstream": Cheat(None, ((Status.mutated_input, None),)),
-    "torch_forward": Cheat(ATTRIBUTE, (BY_TORCH,)),
+    "torch_forward": Cheat(ATTRIBUTE, (ATTRIBUTE,)),
 }

@@ -32,7 +32,7 @@ class Fault:
 
 
 FAULTS = {
-    "softmax without its maximum": Fault("softmax", (("tl.exp(x - top)", "tl.exp(x)"),), LARGE),
+    "softmax without its maximum": Fault("softmax", (("tl.exp(x - top)", "tl.exp(x)"),), LARGE, alone=False),
     "maximum that begins too high": Fault(
         "softmax", (('tl.full((BLOCK,), -float("inf"), dtype', "tl.full((BLOCK,), -10000.0, dtype"),), LARGE
     ),
