@@ -74,7 +74,8 @@ TRITON_LANGUAGE = _under(
     cumprod cumsum histogram sort topk atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor
     randint4x randint rand randn philox pair_uniform_to_normal range static_range static_print static_assert device_print
     device_assert debug_barrier multiple_of max_contiguous max_constancy assume cast bitcast
-    constexpr const dtype tensor pointer_type block_type tuple PropagateNan tensor_descriptor constexpr_type
+    constexpr const dtype tensor pointer_type block_type tuple PropagateNan PropagateNan.ALL PropagateNan.NONE
+    tensor_descriptor constexpr_type
     void int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float8e5 float8e5b16 float8e4nv float8e4b8 float8e4b15 float16
     bfloat16 float32 float64 pi32_t
     math.abs math.acos math.asin math.atan math.ceil math.cos math.div_rn math.erf math.exp math.exp2 math.fdiv math.floor math.fma
