@@ -18,6 +18,7 @@ _backward = torch.autograd.backward
 _checkpoint = checkpoint
 
 Values = dict[str, Any]
+MOST_OUTPUTS = 65
 
 
 def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Arguments) -> Values:
@@ -74,8 +75,8 @@ def second_gradients(
 
 
 def listed(value: Any) -> list[Any]:
-    """A callable's outputs as a list."""
-    return list(value) if isinstance(value, tuple | list) else [value]
+    """A callable's outputs as a list, the first of them where there are too many."""
+    return list(value[:MOST_OUTPUTS]) if isinstance(value, tuple | list) else [value]
 
 
 def overlaps(values: Values, given: Arguments) -> list[tuple[str, str]]:
