@@ -265,7 +265,12 @@ def _settle_defaults(bare: ast.FunctionDef, function: Function) -> None:
     bare.returns = None
     for node in ast.walk(bare):
         if isinstance(node, ast.AnnAssign):
-            node.annotation = _annotation(node.annotation, function) or ast.Constant("tensor")
+            known = _annotation(node.annotation, function)
+            # Triton evaluates it, where the kernel may know the language by another name, or by none.
+            own = known is not None and "constexpr" in ast.unparse(known)
+            node.annotation = (
+                ast.parse("__kernelsmith_tl__.constexpr", mode="eval").body if own else ast.Constant("tensor")
+            )
 
 
 def _constant(value: Any, name: str) -> ast.expr:

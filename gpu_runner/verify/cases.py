@@ -405,7 +405,10 @@ class _Plan:
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
             is_free = not {dealt.layout, dealt.upstream} & {Layout.broadcast, Layout.expanded}
             special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
-            found.append(replace(dealt, special_rows=special, wild=is_free and stream.random() < OFTEN))
+            # What loads by hardware descriptors may demand alignment, and say so.
+            may_raise = dealt.may_raise or dealt.layout is Layout.shifted
+            wild = is_free and stream.random() < OFTEN
+            found.append(replace(dealt, special_rows=special, wild=wild, may_raise=may_raise))
         return found
 
     def _divided(self) -> list[Case]:

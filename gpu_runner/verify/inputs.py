@@ -80,7 +80,7 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
         as_case = spec.name == first or (spec.name in able and not alone)
         kind = case.layout if as_case else stream.choice(others)
-        places[spec.name] = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
+        places[spec.name] = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
     return places
 
 

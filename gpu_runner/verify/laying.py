@@ -62,8 +62,11 @@ class Place:
         return tuple(steps)
 
 
-def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> Place:
-    """A place of this kind, as far as the shape has room for it."""
+def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random, *, is_input: bool = False) -> Place:
+    """A place of this kind, as far as the shape has room for it. An input is not broadcast along its columns.
+
+    Rows of equal elements have no variance, and what a norm makes of the rounding of their mean is anybody's.
+    """
     rank = len(shape)
     wide = [dim for dim, size in enumerate(shape) if size > 1]
     shift = stream.randint(1, MOST_SHIFT)
@@ -81,8 +84,9 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
             step=stream.randint(2, MOST_STEP),
             shift=stream.choice((0, shift)),
         )
-    if layout is Layout.broadcast and wide:
-        return Place(broadcast=stream.choice(wide))
+    able = [dim for dim in wide if not is_input or dim < rank - 1]
+    if layout is Layout.broadcast and able:
+        return Place(broadcast=stream.choice(able))
     return Place()
 
 

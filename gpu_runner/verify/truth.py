@@ -28,6 +28,10 @@ from gpu_runner.verify.uses import Uses, directions_of, second_labels
 # intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
 # or a bend of the function, as elements of few bits often do, float32 may see it on either side.
 SHAKE = 4 * FLOAT32_STEP
+# A gradient that is zero by cancellation, as that of a norm over one column, is what rounding leaves of terms as large as the
+# upstream gradient times the reciprocal of a standard deviation that only its epsilon keeps from zero.
+VANISHES, VANISHING = 1e-6, 1e-3
+
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
 MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice more, in float64
 
@@ -337,7 +341,12 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
     def added(item: Expected, name: str) -> Expected:
         meeting = elements / max(1, math.prod(item.shape))
         natural = natural_error(upstream, outputs, rms(proof.inputs[name]), meeting)
-        return replace(item, truth=replace(item.truth, natural=natural, typical=typical_of(natural)))
+        typical, scale, most = typical_of(natural), rms(item.truth.exact), max(upstream, default=0.0)
+        if scale <= VANISHES * most:
+            natural = max(natural, VANISHING * most)
+        if proof.case.upstream in (Layout.expanded, Layout.broadcast):
+            natural += FLOAT32_STEP * meeting / 8 * scale
+        return replace(item, truth=replace(item.truth, natural=natural, typical=typical))
 
     return {name: None if item is None else added(item, name) for name, item in found.items()}
 
