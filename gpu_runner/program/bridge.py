@@ -218,6 +218,8 @@ class _Bridge:
 
     def operator(self, name: Any, function: Any = None, **options: Any) -> Any:
         def decorate(inner: Any) -> Operator:
+            if str(name) in self.operators:
+                raise Violation("operator", f"Two operators have the name `{name}`.")
             made = Operator(self, inner)
             self.operators[str(name)] = made
             return made

@@ -246,6 +246,8 @@ class _Checker:
             if node.name.startswith("__") and (owner is None or node not in owner.body):
                 yield _remark(node, "private name", f"It defines `{node.name}`.")
             yield from self._cached(node, scope)
+        if isinstance(node, ast.Assert) and any(_has_effect(part) for part in ast.walk(node.test)):
+            yield _remark(node, "assert", "An `assert` that changes something does so only without `python -O`.")
         yield from self._quiet_reads(node)
         yield from self._stores(node, scope, owner)
 
@@ -459,6 +461,11 @@ class _Checker:
 
 def _remark(node: ast.AST, rule: str, message: str, status: Status = Status.refused) -> Remark:
     return Remark(node, Violation(rule, message, status))
+
+
+def _has_effect(node: ast.AST) -> bool:
+    changes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES
+    return changes or isinstance(node, ast.NamedExpr)
 
 
 def _names_a_logger(node: ast.Name, parent: ast.AST | None) -> bool:

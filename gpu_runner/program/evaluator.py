@@ -45,6 +45,7 @@ MOST_LAUNCHES = 4096
 MOST_DEPTH = 120
 MOST_BITS = 4096
 MOST_ITEMS = 1_000_000
+MOST_DIGITS = 4  # of widths in a format
 # What calls the functions that it is given.
 _CALL_BACK = frozenset(["functools.partial", "functools.reduce", "itertools.accumulate", "itertools.takewhile", "sort"])
 _CLASS_NAMES = language.DUNDER_NAMES | language.METHOD_DUNDERS | {"__annotations__"}
@@ -732,7 +733,10 @@ class Evaluator:
         value = self.check_printable(self.value(node.value, frame))
         if node.conversion != -1:
             value = {115: str, 114: repr, 97: ascii}[node.conversion](value)  # type: ignore[operator]
-        return format(value, "" if node.format_spec is None else self.value(node.format_spec, frame))
+        spec = "" if node.format_spec is None else self.value(node.format_spec, frame)
+        if sum(letter.isdigit() for letter in spec) > MOST_DIGITS:
+            raise Violation("too large", "A format asks for a width of more than four digits.")
+        return format(value, spec)
 
     def _yield(self, node: ast.Yield, frame: Frame) -> None:
         holder = _own_frame(frame)
@@ -865,6 +869,8 @@ class Evaluator:
         """What ``callable`` says."""
         if isinstance(value, Instance):
             return value.type.has("__call__")
+        if isinstance(value, Annotation | Descriptor) or type(value).__name__ == "Kernel":
+            raise unproved(f"The evaluator cannot say whether a {_name_of(value)} is callable.")
         return not isinstance(value, Facade) and callable(value)
 
     def _check_order(self, args: Sequence[Any]) -> None:
@@ -1439,6 +1445,8 @@ def _check_identity(left: Any, right: Any) -> None:
     single = (type(None), bool, type(Ellipsis), type(NotImplemented))
     if isinstance(left, single) or isinstance(right, single):
         return
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        raise Violation("identity", "`is` tells whether two arguments are one tensor, which nobody tries.")
     named = (type, torch.dtype, torch.Tensor, Class, Instance, Function, list, dict, set, Enum)
     if not isinstance(left, named) or not isinstance(right, named):
         raise Violation("identity", "`is` compares values by where they lie in memory; use `==`.")

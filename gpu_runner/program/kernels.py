@@ -212,6 +212,8 @@ def make_kernel(function: Any, options: dict[str, Any], kind: str = "jit") -> Ke
     node = function.node
     if len(node.name) > MOST_LETTERS:
         raise Violation("too large", f"The name of a kernel has more than {MOST_LETTERS} letters.")
+    if function.attributes:
+        raise Violation("kernel text", "A kernel is made of a function as it is defined, and of no wrapped one.")
     for violation in violations_in(node):
         violation.path = violation.path or function.closure.module.path
         raise violation
@@ -334,10 +336,24 @@ def free_names(node: ast.FunctionDef) -> list[str]:
 
 def violations_in(node: ast.FunctionDef) -> Iterator[Violation]:
     """What in a kernel's text is outside of the language of kernels. Pure."""
+    yield from _of_text(node)
     if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.posonlyargs:
         yield _said(node, "A kernel takes each argument by name.")
     for statement in node.body:
         yield from _of_statement(statement)
+
+
+def _of_text(node: ast.FunctionDef) -> Iterator[Violation]:
+    """What would have Triton, which reads a kernel's text from its file, take other text for the kernel."""
+    for part in ast.walk(node):
+        text = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(text, str) and any(line.strip().startswith("def ") for line in text.splitlines()):
+            yield _said(part, "A text within a kernel has a line that begins with `def`.", "kernel text")
+    # Its own decorator is the last one: any other would stand between Triton and the function.
+    for decorator in node.decorator_list[:-1]:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if (dotted(called) or "").rpartition(".")[2] in ("jit", "constexpr_function"):
+            yield _said(decorator, "Another decorator stands between `triton.jit` and its function.", "kernel text")
 
 
 def _of_statement(root: ast.stmt) -> Iterator[Violation]:

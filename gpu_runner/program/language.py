@@ -183,7 +183,7 @@ VIEWS = words("""
     """)
 SHAPES = words("""
     shape stride size dim ndim numel nelement element_size itemsize nbytes dtype device is_cuda is_cpu is_contiguous requires_grad
-    is_floating_point is_complex storage_offset is_leaf get_device layout is_sparse is_meta
+    is_floating_point is_complex storage_offset get_device layout is_sparse is_meta
     """)
 MAKES = words("""
     contiguous to float half bfloat16 double int long bool clone new_empty new_zeros new_ones new_full new_tensor new_empty_strided

@@ -25,7 +25,7 @@ def load(
     """
     evaluator = Evaluator()
     program = Program(evaluator, sources, roots, own)
-    models.install(evaluator, program.freeze)
+    models.install(evaluator, program.freeze, program.is_library)
     kernels.install(evaluator, program.freeze)
     bridge.install(evaluator, program.freeze)
     found: Any = program.module(module)

@@ -56,11 +56,18 @@ class Log(Mode):
     """Sees every operator of torch, and every launch, while it is entered.
 
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
+    ``depth`` counts the calls of the candidate that are open: what the function of a grid computes within a launch is its own.
     """
 
-    def __init__(self, where: Callable[[], tuple[str | None, int | None] | None], poison: bool = True) -> None:
+    def __init__(
+        self,
+        where: Callable[[], tuple[str | None, int | None] | None],
+        poison: bool = True,
+        depth: Callable[[], int] = lambda: 0,
+    ) -> None:
         super().__init__()
         self._where = where
+        self._depth = depth
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
@@ -69,6 +76,7 @@ class Log(Mode):
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._paused = 0
         self._launching = 0
+        self._launched_at = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
         self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
         self._made: Counter[tuple[int, torch.dtype]] = Counter()  # buffers of a form in this run
@@ -80,8 +88,8 @@ class Log(Mode):
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator, and note what it did."""
         given = func(*args, **kwargs)
-        if self._paused or (self._launching and self._where() is None):
-            return given
+        if self._paused or (self._launching and self._depth() <= self._launched_at):
+            return given  # the interpreter itself only moves data
         name = func.overloadpacket.__name__
         if name in _EMPTY:
             return self._guarded(given) if self._poison is not None else given
@@ -108,11 +116,13 @@ class Log(Mode):
             memory = self._known(tensor)
             if not memory.is_input:
                 self._set(tensor, replace(memory, launched=True))
+        before, self._launched_at = self._launched_at, self._depth()
         self._launching += 1
         try:
             return run()
         finally:
             self._launching -= 1
+            self._launched_at = before
 
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""

@@ -175,7 +175,8 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     drawn = interpreter.np.random.default_rng()
 
     def create(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
-        if other is None and not mask.data.all():
+        # Of a single element Triton hands on no zero: it takes it for no ``other`` at all.
+        if other is None and ptrs.data.size > 1 and not interpreter.np.asarray(mask.data).all():
             kind = ptrs.get_element_ty()
             data = drawn.integers(1, 100, ptrs.data.shape).astype(interpreter._get_np_dtype(kind))  # noqa: SLF001 - as above
             other = interpreter.TensorHandle(data, kind)

@@ -34,7 +34,7 @@ _FACTORY = object()
 _KEYS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, tuple)
 
 
-def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
+def install(evaluator: Evaluator, freeze: Callable[[Any], None], is_library: Callable[[], bool]) -> None:
     """Teach an evaluator the models; ``freeze`` marks what outlives a call."""
     special = evaluator.special
     special["functools.wraps"] = lambda wrapped: lambda wrapper: _wraps(wrapper, wrapped)
@@ -72,6 +72,13 @@ def install(evaluator: Evaluator, freeze: Callable[[Any], None]) -> None:
     special["torch.compiler.disable"] = _decorates
     evaluator.make_class.append(_make_class)
     evaluator.attribute_of.append(_attribute)
+
+    def environment(value: Any, name: str) -> Any:
+        if not (isinstance(value, Facade) and value.path == "os" and name in ("environ", "getenv") and is_library()):
+            return NotImplemented
+        return _ENVIRONMENT if name == "environ" else Native(name, _ENVIRONMENT.get)
+
+    evaluator.attribute_of.append(environment)
 
 
 def _wraps(wrapper: Any, wrapped: Any) -> Any:
@@ -147,6 +154,11 @@ def _dataclass(*args: Any, frozen: bool = False, eq: bool = True, kw_only: bool 
     def decorate(made: Class) -> Class:
         own = made.names.get("__annotations__", {})
         inherited = next((base.declared for base in made.order[1:] if base.declared is not None), ())
+        several = sum(isinstance(base, Class) and base.declared is not None for base in made.bases) > 1
+        if several or any(
+            "ClassVar" in text and not text.startswith(("ClassVar", "typing.ClassVar")) for text in own.values()
+        ):
+            raise unproved("The evaluator knows a dataclass with one base, and `ClassVar` by its plain name.")
         fields = [name for name, text in own.items() if not text.removeprefix("typing.").startswith("ClassVar")]
         if kw_only or made.real is not None or any("InitVar" in text or "KW_ONLY" in text for text in own.values()):
             raise unproved("The evaluator knows plain fields of a dataclass alone.")
@@ -247,8 +259,6 @@ def _attribute(value: Any, name: str) -> Any:
         return Native(name, lambda *_, **__: None)
     if isinstance(value, enum.Enum) and name in ("name", "value"):
         return getattr(value, name)
-    if isinstance(value, Facade) and value.path == "os" and name in ("environ", "getenv"):
-        return _ENVIRONMENT if name == "environ" else Native(name, _ENVIRONMENT.get)
     if isinstance(value, _Environment) and name == "get":
         return Native(name, value.get)
     if type(value).__module__ == "torch.return_types" and name in ("values", "indices"):

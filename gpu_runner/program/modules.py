@@ -100,7 +100,7 @@ class Program:
         self._modules: dict[str, Module] = {}
         evaluator.import_module = self.imported
         evaluator.attribute_of.insert(0, self._attribute)
-        evaluator.special["importlib.import_module"] = self._absolute
+        evaluator.special["importlib.import_module"] = self._import_by_name
 
     def module(self, name: str) -> Module | None:
         """The module of that dotted name, evaluated; None where the candidate has none."""
@@ -125,6 +125,15 @@ class Program:
                 del self._modules[name]
                 raise
         return made
+
+    def is_library(self) -> bool:
+        """Whether the code that is evaluated stands around the candidate, and is not its own."""
+        return self.evaluator.path is not None and self.evaluator.path not in self._own
+
+    def _import_by_name(self, name: str) -> Any:
+        if not self.is_library():
+            raise language.unlisted("importlib.import_module")
+        return self._absolute(name)
 
     def imported(self, frame: Frame, name: str, level: int) -> Any:
         """What an import statement binds.

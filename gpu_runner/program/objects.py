@@ -221,6 +221,12 @@ class Instance:
 
     def __eq__(self, other: object) -> Any:
         """As the class says, by its fields for a dataclass, else by identity."""
+        if (
+            isinstance(other, Instance)
+            and other.type is not self.type
+            and (self.type.has("__eq__") or other.type.has("__eq__"))
+        ):
+            raise unproved("The evaluator compares objects of one class.")
         if self.type.has("__eq__"):
             return self._dunder("__eq__", other)
         if self.type.declared is None or not isinstance(other, Instance) or other.type is not self.type:

@@ -48,6 +48,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         if meta["mode"] == IMPORTED:
             raise Violation(None, "It is to be imported.")
         evaluator, found = load_program(Sources(state.work), meta["roots"], meta["own"], meta["module"], meta["symbol"])
+        state.values["depth"] = lambda: evaluator.depth
         _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
     except Violation as violation:
         if meta["mode"] == EVALUATED and not _is_of_library(violation, meta):
@@ -66,6 +67,7 @@ def _import(state: State, meta: dict[str, Any]) -> None:
     found: Any = importlib.import_module(meta["module"])
     for part in meta["symbol"].split("."):
         found = getattr(found, part)
+    state.values["depth"] = lambda: 0
     _take(state, found, native_place(str(state.work)))
     state.values["imported"] = True
 
@@ -123,7 +125,7 @@ def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
 def _prepared(
     state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments
 ) -> tuple[Log, Steps]:
-    log = Log(state.values["where"], meta["poison"])
+    log = Log(state.values["where"], meta["poison"], state.values["depth"])
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
         for name, raw in given.raw.items():
             log.is_input(raw, name)

@@ -37,6 +37,8 @@ def how(comparison: Comparison) -> str:
         return f"{comparison.error:.1%} of the elements differ."
     if comparison.level in _DISTRIBUTION:
         return _DISTRIBUTION[comparison.level].format(error=comparison.error, allowed=comparison.allowed)
+    if comparison.level == "cut":
+        return f"Of {comparison.error:.0%} of the numbers the last bits are zero: precision is thrown away."
     if comparison.level == "rounding":
         return (
             f"The reference rounds nearly every element correctly; this errs by {comparison.error:.1f} units in the last place "

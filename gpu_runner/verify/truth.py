@@ -32,6 +32,7 @@ SHAKE = 4 * FLOAT32_STEP
 # upstream gradient times the reciprocal of a standard deviation that only its epsilon keeps from zero.
 VANISHES, VANISHING = 1e-6, 1e-3
 
+MOST_ORDINARY = 96  # of a dimension: sums of more terms lose more than Triton's approximations
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
 MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice more, in float64
 
@@ -227,8 +228,8 @@ def _is_finite(proof: Proof) -> bool:
 def _with_ordinary(proof: Proof) -> Proof:
     """Mark the truth of a case in which nothing cancels by the way it was drawn."""
     case = proof.case
-    plain = case.content is Content.ordinary and not case.special_rows and not case.wild and case.dtype == "float32"
-    if not plain or any(size < LEAST_ORDINARY for _, size in case.sizes):
+    plain = case.content is Content.ordinary and not case.special_rows and case.dtype == "float32"
+    if not plain or not all(LEAST_ORDINARY <= size <= MOST_ORDINARY for _, size in case.sizes):
         return proof
 
     def marked(item: Expected) -> Expected:
@@ -345,7 +346,8 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
         if scale <= VANISHES * most:
             natural = max(natural, VANISHING * most)
         if proof.case.upstream in (Layout.expanded, Layout.broadcast):
-            natural += FLOAT32_STEP * meeting / 8 * scale
+            most_terms = max(meeting, *(size for _, size in proof.case.sizes), 1)
+            natural += FLOAT32_STEP * most_terms / 8 * scale
         return replace(item, truth=replace(item.truth, natural=natural, typical=typical))
 
     return {name: None if item is None else added(item, name) for name, item in found.items()}
