@@ -24,12 +24,12 @@ class CandidateFiles(Mapping[str, ast.Module]):
         self._own = {str(PurePosixPath(file.path)): file.text for file in candidate.files if file.path.endswith(".py")}
         self._trees: dict[str, ast.Module] = {}
         self._members: dict[str, tarfile.TarInfo] = {}
-        self._archive: tarfile.TarFile | None = None
         if candidate.tree is None:
             return
         try:
-            self._archive = tarfile.open(context.tree(candidate.tree))  # noqa: SIM115 - it is read from later
-            members = self._archive.getmembers()
+            self._archive = context.tree(candidate.tree)
+            with tarfile.open(self._archive) as archive:
+                members = archive.getmembers()
         except (ValueError, OSError, tarfile.TarError) as error:
             raise ScratchError(f"the tree cannot be read: {error}") from error
         top = _top_folder(members)
@@ -60,9 +60,10 @@ class CandidateFiles(Mapping[str, ast.Module]):
         """
         if path in self._own:
             return self._own[path]
-        assert self._archive is not None or path not in self._members
-        file = None if self._archive is None else self._archive.extractfile(self._members[path])
-        return "" if file is None else file.read(MAX_BYTES + 1).decode("utf-8", "replace")
+        member = self._members[path]
+        with tarfile.open(self._archive) as archive:
+            file = archive.extractfile(member)
+            return "" if file is None else file.read(MAX_BYTES + 1).decode("utf-8", "replace")
 
     def __contains__(self, path: object) -> bool:
         """Whether there is such a file."""

@@ -11,7 +11,8 @@ from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, V
 from gpu_runner.session import has_gpu
 from gpu_runner.verify.judge import choose_cases, judge_by, prove
 from gpu_runner.verify.proof import Proof
-from tests.cheats.trial import HERE, proofs, surroundings
+from tests.cheats.trial import proofs, surroundings
+from tests.honest.table import KERNELS
 
 APPLY = "    return RMSNorm.apply(x, w, eps)"
 CALL = "_rms_backward[(programs,)](dy, x, w, rstd, dx, partial, x.stride(0), n_rows,"
@@ -118,7 +119,7 @@ FAULTS = {
 
 
 def changed(kernel: str, changes: tuple[tuple[str, str], ...]) -> CandidateSource:
-    text = (HERE / "honest" / f"{kernel}.py").read_text()
+    text = (KERNELS / f"{kernel}.py").read_text()
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
