@@ -41,7 +41,9 @@ class Library:
         self._roots = [PurePosixPath(root) for root in roots]
 
     def path_of(self, module: str) -> str | None:
-        """The file of a module of the candidate."""
+        """The file of a module of the candidate; a file named like a listed library does not stand in its place."""
+        if module.split(".")[0] in language.PREFIXES:
+            return None
         inside = PurePosixPath(*module.split("."))
         for root in self._roots:
             for path in (root / inside.with_suffix(".py"), root / inside / "__init__.py"):
@@ -60,6 +62,8 @@ class Library:
     def is_own(self, module: str) -> bool:
         """Whether a module or a folder of modules is the candidate's."""
         inside = PurePosixPath(*module.split("."))
+        if inside.parts[:1] and inside.parts[0] in language.PREFIXES:
+            return False
         return self.path_of(module) is not None or any(
             PurePosixPath(path).is_relative_to(root / inside) for root in self._roots for path in self._sources
         )

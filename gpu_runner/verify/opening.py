@@ -38,7 +38,8 @@ def candidate_session(
     screened = [path for path in candidate.screened if path.endswith(".py")]
     files: dict[str, bytes | str] = {file.path: file.text for file in candidate.files}
     known = CandidateFiles(candidate, context)
-    files |= {path: _read(path, known.text(path)) for path in screened if path in known}
+    own = [path for path in files if path.endswith(".py")]
+    files |= {path: _read(path, known.text(path)) for path in dict.fromkeys([*own, *screened]) if path in known}
     try:
         tree = context.tree(candidate.tree)
     except ValueError as error:
@@ -96,12 +97,10 @@ def load(session: Session, candidate: CandidateSource, form: Form, *, mode: str 
         "form": form.name,
         "init": list(form.init),
     }
-    own = (
-        [file.path for file in candidate.files] if candidate.tree is None else []
-    )  # in a library by need, as all of it
-    written = [file.path for file in candidate.files] if candidate.tree is not None else None
-    facts["written"] = written
-    session.call("load", facts | {"mode": mode, "roots": list(candidate.import_roots), "own": own})
+    paths = [file.path for file in candidate.files]
+    own, written = (paths, None) if candidate.tree is None else ([], paths)  # in a library by need, as all of it
+    facts |= {"mode": mode, "roots": list(candidate.import_roots), "own": own, "written": written}
+    session.call("load", facts)
 
 
 def _read(path: str, text: str) -> bytes:

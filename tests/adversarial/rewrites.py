@@ -98,7 +98,7 @@ UNPROVED: dict[str, Rewrite] = {
 # A quick look has no NaN among its values; the whole verdict has.
 WITHOUT_NAN = _here(
     "gives a number where an input is NaN",
-    ("(a * tl.sigmoid(1.702 * a))", "(tl.where(a == a, a, 0.0) * tl.sigmoid(1.702 * a))"),
+    ("(a * tl.sigmoid(1.702 * a))", "(tl.where(a == a, a * tl.sigmoid(1.702 * a), 0.0))"),
     ends="incorrect_values",
     words="",
 )

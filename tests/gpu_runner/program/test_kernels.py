@@ -36,14 +36,16 @@ def of_body(line: str, before: str = "", arguments: str = "x, y") -> str:
 COPY = "tl.store(y + i, tl.load(x + i))"
 
 
-def test_a_docstring_and_strings_that_look_like_definitions_change_nothing() -> None:
-    text = of_body("'''\n    def kernel(x, y): pass\n    '''|||" + COPY)
-    assert launched(text) == list(range(8))
-    text = (
+def test_strings_that_look_like_definitions_are_refused() -> None:
+    inside = of_body("'''\n    def kernel(x, y): pass\n    '''|||" + COPY)
+    before = (
         HEAD
         + "def deco(f='''\n@triton.jit\ndef kernel(x, y): pass\n'''): return lambda k: k\n@deco('def kernel(x): pass')"
     )
-    assert evaluated(text + of_body(COPY) + RUN) == list(range(8))
+    for text in (inside, before + of_body(COPY)):
+        with pytest.raises(Violation) as caught:
+            evaluated(text + RUN)
+        assert caught.value.rule == "kernel text"
 
 
 def test_two_kernels_of_one_definition_keep_their_own_defaults() -> None:

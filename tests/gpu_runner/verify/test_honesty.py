@@ -10,15 +10,20 @@ import torch
 from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty
+from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Form, Proof, Scale
 
-PROOF = Proof(Case("one", (), "float32", 1), Form("reference", ("x",)), {"x": torch.zeros(4)}, {}, (), ())
+X, W = torch.empty(640, 100, device="meta"), torch.empty(640, device="meta")
+UPSTREAM = Laid(X.flatten(), (640, 100), (100, 1), 0)
+PROOF = Proof(
+    Case("one", (), "float32", 1), Form("reference", ("x",)), {"x": X, "w": W}, {}, (), (), upstream=(UPSTREAM,)
+)
 ELEMENTS = {"x": 64_000, "w": 640, "upstream 0": 64_000}
 COMPUTES, MOVES = Scale({"x": 64_000, "w": 640}), Scale({"x": 64_000, "w": 640}, moves_only=True)
 SUM_OF_X = Work("forward", "sum", "x", 7, "candidate.py", 64_000, 100)
-PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100)
+PARTIAL = Work("backward", "sum", "", 9, "candidate.py", 64_000, 100, least=64_000)
 COPY_OF_X = Work("forward", "copy_", "x", 3, "candidate.py", 64_000, is_move=True, permuted=True, least=64_000)
 
 
@@ -33,7 +38,7 @@ def accused(answer: Answer, peer: Peer = NO_PEER) -> list[tuple[str | None, int 
 
 
 def rules(work: Work, scale: Scale = COMPUTES) -> list[tuple[str, int | None]]:
-    return [(rule, line) for _, rule, line in computed_by_torch([work], ELEMENTS, scale)]
+    return [(rule, line) for _, rule, line in computed_by_torch([work], replace(PROOF, scale=scale))]
 
 
 def test_without_a_launch_and_without_a_kernels_result_a_candidate_is_accused() -> None:
@@ -45,9 +50,9 @@ def test_without_a_launch_and_without_a_kernels_result_a_candidate_is_accused() 
 def test_what_the_original_does_too_is_no_accusation() -> None:
     assert accused(answered(kernels=0), Peer(answered(kernels=0))) == []
     assert accused(answered(untouched=("output 0",)), Peer(answered(untouched=("output 0",)))) == []
-    assert list(computed_by_torch([SUM_OF_X], ELEMENTS, COMPUTES, [SUM_OF_X])) == []
+    assert list(computed_by_torch([SUM_OF_X], replace(PROOF, scale=COMPUTES), [SUM_OF_X])) == []
     more = replace(SUM_OF_X, elements=2 * SUM_OF_X.elements)
-    assert [rule for _, rule, _ in computed_by_torch([more], ELEMENTS, COMPUTES, [SUM_OF_X])] != []
+    assert [rule for _, rule, _ in computed_by_torch([more], replace(PROOF, scale=COMPUTES), [SUM_OF_X])] != []
 
 
 @pytest.mark.parametrize("operator", ["sum", "mul", "index_select"])
