@@ -127,7 +127,9 @@ SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row)
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:
     """Give logits of which some rows lie so far apart that nearly all of the probability falls on few elements."""
-    return with_large(logits, min(reach, MOST_LOGIT), stream, place)
+    if logits.dim() == 1:
+        return with_large(logits, min(reach, MOST_LOGIT), stream)
+    return _filled(logits, LARGE_ROWS, min(reach, MOST_LOGIT), stream, place)
 
 
 def with_odd(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

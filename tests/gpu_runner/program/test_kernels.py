@@ -37,7 +37,7 @@ COPY = "tl.store(y + i, tl.load(x + i))"
 
 
 def test_strings_that_look_like_definitions_are_refused() -> None:
-    inside = of_body("'''\n    def kernel(x, y): pass\n    '''|||" + COPY)
+    inside = HEAD + of_body("'''\n    def kernel(x, y): pass\n    '''|||" + COPY)
     before = (
         HEAD
         + "def deco(f='''\n@triton.jit\ndef kernel(x, y): pass\n'''): return lambda k: k\n@deco('def kernel(x): pass')"
