@@ -42,7 +42,7 @@ class Library:
 
     def path_of(self, module: str) -> str | None:
         """The file of a module of the candidate; a file named like a listed library does not stand in its place."""
-        if module.split(".")[0] in language.PREFIXES:
+        if module.split(".", 1)[0] in language.PREFIXES:
             return None
         inside = PurePosixPath(*module.split("."))
         for root in self._roots:

@@ -103,7 +103,9 @@ ATTACKS: dict[str, Attack] = {
     "loops_at_import": _run(
         "never ends its import", RIGHT + "\n\nwhile True:\n    pass\n", Status.refused, "takes more than 1,000,000 steps"
     ),
-    "loops_in_forward": _run("never ends its forward pass", attacks.endless(), Status.timeout),
+    "loops_in_forward": _run(
+        "never ends its forward pass", attacks.endless(), Status.refused, "takes more than 1,000,000 steps"
+    ),
     "allocates": _run("asks for 64 TiB", in_forward("torch.empty(2**46, dtype=torch.int8)"), Status.out_of_memory),
     # What is no module.
     "fence": _reading("puts Markdown around the code", f"Here it is:\n\n```python\n{RIGHT}```\n", Fault.fence, "Markdown"),

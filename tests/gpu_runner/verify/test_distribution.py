@@ -35,10 +35,18 @@ def test_honest_kernels_pass_with_every_seed(name: str) -> None:
     assert not wrong
 
 
+OPEN = {
+    ("rms_norm", "random rounding"),
+    ("rms_norm", "one element a row off by 2%"),
+    ("swiglu", "random rounding"),
+}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ["softmax", "rms_norm", "layer_norm", "swiglu", "gelu"])
-@pytest.mark.xfail(reason="open: the tail rule lets some losses pass", strict=False)
 def test_a_loss_is_found_with_every_seed(name: str, fault: str) -> None:
+    if (name, fault) in OPEN:
+        pytest.xfail("open: the tail rule lets it pass with some seeds")
     operation = OPERATIONS[name]
     dtypes, compute = FAULTS[fault]
     for seed in range(4):
@@ -49,8 +57,9 @@ def test_a_loss_is_found_with_every_seed(name: str, fault: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("name", HALF_SUMS)
-@pytest.mark.xfail(reason="open: the tail rule lets some losses pass", strict=False)
 def test_a_long_sum_in_half_precision_is_found(name: str, dtype: torch.dtype) -> None:
+    if name == "rms_norm":
+        pytest.xfail("open: the tail rule lets it pass with some seeds")
     operation = OPERATIONS[name]
     for seed in range(4):
         given = inputs(operation, 48, 2048, dtype, seed)
