@@ -11,13 +11,13 @@ from gpu_runner.verify.measures import PIECE, Sheet, own_error, pieces
 from gpu_runner.verify.tolerances import (
     BIAS_DEVIATIONS,
     BULK,
+    CANCELS,
     CORRELATED,
     ERROR_RATIO,
     FLOAT32_SLACK,
     HALF_STEPS,
     ONE_ROUNDING,
     SHARE_FLOOR,
-    TAIL_FLOOR,
     TAIL_GROWTH,
     TAIL_RATIO,
     Comparison,
@@ -57,6 +57,7 @@ class Distribution:
     own_spread: float  # of the reference, with it
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
+    own_steps: float  # largest excess of the reference in an element's own half steps: large where terms cancel
 
     @property
     def luck(self) -> float:
@@ -87,16 +88,23 @@ class Distribution:
 
     @property
     def allowed_tail(self) -> float:
-        """Excess that an element may have beyond what the reference loses there, relative to its row's scale."""
+        """Excess that an element may have beyond ``TAIL_FLOOR`` and what the reference loses there, relative to its row's scale."""
         if self.half_step < FLOAT32_SLACK:
             return math.inf  # each element has its own bound, and approximations have tails
         growth = 1.0 + TAIL_GROWTH * max(0.0, math.log10(self.elements) - 5.0)
-        return TAIL_FLOOR + TAIL_RATIO * growth * max(self.bulk, self.own_bulk)
+        return TAIL_RATIO * growth * max(self.bulk, self.own_bulk)
+
+    @property
+    def allowed_steps(self) -> float:
+        """The same in an element's own half steps: any where the reference's terms cancel, since nothing bounds it there."""
+        if self.half_step < FLOAT32_SLACK or self.own_steps > CANCELS:
+            return math.inf
+        return ERROR_RATIO * self.own_steps + 1.0
 
 
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
-    counts, sums, excesses = _Counts(), torch.zeros(10, dtype=torch.float64), []
+    counts, sums, excesses, own_steps = _Counts(), torch.zeros(10, dtype=torch.float64), [], 0.0
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
@@ -109,6 +117,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         counts.own_beyond += int((errors.own_excess > 0).sum())
         excesses.append((errors.excess / scale).flatten()[::apart][errors.counted.flatten()[::apart]])
         sums += _sums(errors, scale)
+        own_steps = max(own_steps, float((errors.own_excess / errors.half).max()))
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
     n = counts.elements
@@ -132,6 +141,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         math.sqrt(own2 / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(own_excess2 / n),
+        own_steps,
     )
 
 

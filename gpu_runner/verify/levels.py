@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,8 +159,8 @@ class Levels:
         found, scale = self.distribution, self._row_scale()
         if found is None:
             return Comparison(True, "tail")
-        bulk = found.allowed_tail * scale + self._own_beyond_rounding(found)
-        beyond = self.sums.excess > lent.factor * bulk
+        bulk = self._bulk(found)
+        beyond = self.sums.excess > lent.factor * (bulk if math.isinf(found.allowed_steps) else TAIL_FLOOR * scale)
         worst: tuple[float, int, float, float] | None = None
         for place in pieces(*self.sheet.got.shape):
             if not bool(beyond[place[0]].any()):
@@ -179,7 +180,13 @@ class Levels:
         error = errors.error.abs()
         lost = self.sheet.piece(place).own_error
         allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * errors.own_excess
-        return error, allowed + TAIL_FLOOR * errors.exact.abs() + bulk[place[0], None] + PEAK_RATIO * self.natural
+        far = torch.minimum(bulk[place[0], None], found.allowed_steps * errors.half)
+        floor = TAIL_FLOOR * (errors.exact.abs() + self._row_scale()[place[0], None])
+        return error, allowed + floor + far + PEAK_RATIO * self.natural
+
+    def _bulk(self, found: Distribution) -> torch.Tensor:
+        """What an element of a row may lie out by the bulk of the errors."""
+        return found.allowed_tail * self._row_scale() + self._own_beyond_rounding(found)
 
     def _own_beyond_rounding(self, found: Distribution) -> torch.Tensor:
         """What the reference loses in a row beyond what one rounding explains."""
@@ -202,8 +209,7 @@ class Levels:
         found = self.distribution
         if found is None:
             return 0.0
-        bulk = found.allowed_tail * self._row_scale() + self._own_beyond_rounding(found)
-        worst = 0.0
+        bulk, worst = self._bulk(found), 0.0
         for place in pieces(*self.sheet.got.shape):
             error, allowed = self._tails(found, place, bulk)
             worst = max(worst, float((error / allowed.clamp(min=_TINY)).max()))
