@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
-DISTRIBUTED = ("share", "spread", "bias", "tail")
+DISTRIBUTED = ("share", "spread", "bias", "slope", "tail")
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +58,9 @@ class Distribution:
     own_spread: float  # of the reference, with it
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
+    slope: float  # root mean square over rows of the slope of a row's errors over its truth
+    slope_deviation: float  # what independent errors as large give
+    own_slope: float
     own_steps: float  # largest excess of the reference in an element's own half steps: large where terms cancel
 
     @property
@@ -87,6 +91,12 @@ class Distribution:
         return ERROR_RATIO * self.own_bias + floor + BIAS_DEVIATIONS * self.bias_deviation + correlated
 
     @property
+    def allowed_slope(self) -> float:
+        """Slope that the reference's own and chance explain: a row's errors go together where a number of the row is inexact."""
+        floor = 0.1 * self.half_step + FLOAT32_SLACK
+        return math.hypot(self.own_slope, self.slope_deviation) * (1.0 + 3.0 / math.sqrt(self.rows)) + floor
+
+    @property
     def allowed_tail(self) -> float:
         """Excess that an element may have beyond ``TAIL_FLOOR`` and what the reference loses there, relative to its row's scale."""
         if self.half_step < FLOAT32_SLACK:
@@ -109,6 +119,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
     half_step = HALF_STEPS[sheet.got.dtype]
+    by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(4)]
     for rows, columns in places:
         errors = errors_at(sheet, (rows, columns), row_scale, natural)
         scale = row_scale[rows, None].clamp(min=_TINY)
@@ -117,6 +128,8 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         counts.own_beyond += int((errors.own_excess > 0).sum())
         excesses.append((errors.excess / scale).flatten()[::apart][errors.counted.flatten()[::apart]])
         sums += _sums(errors, scale)
+        for known, more in zip(by_row, _sums_by_row(errors, scale), strict=True):
+            known[rows] += more
         own_steps = max(own_steps, float((errors.own_excess / errors.half).max()))
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
@@ -141,8 +154,24 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         math.sqrt(own2 / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(own_excess2 / n),
+        *_slopes(*by_row),
         own_steps,
     )
+
+
+def _sums_by_row(errors: Errors, scale: torch.Tensor) -> Iterator[torch.Tensor]:
+    exact = torch.where(errors.smooth, errors.exact, 0.0) / scale
+    over, own = exact * errors.error / scale, exact * errors.own / scale
+    return (values.sum(-1) for values in (exact * exact, over, over * over, own))
+
+
+def _slopes(
+    exact2: torch.Tensor, over: torch.Tensor, over2: torch.Tensor, own: torch.Tensor
+) -> tuple[float, float, float]:
+    """Root mean squares over the rows: of slopes of errors over the truth, of what independent errors give, of the reference's."""
+    slopes = [values[exact2 > _TINY] / exact2[exact2 > _TINY] for values in (over, over2.sqrt(), own)]
+    slope, deviation, theirs = (float(values.square().mean().sqrt()) if len(values) else 0.0 for values in slopes)
+    return slope, deviation, theirs
 
 
 @dataclass

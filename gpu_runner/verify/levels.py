@@ -24,7 +24,7 @@ from gpu_runner.verify.tolerances import (
 )
 
 _TINY = 1e-300  # of float64, where nothing may be allowed at all
-NAMES = ("tensor", "row", "element", "share", "spread", "bias", "tail")
+NAMES = ("tensor", "row", "element", "share", "spread", "bias", "slope", "tail")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Levels:
 
     def held(self, lent: Sequence[Lent] = (Lent(),) * len(NAMES)) -> list[Comparison]:
         """Hold the errors at each level (``NAMES``) against what is allowed, and against what is lent."""
-        holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._tail)
+        holds = (self._tensor, self._row, self._element, self._share, self._spread, self._bias, self._slope, self._tail)
         return [hold(more) for hold, more in zip(holds, lent, strict=True)]
 
     def worst(self) -> tuple[float, ...]:
@@ -72,7 +72,7 @@ class Levels:
         rows = self.sums.mean(self.sums.error)
         overall, peak = self.sums.overall(self.sums.error), float(self.sums.peak.max())
         found = self.distribution
-        distribution = (0.0, 0.0, 0.0) if found is None else (found.share, found.spread, found.bias)
+        distribution = (0.0,) * 4 if found is None else (found.share, found.spread, found.bias, found.slope)
         return overall, float(rows.max()), peak, *distribution, peak
 
     def strains(self) -> tuple[Callable[[], float], ...]:
@@ -84,6 +84,7 @@ class Levels:
             self._share_strain,
             self._spread_strain,
             self._bias_strain,
+            self._slope_strain,
             self._tail_strain,
         )
 
@@ -155,6 +156,13 @@ class Levels:
         allowed = max(lent.factor * found.allowed_bias, lent.error)
         return Comparison(found.bias <= allowed, "bias", found.bias, allowed)
 
+    def _slope(self, lent: Lent) -> Comparison:
+        found = self.distribution
+        if found is None or self.sheet.held is not None:
+            return Comparison(True, "slope")
+        allowed = max(lent.factor * found.allowed_slope, lent.error)
+        return Comparison(found.slope <= allowed, "slope", found.slope, allowed)
+
     def _tail(self, lent: Lent) -> Comparison:
         found, scale = self.distribution, self._row_scale()
         if found is None:
@@ -204,6 +212,10 @@ class Levels:
     def _bias_strain(self) -> float:
         found = self.distribution
         return 0.0 if found is None else found.bias / max(found.allowed_bias, _TINY)
+
+    def _slope_strain(self) -> float:
+        found = self.distribution
+        return 0.0 if found is None else found.slope / max(found.allowed_slope, _TINY)
 
     def _tail_strain(self) -> float:
         found = self.distribution

@@ -16,6 +16,7 @@ _DISTRIBUTION = {
     "share": "{error:.1%} of the elements are not the truth rounded once; beside what the reference loses {allowed:.1%} may be.",
     "spread": "The errors are {error:.3g} of their rows' scales; the reference's own, or one rounding, explain {allowed:.3g}.",
     "bias": "The errors do not cancel: their mean with signs is {error:.3g} of a row's scale; chance explains {allowed:.3g}.",
+    "slope": "The errors of a row go together: whole rows are off by {error:.3g}; {allowed:.3g} is explained.",
     "scatter": "{error:.1%} of the elements differ between two runs; sums in another order explain {allowed:.1%}.",
     "tail": "One element errs by {error:.3g} of the tensor's scale, far beyond the bulk of the others; {allowed:.3g} is allowed.",
 }

@@ -43,7 +43,7 @@ SHARE_FLOOR = 0.05
 # together its mean is as uncertain as that of so few independent ones: three deviations of those are allowed as well.
 BIAS_DEVIATIONS = 6.0
 CORRELATED = 3.0
-# An element may lie PEAK_RATIO times as far out as the bulk of the same value, which a few wrong elements do not move.
+# An element may lie TAIL_RATIO times as far out as the bulk of the same value, which a few wrong elements do not move.
 BULK = 0.95
 # Times the bulk, and more of it a decade beyond a hundred thousand elements: honest kernels came to 13.7 over few thousand and to
 # 20 over 33 million (H100, 2026-11-22).
@@ -105,7 +105,7 @@ class Comparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    level: str  # tensor, row, element, share, spread, bias, tail, nonfinite, unwritten, exact
+    level: str  # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, nonfinite, unwritten, exact
     error: float | None = None
     allowed: float | None = None
     position: tuple[int, ...] | None = None

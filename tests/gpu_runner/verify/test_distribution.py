@@ -35,31 +35,32 @@ def test_honest_kernels_pass_with_every_seed(name: str) -> None:
     assert not wrong
 
 
-OPEN = {
-    ("rms_norm", "random rounding"),
-    ("rms_norm", "one element a row off by 2%"),
-    ("swiglu", "random rounding"),
-}
+# Where the reference itself rounds twice, one random rounding loses no more than it does.
+NO_LOSS = {("rms_norm", "random rounding"), ("swiglu", "random rounding")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ["softmax", "rms_norm", "layer_norm", "swiglu", "gelu"])
 def test_a_loss_is_found_with_every_seed(name: str, fault: str) -> None:
-    if (name, fault) in OPEN:
-        pytest.xfail("open: the tail rule lets it pass with some seeds")
     operation = OPERATIONS[name]
     dtypes, compute = FAULTS[fault]
     for seed in range(4):
         for dtype in dtypes:
             truth = truth_of(operation, inputs(operation, 24, 512, dtype, seed))
-            assert not compare(compute(truth.exact, dtype), truth).passed
+            got = compute(truth.exact, dtype)
+            if (name, fault) in NO_LOSS:
+                assert root_mean_square(got, truth) < 1.05 * root_mean_square(truth.own, truth)
+            else:
+                assert not compare(got, truth).passed
+
+
+def root_mean_square(values: torch.Tensor, truth: Truth) -> float:
+    return float((values.double() - truth.exact).norm())
 
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("name", HALF_SUMS)
 def test_a_long_sum_in_half_precision_is_found(name: str, dtype: torch.dtype) -> None:
-    if name == "rms_norm":
-        pytest.xfail("open: the tail rule lets it pass with some seeds")
     operation = OPERATIONS[name]
     for seed in range(4):
         given = inputs(operation, 48, 2048, dtype, seed)
