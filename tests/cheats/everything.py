@@ -1,6 +1,6 @@
 """Judges every cheat and every honest candidate on this host, and prints what became of each.
 
-    python -m tests.cheats [--jobs N] [--only WORD] [--out FILE.json]
+    python -m tests.cheats [--jobs N] [--only WORD ...] [--out FILE.json]
 
 It needs torch and Triton alone, so that it runs on a GPU host as it stands.
 """
@@ -72,11 +72,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Exit 1 where a cheat passes both screen and run, or an honest candidate does not pass."""
     parser = argparse.ArgumentParser(prog="python -m tests.cheats", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=[""], metavar="WORD", help="names that hold one of these words")
+    parser.add_argument("--only", nargs="*", default=[""], metavar="WORD", help="kinds (honest, cheat) and names that hold one of these words")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
-    wanted = [(kind, name) for kind, name in names if any(word in name for word in options.only)]
+    wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
     rows: list[Row] = []
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}
