@@ -58,7 +58,7 @@ class Distribution:
     own_spread: float  # of the reference, with it
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
-    slope: float  # root mean square over rows of the slope of a row's errors over its truth
+    slope: float  # of a row's errors over its truth, root mean square over the rows by their share of the truth
     slope_deviation: float  # what independent errors as large give
     own_slope: float
     own_steps: float  # largest excess of the reference in an element's own half steps: large where terms cancel
@@ -168,9 +168,11 @@ def _sums_by_row(errors: Errors, scale: torch.Tensor) -> Iterator[torch.Tensor]:
 def _slopes(
     exact2: torch.Tensor, over: torch.Tensor, over2: torch.Tensor, own: torch.Tensor
 ) -> tuple[float, float, float]:
-    """Root mean squares over the rows: of slopes of errors over the truth, of what independent errors give, of the reference's."""
-    slopes = [values[exact2 > _TINY] / exact2[exact2 > _TINY] for values in (over, over2.sqrt(), own)]
-    slope, deviation, theirs = (float(values.square().mean().sqrt()) if len(values) else 0.0 for values in slopes)
+    """Root mean squares over the rows by their share of the truth: slopes, what independent errors give, the reference's."""
+    counted = exact2 > _TINY
+    whole = max(float(exact2.sum()), _TINY)
+    squares = ((values[counted] / exact2[counted]).sum() for values in (over.square(), over2, own.square()))
+    slope, deviation, theirs = (math.sqrt(float(square) / whole) for square in squares)
     return slope, deviation, theirs
 
 

@@ -279,8 +279,12 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
 
 def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
     """Have CPython carry out the host code too, in a case that nobody can foresee: what was evaluated is what users will call."""
-    able = [(proof, peer) for proof, peer in standing.cases if proof.case.content is Content.ordinary]
-    small = [case for case in able if not case[0].case.measured] or able
+    able = [
+        (proof, peer)
+        for proof, peer in standing.cases
+        if proof.case.content is Content.ordinary and not proof.case.may_raise
+    ]
+    small = [case for case in able if not case[0].case.measured] or able or standing.cases
     proof, peer = small[standing.cases[0][0].case.seed % len(small)]
     context.progress(f"verify: {proof.case.label()}, as it is imported")
     other = _Trial()

@@ -188,8 +188,10 @@ class Levels:
         error = errors.error.abs()
         lost = self.sheet.piece(place).own_error
         allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * errors.own_excess
-        far = torch.minimum(bulk[place[0], None], found.allowed_steps * errors.half)
-        floor = TAIL_FLOOR * (errors.exact.abs() + self._row_scale()[place[0], None])
+        scale = self._row_scale()[place[0], None]
+        steps = found.allowed_steps * errors.half + found.half_step * scale / 4
+        far = torch.minimum(bulk[place[0], None], steps)
+        floor = TAIL_FLOOR * (errors.exact.abs() + scale)
         return error, allowed + floor + far + PEAK_RATIO * self.natural
 
     def _bulk(self, found: Distribution) -> torch.Tensor:

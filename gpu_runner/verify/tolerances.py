@@ -49,9 +49,9 @@ BULK = 0.95
 # 20 over 33 million (H100, 2026-11-22).
 TAIL_RATIO, TAIL_GROWTH = 15.0, 0.35
 TAIL_FLOOR = 8e-6
-# Of products and sums without cancelling the reference loses at most three roundings, two half steps beyond an ideal one. Where it
-# loses more than this, terms cancel, and an element's own step is no measure.
-CANCELS = 4.0
+# Of products the reference loses at most three roundings, two half steps beyond an ideal one. Where it loses more than this, terms
+# cancel, and an element's own step is no measure.
+CANCELS = 2.0
 
 
 @dataclass(frozen=True)

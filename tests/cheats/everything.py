@@ -72,7 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Exit 1 where a cheat passes both screen and run, or an honest candidate does not pass."""
     parser = argparse.ArgumentParser(prog="python -m tests.cheats", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=[""], metavar="WORD", help="kinds (honest, cheat) and names that hold one of these words")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[""],
+        metavar="WORD",
+        help="kinds (honest, cheat) and names with one of these words",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
