@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import logging
 import os
 import sys
@@ -22,6 +23,8 @@ for _name in list(os.environ):
     if _name.startswith(("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")):
         del os.environ[_name]
 os.environ["TRITON_INTERPRET"] = "1"
+
+from gpu_runner.verify.draws import MASTER_BYTES, Draws  # noqa: E402 - after the environment is set
 
 # A busy machine is no fault of the code.
 settings.register_profile("untimed", deadline=None)
@@ -45,14 +48,22 @@ sys.addaudithook(_stay_on_this_machine)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the recordings be made anew: ``pytest tests/conversations --record``."""
     parser.addoption("--record", action="store_true", help="ask the real runner where tests/recorded has no answer")
+    parser.addoption(
+        "--draws", default="0", help="word that stands for the secret seed of each verdict; 'secret' draws it"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have xdist hand out files in the order of their collection, which is set below, not by how many tests they hold.
+    """Draw the same cases in every run, so that a failure can be repeated; `make cheats` draws others each time.
+
+    Have xdist hand out files in the order of their collection, which is set below, not by how many tests they hold.
 
     Python's collector waits while everything is imported: it finds nothing there, and takes a fifth of that time.
     """
     gc.disable()
+    if (word := config.getoption("--draws")) != "secret":
+        master = hashlib.sha256(word.encode()).hexdigest()[: 2 * MASTER_BYTES]
+        Draws.fresh = classmethod(lambda cls: cls(master))  # type: ignore[method-assign,assignment]
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 

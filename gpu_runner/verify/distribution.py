@@ -87,14 +87,18 @@ class Distribution:
     def allowed_bias(self) -> float:
         """Signed mean error that chance, the reference's own bias and correlated rows or columns explain."""
         correlated = self.own_spread * min(1.5, CORRELATED / math.sqrt(min(self.rows, self.columns)))
-        floor = 0.1 * self.half_step + FLOAT32_SLACK
-        return ERROR_RATIO * self.own_bias + floor + BIAS_DEVIATIONS * self.bias_deviation + correlated
+        return (
+            ERROR_RATIO * self.own_bias
+            + least_bias(self.half_step)
+            + BIAS_DEVIATIONS * self.bias_deviation
+            + correlated
+        )
 
     @property
     def allowed_slope(self) -> float:
         """Slope that the reference's own and chance explain: a row's errors go together where a number of the row is inexact."""
-        floor = 0.1 * self.half_step + FLOAT32_SLACK
-        return math.hypot(self.own_slope, self.slope_deviation) * (1.0 + 3.0 / math.sqrt(self.rows)) + floor
+        typical = math.hypot(self.own_slope, self.slope_deviation)
+        return typical * (1.0 + 3.0 / math.sqrt(self.rows)) + least_bias(self.half_step)
 
     @property
     def allowed_tail(self) -> float:
@@ -112,6 +116,11 @@ class Distribution:
         return ERROR_RATIO * self.own_steps + 1.0
 
 
+def least_bias(half_step: float) -> float:
+    """Signed mean error relative to scale that is always allowed in a dtype."""
+    return 0.1 * half_step + FLOAT32_SLACK
+
+
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
     counts, sums, excesses, own_steps = _Counts(), torch.zeros(10, dtype=torch.float64), [], 0.0
@@ -123,12 +132,14 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     for rows, columns in places:
         errors = errors_at(sheet, (rows, columns), row_scale, natural)
         scale = row_scale[rows, None].clamp(min=_TINY)
+        # Where a row cancels to nothing, all its errors may come of one sum: no bias below what float32 explains there.
+        resolved = scale.clamp(min=natural / least_bias(half_step))
         counts.elements += int(errors.counted.sum())
         counts.beyond += int((errors.excess > 0).sum())
         counts.own_beyond += int((errors.own_excess > 0).sum())
         excesses.append((errors.excess / scale).flatten()[::apart][errors.counted.flatten()[::apart]])
-        sums += _sums(errors, scale)
-        for known, more in zip(by_row, _sums_by_row(errors, scale), strict=True):
+        sums += _sums(errors, scale, resolved)
+        for known, more in zip(by_row, _sums_by_row(errors, scale, resolved), strict=True):
             known[rows] += more
         own_steps = max(own_steps, float((errors.own_excess / errors.half).max()))
     if not counts.elements or not bool(torch.isfinite(sums).all()):
@@ -159,9 +170,9 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     )
 
 
-def _sums_by_row(errors: Errors, scale: torch.Tensor) -> Iterator[torch.Tensor]:
+def _sums_by_row(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> Iterator[torch.Tensor]:
     exact = torch.where(errors.smooth, errors.exact, 0.0) / scale
-    over, own = exact * errors.error / scale, exact * errors.own / scale
+    over, own = exact * errors.error / resolved, exact * errors.own / resolved
     return (values.sum(-1) for values in (exact * exact, over, over * over, own))
 
 
@@ -258,12 +269,12 @@ def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
     return Comparison(False, "rounding", error, STEPS_ALLOWED) if error > STEPS_ALLOWED else None
 
 
-def _sums(errors: Errors, scale: torch.Tensor) -> torch.Tensor:
-    error = torch.where(errors.smooth, errors.error, 0.0) / scale
-    own = torch.where(errors.smooth, errors.own, 0.0) / scale
+def _sums(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> torch.Tensor:
+    error = torch.where(errors.smooth, errors.error, 0.0) / resolved
+    own = torch.where(errors.smooth, errors.own, 0.0) / resolved
     exact = errors.exact / scale
     over = error * exact
     columns = (error, error * error, over, over * over, exact * exact, own, own * own, own * exact)
     own_excess = errors.own_excess / scale
-    unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / scale
+    unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / resolved
     return torch.stack([values.sum() for values in (*columns, own_excess * own_excess, unexplained * unexplained)])

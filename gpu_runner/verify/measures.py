@@ -11,6 +11,7 @@ import torch
 # Elements that are looked at together: 256 KiB in float64, and the most that torch leaves to one thread. Of 2**15 (its grain,
 # at::internal::GRAIN_SIZE) a sum goes to all threads already, which takes 20 times as long where other jobs have the cores. Threads
 # of our own over bands of rows gain nothing either: the steps are short, and Python's lock is asked for between them.
+MEDIAN_OF_NORMAL = 0.6745  # of the magnitudes, in standard deviations
 PIECE = 2**15 - 1
 
 Place = tuple[slice, slice]
@@ -158,3 +159,11 @@ def rms(tensor: torch.Tensor) -> float:
             square, count = float(torch.where(good, values, 0.0).square().sum()), count - int((~good).sum())
         total, count = total + square, count + values.numel()
     return math.sqrt(total / count) if count else 0.0
+
+
+def typical_size(tensor: torch.Tensor) -> float:
+    """Give the root mean square, or what normal numbers of this median have if that is less: a few large rows do not move it."""
+    flat = tensor.detach().reshape(-1)
+    sizes = flat[:: math.ceil(flat.numel() / PIECE) | 1].double().abs()
+    sizes = sizes[torch.isfinite(sizes) & (sizes > 0)]
+    return min(rms(tensor), float(sizes.median()) / MEDIAN_OF_NORMAL) if sizes.numel() else 0.0

@@ -45,8 +45,8 @@ BIAS_DEVIATIONS = 6.0
 CORRELATED = 3.0
 # An element may lie TAIL_RATIO times as far out as the bulk of the same value, which a few wrong elements do not move.
 BULK = 0.95
-# Times the bulk, and more of it a decade beyond a hundred thousand elements: gradients of softmax, which cancel, came to 19 over few
-# thousand elements (H100, 2026-11-23). Where nothing cancels an element's own step bounds it much closer.
+# Times the bulk, and more of it a decade beyond a hundred thousand elements: gradients of softmax, which cancel, came to 19 over
+# few thousand elements (H100, 2026-11-23). Where nothing cancels an element's own step bounds it much closer.
 TAIL_RATIO, TAIL_GROWTH = 24.0, 0.2
 TAIL_FLOOR = 8e-6
 # Of products the reference loses at most three roundings, two half steps beyond an ideal one. Where it loses more than this, terms

@@ -19,6 +19,7 @@ from gpu_runner.verify.cases import Case, Content, Layout, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Laid, Place, lay, place_of
+from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
 from gpu_runner.verify.tolerances import typical_of
@@ -341,7 +342,7 @@ def _with_naturals(found: dict[str, Expected | None], proof: Proof) -> dict[str,
 
     def added(item: Expected, name: str) -> Expected:
         meeting = elements / max(1, math.prod(item.shape))
-        natural = natural_error(upstream, outputs, rms(proof.inputs[name]), meeting)
+        natural = natural_error(upstream, outputs, typical_size(proof.inputs[name]), meeting)
         typical, scale, most = typical_of(natural), rms(item.truth.exact), max(upstream, default=0.0)
         if scale <= VANISHES * most:
             natural = max(natural, VANISHING * most)
@@ -359,8 +360,8 @@ def _with_second_naturals(found: dict[str, Expected | None], proof: Proof) -> di
     along = [rms(proof.directions[name].view()) for name, _ in firsts]
     typical = [item.truth.typical for _, item in firsts]
     elements = sum(math.prod(item.shape) for _, item in firsts)
-    own_inputs = [rms(proof.inputs[name]) for name in proof.wanted]
-    own_inputs += [rms(laid.view()) for laid in proof.upstream if laid is not None]
+    own_inputs = [typical_size(proof.inputs[name]) for name in proof.wanted]
+    own_inputs += [typical_size(laid.view()) for laid in proof.upstream if laid is not None]
 
     def added(item: Expected, own_input: float) -> Expected:
         natural = natural_error(along, typical, own_input, elements / max(1, math.prod(item.shape)))

@@ -76,7 +76,7 @@ CHEATS: dict[str, Cheat] = {
     "saved_and_scaled": Cheat(None, (GRADIENT,)),
     "saved_answer": Cheat(None, ((Status.refused, "memory made at import"),)),
     "small_only": Cheat(None, (VALUES,)),
-    "test_mode": Cheat(REACHES, (VALUES,)),
+    "test_mode": Cheat(REACHES, (REACHES,)),
     "torch_operator": Cheat(OPERATOR, (OPERATOR,)),
 }
 

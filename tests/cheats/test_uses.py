@@ -112,8 +112,8 @@ FAULTS = {
                 "        y = MEMORY[key].view(n_rows, n_cols)\n",
             ),
         ),
-        ("kept",),
-        Status.cheating,
+        ("launch",),
+        Status.refused,
     ),
 }  # fmt: skip
 
@@ -131,7 +131,7 @@ def test_a_fault_in_another_use_is_found_with_the_use_named(name: str) -> None:
     fault = FAULTS[name]
     verdict = judge_by(proofs(fault.kernel), changed(fault.kernel, fault.changes), surroundings())
     assert verdict.status is fault.status
-    assert any(check.name in fault.checks and not check.passed for check in verdict.checks)
+    assert any(one.check in fault.checks for one in verdict.evidence)
     assert any(one.message.startswith(fault.begins) for one in verdict.evidence)
 
 
@@ -180,7 +180,8 @@ def _backward(dy_ptr, y_ptr, dx_ptr, n, BLOCK: tl.constexpr):
 class Both(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a, b):
-        y = torch.empty(a.shape, dtype=a.dtype, device=a.device)
+        a, b = a.contiguous(), b.contiguous()
+        y = torch.empty_like(a)
         n_cols = a.shape[-1]
         _forward[(y.numel() // n_cols,)](a, b, y, a.stride(0), b.stride(0), n_cols, BLOCK=512)
         ctx.save_for_backward(y)

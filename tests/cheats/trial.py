@@ -9,6 +9,7 @@ from pathlib import Path
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CandidateSource, Limits, SourceFile, VerifyRequest, parse_problem
 from gpu_runner.session import has_gpu
+from gpu_runner.verify.cases import Content, Layout
 from gpu_runner.verify.judge import choose_cases, prove
 from gpu_runner.verify.proof import Proof
 from tests.problems import problem_source
@@ -39,3 +40,14 @@ def proofs(name: str, dtype: str = "float32") -> tuple[Proof, ...]:
     request = VerifyRequest(problem_source(name), CandidateSource(()), dtypes=(dtype,))
     problem = parse_problem(request.problem_source)
     return tuple(prove(problem, choose_cases(request, problem, not has_gpu()), surroundings())[0])
+
+
+def seen_through(name: str) -> tuple[Proof, ...]:
+    """Few cases in which it is seen who writes into arguments: numbers that lie one beside the other, and a second backward."""
+    plain = [
+        proof
+        for proof in proofs(name)
+        if proof.case.layout == proof.case.upstream == Layout.dense and proof.case.content == Content.ordinary
+    ]
+    again = next(proof for proof in proofs(name) if proof.case.again)
+    return (*sorted(plain, key=lambda proof: not proof.case.measured)[:2], again)

@@ -54,6 +54,7 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, Outcome]:
     return {item.mutant: item for item in found}
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_mutants() -> None:
     assert drawn(60, 5) == drawn(60, 5)
     assert len(set(drawn(60, 5))) == 60

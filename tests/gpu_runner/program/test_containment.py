@@ -294,5 +294,4 @@ def test_a_module_that_is_imported_late_changes_nothing_that_was_there() -> None
 
 
 def test_a_module_cannot_stand_for_a_library() -> None:
-    with pytest.raises(Violation):
-        evaluated("import math\ndef run(): return math.sqrt(4)\n", math="def sqrt(x): return 3\n")
+    assert evaluated("import math\ndef run(): return math.sqrt(4)\n", math="def sqrt(x): return 3\n") == 2.0

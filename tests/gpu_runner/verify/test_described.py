@@ -12,11 +12,10 @@ from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, V
 from gpu_runner.verify.described import is_original
 from gpu_runner.verify.judge import judge_by
 from gpu_runner.verify.proof import Proof
-from tests.cheats.trial import HERE, proofs, source, surroundings
+from tests.cheats.trial import HERE, proofs, seen_through, source, surroundings
 from tests.problems import problem_source
 
 ORIGINAL = (HERE / "beside" / "original.py").read_text()
-CASES = ("prime", "above a power of two", "workload")
 CALLS = "import itertools\n\nimport torch\n"
 # Each call errs by another amount, as sums of atomics do: from twice to four times what is allowed.
 UNSTEADY = ORIGINAL.replace("import torch\n", CALLS, 1).replace(
@@ -26,7 +25,7 @@ UNSTEADY = UNSTEADY.replace("y * 1.000004", "y * gain").replace(
     "n, BLOCK: tl.constexpr):", "n, gain, BLOCK: tl.constexpr):", 1
 )
 UNSTEADY = UNSTEADY.replace(
-    "y, a.numel(), BLOCK", "y, a.numel(), (1.000004, 1.000007, 1.000005)[next(CALLS) % 3], BLOCK"
+    "y, a.numel(), BLOCK", "y, a.numel(), (1.000010, 1.000014, 1.000012)[next(CALLS) % 3], BLOCK"
 )
 FAR = ORIGINAL.replace("1.000004", "1.001")
 BEYOND = ORIGINAL.replace("tl.store(y_ptr + at, y * 1.000004, mask=mask)", "tl.store(y_ptr + at, y, mask=at <= n)")
@@ -44,11 +43,9 @@ def of(text: str, **more: object) -> CandidateSource:
 
 @functools.cache
 def described(text: str) -> Verdict:
-    few = [proof for proof in proofs("reglu") if proof.case.name in CASES][:3]
-    return judge_by(few, of(text), surroundings(), original=of(text))
+    return judge_by(seen_through("reglu"), of(text), surroundings(), original=of(text))
 
 
-@pytest.mark.xfail(reason="open: its cases come from older rules", strict=False)
 def test_what_errs_a_little_and_otherwise_in_each_run_passes_and_its_errors_are_named() -> None:
     verdict = described(UNSTEADY)
     assert (verdict.evidence, verdict.status) == ((), Status.passed)
@@ -84,7 +81,6 @@ def test_what_writes_beyond_its_own_buffers_is_no_imprecision() -> None:
     assert described(BEYOND).status is Status.out_of_bounds
 
 
-@pytest.mark.xfail(reason="open: its cases come from older rules", strict=False)
 def test_what_it_overwrites_and_lets_torch_compute_is_named_as_ever() -> None:
     verdict = described(ORIGINAL)
     assert (verdict.evidence, verdict.status) == ((), Status.passed)
@@ -110,9 +106,10 @@ def test_only_the_very_same_files_and_callable_are_the_original(other: Candidate
 
 
 def test_a_candidate_that_errs_more_is_no_original_by_saying_so() -> None:
-    few = [proof for proof in proofs("reglu") if proof.case.name in CASES][:3]
     claims = ORIGINAL.replace("1.000004", "1.000009").replace("What stands", "This is what stands")
-    verdict = judge_by(few, of(claims), surroundings(), original=source(HERE / "beside" / "original.py"))
+    verdict = judge_by(
+        seen_through("reglu"), of(claims), surroundings(), original=source(HERE / "beside" / "original.py")
+    )
     assert verdict.status is Status.incorrect_values
 
 
