@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import IO
@@ -31,12 +32,14 @@ from workers.broker import (
 from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
-from workers.settings import Settings, environment_with, whole_environment
+from workers.settings import Settings, environment_with, plain_environment
 from workers.store.gpu_work import ANY
 
 log = structlog.get_logger(__name__)
 
 START_S = 20.0
+# How a process is asked to end, and how long it is waited for: a worker first takes nothing new, then it gives back what it holds.
+ENDING = ((signal.SIGTERM, 5.0), (signal.SIGQUIT, 10.0))
 STOP_S = 20.0
 POLL_S = 0.2
 FIRST_PAUSE_S = 0.2
@@ -64,14 +67,14 @@ class Command:
 
     name: str
     arguments: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=plain_environment, repr=False)  # the whole of it
 
 
 class Supervisor:
     """Keeps processes running: one that ends is started again, after a pause that grows while it keeps ending."""
 
-    def __init__(self, commands: tuple[Command, ...], environment: dict[str, str], logs: Path | None = None) -> None:
+    def __init__(self, commands: tuple[Command, ...], logs: Path | None = None) -> None:
         self._commands = commands
-        self._environment = environment
         self._logs = logs
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -112,7 +115,7 @@ class Supervisor:
 
     def _started(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            mortal(command.arguments), env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            mortal(command.arguments), env=command.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
 
     def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:
@@ -124,10 +127,11 @@ class Supervisor:
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
         while child.poll() is None:
             if self._stop.wait(POLL_S):
-                child.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(STOP_S)
-                    return
+                for number, patience_s in ENDING:
+                    child.send_signal(number)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        child.wait(patience_s)
+                        return
                 child.kill()
                 return
 
@@ -154,9 +158,7 @@ def serve_workers(
         runtimes.current().database.migrate()
         if only is not Part.gpu:
             stack.enter_context(_clock(settings))
-        yield stack.enter_context(
-            _supervised(Supervisor(commands(settings, app, only), environment_with(settings), logs))
-        )
+        yield stack.enter_context(_supervised(Supervisor(commands(settings, app, only), logs)))
 
 
 @contextmanager
@@ -181,7 +183,7 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
 def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
     command = Command("redis", redis_command(socket, settings.data_dir))
-    with _supervised(Supervisor((command,), whole_environment(), logs)):
+    with _supervised(Supervisor((command,), logs)):
         yield settings.model_copy(update={"redis_url": SecretStr(f"redis+socket://{socket}")})
 
 
@@ -219,12 +221,16 @@ def _clock(settings: Settings) -> Iterator[None]:
 
 
 def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
-    """Give the processes: a worker for stages and one for this host's GPU, or one of them."""
+    """Give the processes: a worker for stages and one for this host's GPU, or one of them.
+
+    Each has the settings that it works by: the GPU's worker asks no model and has no key of one.
+    """
     architecture = settings.architecture or detect()
     stages = ("-Q", f"{STAGES_QUEUE},{MAINTENANCE_QUEUE}", "-c", str(settings.stage_processes), "-n", "stages@%h")
     gpu = ("-Q", f"{gpu_queue(architecture)},{gpu_queue(ANY)}", "-c", "1", "-n", "gpu@%h")
     celery = (sys.executable, "-m", "celery", "-q", "-A", app)
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", settings.log_level)
-    kept = (Command("stages", (*celery, "worker", *stages, *quiet)),)
-    host = (Command("gpu", (*celery, "worker", *gpu, *quiet)),)
+    kept = (Command("stages", (*celery, "worker", *stages, *quiet), environment_with(settings)),)
+    alone = environment_with(settings, asks_models=False)
+    host = (Command("gpu", (*celery, "worker", *gpu, *quiet), alone),)
     return {Part.stages: kept, Part.gpu: host, None: (*kept, *host)}[only]

@@ -165,19 +165,51 @@ def inherited(names: tuple[str, ...]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def whole_environment() -> dict[str, str]:
-    """Give a copy of this process's environment, for processes of the production itself."""
-    return dict(os.environ)
+# What any process of the production gets of this one's environment: where programs, certificates and libraries are. What is not
+# named here is not passed on, so that no process holds a secret of another's.
+_PLAIN = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|PYTHON\w*|XDG_\w+|SSL_CERT_(FILE|DIR)|"
+    r"(REQUESTS|CURL)_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|TRITON_\w+|\w+_NUM_THREADS|KERNELSMITH_FORK_CHILDREN"
+)
+_PROXIES = re.compile(r"(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
+_STORES = {
+    "s3": "AWS_",
+    "s3a": "AWS_",
+    "gs": "GOOGLE_",
+    "gcs": "GOOGLE_",
+    "az": "AZURE_",
+    "abfs": "AZURE_",
+    "abfss": "AZURE_",
+}
 
 
-def environment_with(settings: Settings) -> dict[str, str]:
-    """Give this process's environment for a process that shall have exactly these settings."""
-    names = {name: f"KERNELSMITH_{name.upper()}" for name in Settings.model_fields}
-    own = {*names.values(), "DATABASE_URL", "REDIS_URL"}
-    inherited_part = {name: value for name, value in os.environ.items() if name.upper() not in own}
-    return inherited_part | {
-        names[name]: _spelled(value) for name, value in settings.model_dump().items() if value is not None
+def plain_environment() -> dict[str, str]:
+    """Give what of this process's environment any program may see: no setting, and nothing that could be a secret."""
+    return {name: value for name, value in os.environ.items() if _PLAIN.fullmatch(name)}
+
+
+def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
+    """Give the environment of a process that shall have exactly these settings; without ``asks_models`` no provider's.
+
+    Beyond them it has what any program may see, what the clients of the database and of the artifact store read by themselves, and
+    the proxies by which models are reached.
+    """
+    left_out = set() if asks_models else set(ProviderSettings.model_fields)
+    # Prices and limits of models are held against the models that are configured.
+    left_out |= set() if asks_models else {name for name in Settings.model_fields if name.startswith("model_")}
+    own = {
+        f"KERNELSMITH_{name.upper()}": _spelled(value)
+        for name, value in settings.model_dump().items()
+        if value is not None and name not in left_out
     }
+    clients = ["FSSPEC_", _STORES.get(settings.artifacts().partition("://")[0], "FSSPEC_")]
+    clients += ["PG"] if settings.database_url is not None else []
+    more = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(tuple(clients)) or (asks_models and _PROXIES.fullmatch(name))
+    }
+    return plain_environment() | more | own
 
 
 def _spelled(value: object) -> str:

@@ -21,6 +21,7 @@ from workers.tree import Tree
 TOOLS = {"ruff": (sys.executable, "-I", "-m", "ruff")}
 CONFIGURATIONS = ("pyproject.toml", "ruff.toml", ".ruff.toml", "setup.cfg", ".editorconfig")
 TIME_LIMIT_S = 60.0
+CLEAN = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1"}  # the whole environment of a tool
 MAX_LOG = 20_000
 MAX_PLACEHOLDERS = 20_000
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -62,7 +63,9 @@ def _refuse_missing(layout_check: StyleCheck) -> None:
     for tool in dict.fromkeys(command[0] for command in layout_check.check):
         # One that does not answer in time is there; the check itself then says that it did not end.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            asked = subprocess.run([*TOOLS[tool], "--version"], capture_output=True, timeout=TIME_LIMIT_S, check=False)
+            asked = subprocess.run(
+                [*TOOLS[tool], "--version"], env=CLEAN, capture_output=True, timeout=TIME_LIMIT_S, check=False
+            )
             if asked.returncode != 0:
                 message = f"`{tool}`, which the library's style check needs, is not installed where the workers run"
                 cure = f"An operator installs it with `pip install {tool}` in the workers' environment."
@@ -134,12 +137,11 @@ def _run_all(commands: tuple[tuple[str, ...], ...], checkout: Path) -> tuple[boo
 def _run(command: tuple[str, ...], checkout: Path) -> tuple[int, str]:
     home = checkout.parent / "home"
     home.mkdir(exist_ok=True)
-    clean = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "NO_COLOR": "1"}
     try:
         done = subprocess.run(
             [*TOOLS[command[0]], *command[1:]],
             cwd=checkout,
-            env=clean,
+            env=CLEAN | {"HOME": str(home)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIME_LIMIT_S,

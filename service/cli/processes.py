@@ -40,6 +40,7 @@ def serve() -> None:
     from workers import embedded
 
     settings = configured()
+    end_on_sigterm()
     with starting(), embedded.serve_workers(embedded.from_environment()):
         server.serve(settings)
 
@@ -80,6 +81,17 @@ def work(
         signal.signal(number, lambda *_: told.set())
     with starting(), embedded.serve_workers(settings, only=part):
         told.wait()
+
+
+def end_on_sigterm() -> None:
+    """Have SIGTERM, systemd's, end this process as SIGINT does: what it started is stopped first.
+
+    While the server runs it takes the signal itself, and hands it on here once it has stopped.
+    """
+    import signal
+    import sys
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 
 @contextmanager

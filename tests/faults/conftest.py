@@ -31,9 +31,9 @@ WORK_S = 8
 
 @pytest.fixture
 def install(tmp_path: Path) -> Iterator[Callable[..., Installation]]:
-    """Start an installation; ``deliver`` False leaves it to the test to deliver webhooks."""
+    """Start an installation, with more variables; ``deliver`` False leaves it to the test to deliver webhooks."""
     with ExitStack() as stack:
-        yield lambda deliver=True: stack.enter_context(_installed(tmp_path, PLAIN, deliver=deliver))
+        yield lambda more=None, deliver=True: stack.enter_context(_installed(tmp_path, PLAIN, more, deliver=deliver))
 
 
 @pytest.fixture

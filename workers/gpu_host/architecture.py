@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+from workers.settings import plain_environment
+
 INTERPRETER = "interpreter"
 
 
@@ -21,6 +23,7 @@ def detect() -> str:
             text=True,
             timeout=30,
             check=False,
+            env=plain_environment(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return INTERPRETER
