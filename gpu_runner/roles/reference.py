@@ -71,7 +71,7 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind] = (outputs, arguments)
         facts[kind] = [_facts(output) for output in outputs]
-        answers += [output.detach().contiguous() for output in outputs]
+        answers += [_plain(output) for output in outputs]
     return facts, answers
 
 
@@ -93,7 +93,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
                 allow_unused=True,
             )
         facts[kind] = [None if grad is None else _facts(grad) for grad in found]
-        answers += [grad.detach().contiguous() for grad in found if grad is not None]
+        answers += [_plain(grad) for grad in found if grad is not None]
     facts["names"] = list(arguments.leaves)
     return facts, answers
 
@@ -123,7 +123,7 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
             )
             found = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
         facts[kind] = [None if gradient is None else _facts(gradient) for gradient in found]
-        answers += [gradient.detach().contiguous() for gradient in found if gradient is not None]
+        answers += [_plain(gradient) for gradient in found if gradient is not None]
     return facts, answers
 
 
@@ -164,6 +164,12 @@ def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
 
 def _context(kind: str) -> AbstractContextManager[None]:
     return nullcontext() if kind.startswith("own") else lifted()
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers of a tensor in memory, which the zeros that autograd gives for an untaken branch do not have."""
+    tensor = tensor.detach()
+    return (tensor.clone() if tensor._is_zerotensor() else tensor).contiguous()  # noqa: SLF001 - torch has no other word for it
 
 
 def _facts(tensor: torch.Tensor) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
         as_case = spec.name == first or (spec.name in able and not alone)
         kind = case.layout if as_case else stream.choice(others)
-        places[spec.name] = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
+        place = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
+        places[spec.name] = place.aligned() if case.aligned else place
     return places
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -49,6 +49,10 @@ class Place:
         if self.broadcast is None or values.shape[self.broadcast] < 2:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
+
+    def aligned(self) -> Place:
+        """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
+        return replace(self, shift=16 if self.shift else 0)
 
     def stride(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The strides of a tensor of this shape, in elements."""

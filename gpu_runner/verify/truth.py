@@ -295,6 +295,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
             if proof.case.upstream == Layout.expanded
             else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
+        place = place.aligned() if proof.case.aligned else place
         laid.append(lay(place.broadcast_of(grad), place, None, guard) if item.differentiable else None)
     return tuple(laid)
 
