@@ -22,6 +22,7 @@ from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
 
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
+_MEMORY_USED_AGAIN = ("second", "interleaved")  # runs
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data: they compute no answer, unless the problem asks for nothing but a move.
 _MOVE_NAMES = """
@@ -153,9 +154,12 @@ class Log(Mode):
                 self._left_behind[raw.numel(), raw.dtype, number] = raw.detach().clone()
 
     def _use_again(self, raw: torch.Tensor, number: int) -> None:
-        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it."""
+        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it.
+
+        Only where all is run once more: what is left unwritten in another use would be right by what the first run wrote.
+        """
         before = self._left_behind.get((raw.numel(), raw.dtype, number))
-        if before is None or before.device != raw.device:
+        if before is None or before.device != raw.device or self.run not in _MEMORY_USED_AGAIN:
             return
         begin = GUARD_ELEMENTS + secrets.randbelow(max(1, raw.numel() - 2 * GUARD_ELEMENTS))
         if secrets.randbelow(2):

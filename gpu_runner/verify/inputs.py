@@ -28,7 +28,7 @@ __all__ = [
 
 PARAMETER_NOISE = 0.4
 WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
-FAR_GRADIENTS = (6.0, 11.0)  # doublings of the scale of large upstream gradients
+FAR_GRADIENTS = (10.5, 17.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
