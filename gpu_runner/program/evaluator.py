@@ -976,7 +976,7 @@ class Evaluator:
         elif name not in ("len", "sum"):
             self._check_order(args)
         if name in ("any", "all"):
-            return function([self.truth(item) for item in self.iterate(args[0])])
+            return function(self.truth(item) for item in self.iterate(args[0]))  # as far as the first that decides
         return function(*args, **named)
 
     def _by_name(self, name: str, args: tuple[Any, ...]) -> Any:

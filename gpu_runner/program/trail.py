@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import dis
+import functools
 import hashlib
 import inspect
+import textwrap
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -91,8 +94,16 @@ def _plain(value: Any) -> str:
         return _plain(value.value)
     if isinstance(value, bool | int | float | complex | str | type(None) | torch.dtype | torch.device | torch.layout):
         return f"{type(value).__name__} {value!r}"
-    fn = getattr(value, "fn", None)
-    return f"{type(value).__name__} {getattr(fn, '__name__', '')}" if fn is not None else _of_kind(value)
+    inner = _function(value)
+    return _of_kind(value) if inner is None else f"kernel {inner.__name__} {list(_names(inner, set()))}"
+
+
+def _function(value: Any) -> types.FunctionType | None:
+    """The function of a kernel, which may stand within autotuners; None of anything else, and of Triton's own."""
+    inner = getattr(value, "fn", None)
+    while inner is not None and not isinstance(inner, types.FunctionType):
+        inner = getattr(inner, "fn", None)
+    return None if inner is None or (inner.__module__ or "").startswith("triton.") else inner
 
 
 def _of_kind(value: Any) -> str:
@@ -116,13 +127,26 @@ def _names(fn: Any, seen: set[int]) -> Iterator[tuple[str, str]]:
         if name not in fn.__globals__:
             continue
         value = fn.__globals__[name]
-        inner = getattr(value, "fn", None)
-        while not isinstance(inner, types.FunctionType | type(None)):
-            inner = getattr(inner, "fn", None)
-        yield name, _plain(value)
-        if isinstance(inner, types.FunctionType) and not inner.__module__.startswith("triton."):
+        inner = _function(value)
+        if inner is None:
+            yield name, _plain(value)
+        else:
             yield from _names(inner, seen)
     yield "()", repr([_plain(value) for value in fn.__defaults__ or ()])
+    yield "{}", _body(fn.__code__)
+
+
+@functools.cache
+def _body(code: types.CodeType) -> str:
+    """A digest of what a kernel does: its tree without decorators, annotations and a docstring."""
+    node = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    for part in (item for statement in body for item in ast.walk(statement)):
+        if isinstance(part, ast.AnnAssign):
+            part.annotation = ast.Constant(None)
+    told = [ast.dump(statement) for statement in body if not isinstance(statement, ast.Pass)]
+    return hashlib.sha256(repr([[arg.arg for arg in node.args.args], told]).encode()).hexdigest()
 
 
 def _loaded(code: types.CodeType) -> Iterator[str]:

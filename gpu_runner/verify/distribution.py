@@ -175,7 +175,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         math.sqrt(own2 / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(own_excess2 / n),
-        *_slopes(*by_row, lost_by_row),
+        *_slopes(by_row, lost_by_row),
         own_steps,
     )
 
@@ -186,10 +186,9 @@ def _sums_by_row(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) ->
     return (values.sum(-1) for values in (exact * exact, over, over * over))
 
 
-def _slopes(
-    exact2: torch.Tensor, over: torch.Tensor, over2: torch.Tensor, lost: torch.Tensor
-) -> tuple[float, float, float]:
+def _slopes(by_row: list[torch.Tensor], lost: torch.Tensor) -> tuple[float, float, float]:
     """Root mean squares over the rows by their share of the truth: slopes, what independent errors give, the reference's."""
+    exact2, over, over2 = by_row
     counted = exact2 > _TINY
     whole = max(float(exact2.sum()), _TINY)
     squares = ((values[counted] / exact2[counted]).sum() for values in (over.square(), over2, *lost.square()))

@@ -317,7 +317,8 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
 def _other_trail(session: Session, call: Call, trail: Trail | None) -> str | None:
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
-        found = trail_of(session.call("trail", call.meta, call.tensors))
+        meta = call.meta | {"expected": None if trail is None else trail.whole}
+        found = trail_of(session.call("trail", meta, call.tensors))
     except ChildError as error:
         if trail is None and error.kind in REFUSALS:
             return None
