@@ -246,7 +246,11 @@ class Operator:
         bridge, function = self._bridge, self._function
 
         def forward(*args: Any) -> Any:
-            return bridge.evaluator.call(function, args, {})
+            bridge.evaluator.opaque += 1
+            try:
+                return bridge.evaluator.call(function, args, {})
+            finally:
+                bridge.evaluator.opaque -= 1
 
         def setup(ctx: Any, inputs: Any, output: Any) -> None:
             if setup_context is None:

@@ -79,6 +79,7 @@ class Evaluator:
         self.steps = 0
         self.depth = 0
         self.loading = 0
+        self.opaque = 0  # open calls of the own operators of a program: torch shows nothing of what is within them
         self.launches = 0
         self.broken: Violation | None = None  # once a program left its language, nothing more of it is evaluated
         self.handling: list[Exception] = []  # what a bare ``raise`` raises again
@@ -975,7 +976,7 @@ class Evaluator:
         elif name not in ("len", "sum"):
             self._check_order(args)
         if name in ("any", "all"):
-            return function([self.truth(item) for item in self.iterate(args[0])])
+            return function(self.truth(item) for item in self.iterate(args[0]))  # as far as the first that decides
         return function(*args, **named)
 
     def _by_name(self, name: str, args: tuple[Any, ...]) -> Any:

@@ -41,7 +41,6 @@ TORCH = _under("torch", DTYPES) | _under(
     broadcast_shapes broadcast_tensors equal numel
     sum amax amin max min any all eq ne lt le gt ge add sub mul div neg abs sqrt rsqrt square reciprocal clamp where
     gather masked_select sort count_nonzero cat stack flatten reshape transpose permute squeeze unsqueeze unbind split chunk
-    get_default_dtype
     cpu.device xpu.device
     cuda.get_device_properties cuda.get_device_capability cuda.get_device_name cuda.current_device cuda.device cuda.is_available
     cuda.device_count cuda.is_bf16_supported

@@ -17,10 +17,12 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program.kernels import tensors_in
+from gpu_runner.program.trail import Trail, bound
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
 
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
+_MEMORY_USED_AGAIN = ("second", "interleaved")  # runs
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data: they compute no answer, unless the problem asks for nothing but a move.
 _MOVE_NAMES = """
@@ -56,18 +58,22 @@ class Log(Mode):
     """Sees every operator of torch, and every launch, while it is entered.
 
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
-    ``depth`` counts the calls of the candidate that are open: what the function of a grid computes within a launch is its own.
+    ``opaque`` says that what is done now shows nowhere but here. With ``dry`` kernels are noted and not run: only the trail counts.
     """
 
     def __init__(
         self,
         where: Callable[[], tuple[str | None, int | None] | None],
         poison: bool = True,
-        depth: Callable[[], int] = lambda: 0,
+        opaque: Callable[[], int] = lambda: 0,
+        *,
+        dry: bool = False,
     ) -> None:
         super().__init__()
         self._where = where
-        self._depth = depth
+        self._opaque = opaque
+        self._dry = dry
+        self.trail = Trail(self._guard_of)
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
@@ -76,7 +82,6 @@ class Log(Mode):
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._paused = 0
         self._launching = 0
-        self._launched_at = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
         self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
         self._made: Counter[tuple[int, torch.dtype]] = Counter()  # buffers of a form in this run
@@ -88,11 +93,16 @@ class Log(Mode):
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator, and note what it did."""
         given = func(*args, **kwargs)
-        if self._paused or (self._launching and self._depth() <= self._launched_at):
+        if self._paused or self._launching:
             return given  # the interpreter itself only moves data
         name = func.overloadpacket.__name__
+        if name in _EMPTY and self._poison is not None:
+            given = self._guarded(given)
+        place = None if func.namespace != "aten" or self._opaque() else self._where()
+        if place is not None:  # what autograd does by itself hangs on who still holds a tensor
+            self.trail.operator(str(func).removeprefix("aten."), place, (args, dict(kwargs)), given)
         if name in _EMPTY:
-            return self._guarded(given) if self._poison is not None else given
+            return given
         operands, results = tensors_in((args, dict(kwargs))), tensors_in(given)
         known = [self._known(tensor) for tensor in operands]
         self._note(name, operands, known, results)
@@ -108,21 +118,23 @@ class Log(Mode):
             self._set(tensor, self._merged(tensor, made))
         return given
 
-    def launch(self, name: str, arguments: list[Any], run: Callable[[], Any]) -> Any:
-        """Note that a kernel runs on these arguments, and run it."""
+    def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Callable[[], Any]) -> Any:
+        """Note that the kernel of this function runs on these arguments, and run it."""
+        self.trail.launch(fn, self._where() or (None, None), grid, arguments)
+        name = fn.__name__
         self.launched[name] = self.launched.get(name, 0) + 1
         self.launches[self.run] = self.launches.get(self.run, 0) + 1
         for tensor in tensors_in(arguments):
             memory = self._known(tensor)
             if not memory.is_input:
                 self._set(tensor, replace(memory, launched=True))
-        before, self._launched_at = self._launched_at, self._depth()
+        if self._dry:
+            return None
         self._launching += 1
         try:
             return run()
         finally:
             self._launching -= 1
-            self._launched_at = before
 
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""
@@ -142,9 +154,12 @@ class Log(Mode):
                 self._left_behind[raw.numel(), raw.dtype, number] = raw.detach().clone()
 
     def _use_again(self, raw: torch.Tensor, number: int) -> None:
-        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it."""
+        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it.
+
+        Only where all is run once more: what is left unwritten in another use would be right by what the first run wrote.
+        """
         before = self._left_behind.get((raw.numel(), raw.dtype, number))
-        if before is None or before.device != raw.device:
+        if before is None or before.device != raw.device or self.run not in _MEMORY_USED_AGAIN:
             return
         begin = GUARD_ELEMENTS + secrets.randbelow(max(1, raw.numel() - 2 * GUARD_ELEMENTS))
         if secrets.randbelow(2):
@@ -223,6 +238,10 @@ class Log(Mode):
             work["reduced"] = max(work["reduced"], reduced)
             work["least"] = min(work["least"], elements)
 
+    def _guard_of(self, tensor: torch.Tensor) -> int:
+        entry = self._guards.get(_key(tensor))
+        return 0 if entry is None or entry[0].expired() else GUARD_ELEMENTS
+
     def _known(self, tensor: torch.Tensor) -> Memory:
         entry = self._memory.get(_key(tensor))
         return Memory() if entry is None or entry[0].expired() else entry[1]
@@ -282,8 +301,11 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
         log = current()
         if log is None or kwargs.get("warmup"):
             return original(self, *args, **kwargs)
-        name = getattr(self.fn, "__name__", "kernel")
-        return log.launch(name, [*args, *kwargs.values()], lambda: original(self, *args, **kwargs))
+        grid = kwargs["grid"]
+        # What the function of a grid computes is the candidate's work, and no part of the launch.
+        grid = tuple(grid(bound(self.fn, args, kwargs))) if callable(grid) else grid
+        named = {name: value for name, value in kwargs.items() if name != "grid"}
+        return log.launch(self.fn, grid, [args, named], lambda: original(self, *args, grid=grid, **named))
 
     kind.run = run
 

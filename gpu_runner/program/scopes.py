@@ -33,10 +33,19 @@ def own_nodes(node: ast.AST, in_comprehension: bool = False) -> Iterator[ast.AST
     hidden = in_comprehension and isinstance(node, ast.Name)
     if not hidden:
         yield node
-    if isinstance(node, _INNER):
-        return
-    for child in ast.iter_child_nodes(node):
+    for child in _evaluated_here(node) if isinstance(node, _INNER) else ast.iter_child_nodes(node):
         yield from own_nodes(child, in_comprehension or isinstance(node, _COMPREHENSIONS))
+
+
+def _evaluated_here(node: ast.AST) -> Iterator[ast.AST]:
+    """What of an inner function or class is evaluated in the scope around it: defaults, decorators, bases."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        yield from node.args.defaults
+        yield from (default for default in node.args.kw_defaults if default is not None)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield from node.decorator_list
+    if isinstance(node, ast.ClassDef):
+        yield from (*node.bases, *node.keywords)
 
 
 def binds(node: ast.AST) -> Iterator[str]:

@@ -16,8 +16,11 @@ from gpu_runner.verify.lift import lifted
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
-# Answers on inputs that are a step away, by the side to which it is; of the reference's own dtype those that lose other roundings.
-SHAKEN = {"shaken": 1.0, "shaken_back": -1.0, "own_shaken": 1.0, "own_shaken_back": -1.0}
+SHAKEN = {"shaken": 1.0, "shaken_back": -1.0}  # answers on inputs that are a step away, by the side to which it is
+NOISY = {
+    "noisy": "each",
+    "noisy_together": "all",
+}  # answers with the noise of float32 arithmetic, by what has a sign of its own
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -53,13 +56,13 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     """Give every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
-    shaken the other way.
+    shaken the other way. With ``noise`` twice more as float32 arithmetic may have it.
     """
     answers: list[torch.Tensor] = []
     facts: dict[str, Any] = {}
     for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
-        if not kind.startswith("own"):
+        if kind != "own":
             arguments = arguments.promoted()
         if kind in SHAKEN:
             arguments = arguments.shaken(SHAKEN[kind] * meta["shake"])
@@ -71,7 +74,7 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
         state.values[kind] = (outputs, arguments)
         facts[kind] = [_facts(output) for output in outputs]
-        answers += [output.detach().contiguous() for output in outputs]
+        answers += [_plain(output) for output in outputs]
     return facts, answers
 
 
@@ -93,7 +96,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
                 allow_unused=True,
             )
         facts[kind] = [None if grad is None else _facts(grad) for grad in found]
-        answers += [grad.detach().contiguous() for grad in found if grad is not None]
+        answers += [_plain(grad) for grad in found if grad is not None]
     facts["names"] = list(arguments.leaves)
     return facts, answers
 
@@ -106,9 +109,9 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     """
     facts: dict[str, Any] = {}
     answers: list[torch.Tensor] = []
-    for kind in ("exact", "own"):
+    for kind in _kinds(meta):
         given = settle(state, meta, tensors, reuse=False)
-        arguments = given.promoted() if kind == "exact" else given
+        arguments = given if kind == "own" else given.promoted()
         leaves = list(arguments.leaves.values())
         with _context(kind):
             outputs = listed(arguments.call(state.values["reference"]))
@@ -123,7 +126,7 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
             )
             found = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
         facts[kind] = [None if gradient is None else _facts(gradient) for gradient in found]
-        answers += [gradient.detach().contiguous() for gradient in found if gradient is not None]
+        answers += [_plain(gradient) for gradient in found if gradient is not None]
     return facts, answers
 
 
@@ -158,12 +161,17 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    shaken = [kind for kind in SHAKEN if meta.get("resample") or not kind.startswith("own")]
-    return ("exact", "own", *(shaken if meta.get("shake") else ()))
+    return ("exact", "own", *(SHAKEN if meta.get("shake") else ()), *(NOISY if meta.get("noise") else ()))
 
 
 def _context(kind: str) -> AbstractContextManager[None]:
-    return nullcontext() if kind.startswith("own") else lifted()
+    return nullcontext() if kind == "own" else lifted(NOISY.get(kind))
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers of a tensor in memory, which the zeros that autograd gives for an untaken branch do not have."""
+    tensor = tensor.detach()
+    return (tensor.clone() if tensor._is_zerotensor() else tensor).contiguous()  # noqa: SLF001 - torch has no other word for it
 
 
 def _facts(tensor: torch.Tensor) -> dict[str, Any]:

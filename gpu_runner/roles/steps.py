@@ -158,6 +158,7 @@ class Steps:
             gradients = backward(outputs, self.arguments, retain=False)
             self._add(name, gradients)
             kept |= gradients
+        self.watch.trail.results(kept)
         return kept
 
     def _interleaved(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from gpu_runner.channel import Check
 from gpu_runner.codec import Kind, Shape
 from gpu_runner.contracts.call import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
+from gpu_runner.program.trail import MOST_EVENTS
 from gpu_runner.session import Reply
 from gpu_runner.verify.proof import Proof
 
@@ -54,6 +56,24 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Event:
+    """One operator or launch of a run; the digest is of its operands."""
+
+    what: str
+    path: str | None
+    line: int | None
+    digest: str
+
+
+@dataclass(frozen=True)
+class Trail:
+    """What the host code did in a case, in order; ``whole`` is of all of it, of which the first ``events`` are named."""
+
+    events: tuple[Event, ...] = ()
+    whole: str = ""
+
+
+@dataclass(frozen=True)
 class Answer:
     """All that came back from one case, from a process that ran no Python of the candidate."""
 
@@ -73,6 +93,7 @@ class Answer:
     changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
     imported: bool = False  # CPython carried out the host code
     processors: int = 0  # of the GPU; zero in the interpreter
+    trail: Trail = Trail()
 
 
 def expecting(proof: Proof) -> Check:
@@ -150,8 +171,24 @@ def read_answer(reply: Reply) -> Answer:
     Raises:
         ProtocolError: it is not of the form that the role gives.
     """
-    try:
+    with _of_the_form():
         return _read(reply)
+
+
+def trail_of(reply: Reply) -> Trail:
+    """Read the trail of a case where nothing else was asked for.
+
+    Raises:
+        ProtocolError: it is not of the form that the role gives.
+    """
+    with _of_the_form():
+        return _read_trail(reply.meta["trail"])
+
+
+@contextmanager
+def _of_the_form() -> Iterator[None]:
+    try:
+        yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ProtocolError("the child's answer is not of the form that the runner's own code gives") from error
 
@@ -186,7 +223,20 @@ def _read(reply: Reply) -> Answer:
         tuple(str(label) for label in meta["changed"]),
         bool(meta["imported"]),
         int(meta["processors"]),
+        _read_trail(meta["trail"]),
     )
+
+
+def _read_trail(meta: Mapping[str, Any]) -> Trail:
+    if len(meta["events"]) > MOST_EVENTS:
+        raise ValueError("a trail names too many events")
+    events = (
+        Event(
+            str(what)[:MAX_NAME_CHARS], None if path is None else str(path)[:200], line and int(line), str(digest)[:64]
+        )
+        for what, path, line, digest in meta["events"]
+    )
+    return Trail(tuple(events), str(meta["whole"])[:64])
 
 
 def read_work(rows: Any) -> Iterator[Work]:

@@ -106,6 +106,7 @@ class Case:
     may_raise: bool = (
         False  # it lies beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
     )
+    aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
 
     @property

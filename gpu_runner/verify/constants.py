@@ -22,6 +22,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Pow: operator.pow,
 }
 
+_DESCRIPTORS = ("make_tensor_descriptor", "TensorDescriptor")
+
 
 def constants_of(files: Iterable[SourceFile]) -> frozenset[int]:
     """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to."""
@@ -61,3 +63,8 @@ def _applied(operation: type[ast.operator], left: int, right: int) -> int | None
     if operation is ast.FloorDiv and right == 0:
         return None
     return _OPERATORS[operation](left, right)
+
+
+def needs_alignment(files: Iterable[SourceFile]) -> bool:
+    """Whether Python files make tensor descriptors, which the hardware takes of memory from a multiple of 16 bytes on alone."""
+    return any(word in file.text for file in files for word in _DESCRIPTORS)

@@ -123,12 +123,16 @@ def least_bias(half_step: float) -> float:
 
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
-    counts, sums, excesses, own_steps = _Counts(), torch.zeros(10, dtype=torch.float64), [], 0.0
+    counts, sums, excesses, own_steps = _Counts(), torch.zeros(8, dtype=torch.float64), [], 0.0
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
     half_step = HALF_STEPS[sheet.got.dtype]
-    by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(4)]
+    by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(3)]
+    # What the reference loses as a whole, in its own run and in those that tell what float32 may lose: its sum, its slope, by row.
+    runs = 1 + len(sheet.shaken)
+    lost, lost_over = torch.zeros((2, runs), dtype=torch.float64)
+    lost_by_row = torch.zeros((runs, sheet.got.shape[0]), dtype=torch.float64)
     for rows, columns in places:
         errors = errors_at(sheet, (rows, columns), row_scale, natural)
         scale = row_scale[rows, None].clamp(min=_TINY)
@@ -141,15 +145,21 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         sums += _sums(errors, scale, resolved)
         for known, more in zip(by_row, _sums_by_row(errors, scale, resolved), strict=True):
             known[rows] += more
+        for run, values in enumerate((sheet.own, *sheet.shaken)):
+            shift = torch.where(errors.smooth, values[rows, columns].double() - errors.exact, 0.0) / resolved
+            over = shift * errors.exact / scale
+            lost[run] += shift.sum()
+            lost_over[run] += over.sum()
+            lost_by_row[run, rows] += over.sum(-1)
         own_steps = max(own_steps, float((errors.own_excess / errors.half).max()))
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
     n = counts.elements
-    error, error2, over, over2, exact2, own, own2, own_over, own_excess2, spread2 = (float(value) for value in sums)
+    error, error2, over, over2, exact2, own2, own_excess2, spread2 = (float(value) for value in sums)
     slope, weight = over / max(exact2, _TINY), max(exact2, _TINY)
     biases = (
-        (abs(error) / n, math.sqrt(error2) / n, abs(own) / n),
-        (abs(slope), math.sqrt(over2) / weight, abs(own_over) / weight),
+        (abs(error) / n, math.sqrt(error2) / n, float(lost.abs().max()) / n),
+        (abs(slope), math.sqrt(over2) / weight, float(lost_over.abs().max()) / weight),
     )
     worst = max(biases, key=lambda bias: bias[0] - BIAS_DEVIATIONS * bias[1] - ERROR_RATIO * bias[2])
     flat = torch.cat(excesses)
@@ -165,26 +175,25 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         math.sqrt(own2 / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(own_excess2 / n),
-        *_slopes(*by_row),
+        *_slopes(by_row, lost_by_row),
         own_steps,
     )
 
 
 def _sums_by_row(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> Iterator[torch.Tensor]:
     exact = torch.where(errors.smooth, errors.exact, 0.0) / scale
-    over, own = exact * errors.error / resolved, exact * errors.own / resolved
-    return (values.sum(-1) for values in (exact * exact, over, over * over, own))
+    over = exact * errors.error / resolved
+    return (values.sum(-1) for values in (exact * exact, over, over * over))
 
 
-def _slopes(
-    exact2: torch.Tensor, over: torch.Tensor, over2: torch.Tensor, own: torch.Tensor
-) -> tuple[float, float, float]:
+def _slopes(by_row: list[torch.Tensor], lost: torch.Tensor) -> tuple[float, float, float]:
     """Root mean squares over the rows by their share of the truth: slopes, what independent errors give, the reference's."""
+    exact2, over, over2 = by_row
     counted = exact2 > _TINY
     whole = max(float(exact2.sum()), _TINY)
-    squares = ((values[counted] / exact2[counted]).sum() for values in (over.square(), over2, own.square()))
-    slope, deviation, theirs = (math.sqrt(float(square) / whole) for square in squares)
-    return slope, deviation, theirs
+    squares = ((values[counted] / exact2[counted]).sum() for values in (over.square(), over2, *lost.square()))
+    slope, deviation, *theirs = (math.sqrt(float(square) / whole) for square in squares)
+    return slope, deviation, max(theirs)
 
 
 @dataclass
@@ -274,7 +283,7 @@ def _sums(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> torch.
     own = torch.where(errors.smooth, errors.own, 0.0) / resolved
     exact = errors.exact / scale
     over = error * exact
-    columns = (error, error * error, over, over * over, exact * exact, own, own * own, own * exact)
+    columns = (error, error * error, over, over * over, exact * exact, own * own)
     own_excess = errors.own_excess / scale
     unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / resolved
     return torch.stack([values.sum() for values in (*columns, own_excess * own_excess, unexplained * unexplained)])

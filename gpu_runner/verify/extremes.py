@@ -92,7 +92,7 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 
 
 def with_special(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Values of which some rows are all zero, all equal, hold one element far from the others, or repeat another row.
+    """Values of which some rows are zero, equal or whole numbers, hold one element far from the others, or repeat another row.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is.
     """
@@ -122,7 +122,11 @@ def _repeated_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Gen
     rows[row] = rows[ordinary]
 
 
-SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row)
+def _whole_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = torch.randint(-3, 4, rows[row].shape, generator=stream).to(rows.dtype)
+
+
+SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row)
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:

@@ -28,7 +28,8 @@ __all__ = [
 
 PARAMETER_NOISE = 0.4
 WILD = 4.0  # doublings of the scale up or down, where scales are drawn widely
-FAR_GRADIENTS = (6.0, 11.0)  # doublings of the scale of large upstream gradients
+FAR_GRADIENTS = (10.5, 17.0)  # doublings of the scale of large upstream gradients: losses are scaled by 2**16
+TINY_GRADIENTS = (10.5, 40.0)  # halvings of that of small ones
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
@@ -80,7 +81,8 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
         as_case = spec.name == first or (spec.name in able and not alone)
         kind = case.layout if as_case else stream.choice(others)
-        places[spec.name] = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
+        place = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
+        places[spec.name] = place.aligned() if case.aligned else place
     return places
 
 
@@ -115,7 +117,8 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
 def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> float:
     if case.gradients not in (Upstream.large, Upstream.small):
         return _scale(stream, dtype)
-    low, high = FAR_HALF_GRADIENTS if dtype == torch.float16 else FAR_GRADIENTS
+    far = FAR_GRADIENTS if case.gradients is Upstream.large else TINY_GRADIENTS
+    low, high = FAR_HALF_GRADIENTS if dtype == torch.float16 else far
     doublings = low + (high - low) * torch.rand((), generator=stream).item()
     return float(2.0 ** (doublings if case.gradients is Upstream.large else -doublings))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
@@ -18,9 +19,9 @@ from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.answer import Answer, expecting, read_answer
+from gpu_runner.verify.answer import Answer, Trail, expecting, read_answer, trail_of
 from gpu_runner.verify.cases import Case, Content, beyond_reach, few_rows, plan_cases
-from gpu_runner.verify.constants import constants_of
+from gpu_runner.verify.constants import constants_of, needs_alignment
 from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
@@ -32,7 +33,7 @@ from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_sessio
 from gpu_runner.verify.original import BadOriginal, Standing, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.proof import Proof, make_call
+from gpu_runner.verify.proof import Call, Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
@@ -56,6 +57,7 @@ class _Trial:
     peaks: Peaks = NO_PEAKS
     imported: bool = False  # CPython carried out the host code, since the library around it cannot be evaluated
     refused: list[Check] = field(default_factory=list)  # cases beyond the workloads on which the candidate raises
+    trails: list[tuple[Proof, Peer, Trail | None]] = field(default_factory=list)  # None where the candidate raised
 
     def take(self, examined: Examined, answer: Answer | None) -> None:
         """Add what came of a case."""
@@ -193,7 +195,7 @@ def choose_cases(
         dtypes = request.dtypes or (problem.dtypes if problem.dtypes != DTYPES else ("float32",))
         seeds = 2 if request.quick else KERNELBENCH_SEEDS
         return tuple(Case(f"seed {n}", (), dtype, draws.seed(f"{dtype} {n}")) for dtype in dtypes for n in range(seeds))
-    return plan_cases(
+    cases = plan_cases(
         problem,
         request.dtypes or problem.dtypes,
         request.workloads or problem.workloads,
@@ -204,6 +206,8 @@ def choose_cases(
         multiples=request.multiples,
         constants=_constants(request),
     )
+    aligned = needs_alignment(screened_files(request.candidate))
+    return tuple(replace(case, aligned=aligned) for case in cases)
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:
@@ -266,6 +270,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                     if not proof.case.may_raise or error.kind not in REFUSALS:
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
+                    trial.trails.append((proof, peer, None))
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
             if not trial.findings:
@@ -278,29 +283,56 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
 
 
 def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
-    """Have CPython carry out the host code too, in a case that nobody can foresee: what was evaluated is what users will call."""
-    able = [
-        (proof, peer)
-        for proof, peer in standing.cases
-        if proof.case.content is Content.ordinary and not proof.case.may_raise
-    ]
-    small = [case for case in able if not case[0].case.measured] or able or standing.cases
-    proof, peer = small[standing.cases[0][0].case.seed % len(small)]
-    context.progress(f"verify: {proof.case.label()}, as it is imported")
-    other = _Trial()
+    """Have CPython carry out the host code too: what was evaluated is what users will call.
+
+    In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
+    """
+    able = [proof for proof, _ in standing.cases if proof.case.content is Content.ordinary and not proof.case.may_raise]
+    small = [proof for proof in able if not proof.case.measured] or able or standing.proofs
+    chosen = small[standing.proofs[0].case.seed % len(small)]
+    context.progress("verify: as it is imported")
+    other, label = _Trial(), chosen.case.label()
     try:
-        with loaded("candidate", candidate, proof.form, context, "imported candidate", IMPORTED) as session:
-            _one_case(other, session, proof, peer, tuple(standing.overwrites))
+        with loaded("candidate", candidate, chosen.form, context, "imported candidate", IMPORTED) as session:
+            for proof, peer, trail in trial.trails:
+                label = proof.case.label()
+                said = _other_trail(session, _call(proof, peer, standing.overwrites), trail)
+                if said:
+                    other.findings.append(Finding(Status.unproved, Evidence("imported", said, label), "imported"))
+                    break
+                if proof is chosen:
+                    _one_case(other, session, proof, peer, tuple(standing.overwrites))
     except (ChildFailed, ProtocolError) as error:
-        other.findings.append(failure_of(error, "imported", proof.case.label()))
+        other.findings.append(failure_of(error, "imported", label))
     # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
     other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
     if not other.findings:
-        trial.examined.append(Examined((Check("imported", proof.case.label(), True),), deterministic=None))
+        trial.examined.append(Examined((Check("imported", chosen.case.label(), True),), deterministic=None))
         return
     found = other.findings[0].evidence
     message = f"Imported by CPython it does something else than its text says when it is evaluated: {found.message}"
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+
+
+def _other_trail(session: Session, call: Call, trail: Trail | None) -> str | None:
+    """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
+    try:
+        meta = call.meta | {"expected": None if trail is None else trail.whole}
+        found = trail_of(session.call("trail", meta, call.tensors))
+    except ChildError as error:
+        if trail is None and error.kind in REFUSALS:
+            return None
+        raise
+    if trail is None:
+        return "it raises where it is evaluated, and runs where it is imported."
+    if found.whole == trail.whole:
+        return None
+    pairs = itertools.zip_longest(trail.events, found.events)
+    one, other = next(((a, b) for a, b in pairs if a is None or b is None or a.digest != b.digest), (None, None))
+    where = next((f" (line {event.line} of {event.path})" for event in (one, other) if event and event.line), "")
+    names = [event.what if event else "nothing" for event in (one, other)]
+    what = f"{names[1]} comes in place of {names[0]}" if names[0] != names[1] else f"{names[0]} is given something else"
+    return f"{what}{where}."
 
 
 def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str, str]:
@@ -314,12 +346,16 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
 
 
 def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
-    mutates = [*proof.form.mutates, *overwrites]
-    call = make_call(proof, poison=True, mutates=mutates, skip=sorted(peer.failed))
+    call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     with span("comparing"):
         trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
+    trial.trails.append((proof, peer, answer.trail))
     trial.imported |= answer.imported
+
+
+def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> Call:
+    return make_call(proof, poison=True, mutates=[*proof.form.mutates, *overwrites], skip=sorted(peer.failed))
 
 
 def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:

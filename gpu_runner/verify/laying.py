@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,6 +13,7 @@ from gpu_runner.verify.poison import GUARD_ELEMENTS
 
 MOST_GAP = 48  # elements after each row
 MOST_SHIFT = 15  # elements of the storage offset beyond a multiple of 16 bytes
+FAR_SHIFT = 2**17  # elements, of a tensor that is a part of a larger one
 MOST_STEP = 3
 
 
@@ -50,6 +51,10 @@ class Place:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
 
+    def aligned(self) -> Place:
+        """The same with a storage offset that is a multiple of 16 bytes in every dtype."""
+        return replace(self, shift=16 if self.shift else 0)
+
     def stride(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The strides of a tensor of this shape, in elements."""
         steps, step = [0] * len(shape), self.step
@@ -71,9 +76,11 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random, *, i
     wide = [dim for dim, size in enumerate(shape) if size > 1]
     shift = stream.randint(1, MOST_SHIFT)
     if layout is Layout.apart:
-        return Place(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
+        # A row's own length: one of two halves of a projection.
+        gap = stream.choice((stream.randint(1, MOST_GAP), shape[-1])) if rank > 1 else 0
+        return Place(gap=gap, shift=stream.choice((0, shift)))
     if layout is Layout.shifted:
-        return Place(shift=2 * (shift // 2) + 1)
+        return Place(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
     if layout is Layout.permuted and rank > 1:
         swapped = (*range(rank - 2), rank - 1, rank - 2)
         drawn = tuple(stream.sample(range(rank), rank))

@@ -13,6 +13,7 @@ import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
+from gpu_runner.roles.reference import NOISY, SHAKEN
 from gpu_runner.session import Reply, Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import Case, Content, Layout, fallbacks
@@ -29,6 +30,7 @@ from gpu_runner.verify.uses import Uses, directions_of, second_labels
 # intermediate result as large as its input, such as a log-sum of large values, errs like that; and where an element lies at a step
 # or a bend of the function, as elements of few bits often do, float32 may see it on either side.
 SHAKE = 4 * FLOAT32_STEP
+MOST_NOISY = 2**18  # elements of all inputs
 # A gradient that is zero by cancellation, as that of a norm over one column, is what rounding leaves of terms as large as the
 # upstream gradient times the reciprocal of a standard deviation that only its epsilon keeps from zero.
 VANISHES, VANISHING = 1e-6, 1e-3
@@ -136,7 +138,7 @@ class Oracle:
         if all(use.kind != "double" for use in proof.uses):
             return proof
         proof = replace(proof, directions=directions_of(proof))
-        call = make_call(proof)
+        call = make_call(proof, noise=_is_noisy(proof))
         try:
             reply = self.session.call("double", call.meta, call.tensors)
         except ChildError:
@@ -194,7 +196,7 @@ class Oracle:
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs."""
         shake = SHAKE if _is_shaken(proof) else 0.0
-        more = {"shake": shake, "resample": proof.case.dtype == "float32"}
+        more = {"shake": shake, "noise": _is_noisy(proof)}
         call = make_call(proof, **more)
         reply = self.session.call("evaluate", call.meta, call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
@@ -250,6 +252,13 @@ def _is_shaken(proof: Proof) -> bool:
     return proof.case.dtype in ("float16", "bfloat16") and elements <= MOST_SHAKEN
 
 
+def _is_noisy(proof: Proof) -> bool:
+    """Whether it is tried what float32 arithmetic loses: of many elements the reference's own run says it."""
+    elements = sum(tensor.numel() for tensor in proof.inputs.values())
+    is_ordinary = proof.case.content is Content.ordinary
+    return is_ordinary and elements <= MOST_NOISY
+
+
 def form_of(problem: Problem) -> Form | None:
     """Give how a problem's callable is called; None where only the reference's process can say it."""
     if problem.form == "kernelbench":
@@ -295,6 +304,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
             if proof.case.upstream == Layout.expanded
             else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
+        place = place.aligned() if proof.case.aligned else place
         laid.append(lay(place.broadcast_of(grad), place, None, guard) if item.differentiable else None)
     return tuple(laid)
 
@@ -303,11 +313,9 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
     """Pair the exact values with the reference's own ones; None where a gradient does not exist."""
     tensors = iter(_torch(reply))
     exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
-    shaken, resampled = (
-        [[None if facts is None else next(tensors) for facts in reply.meta[k]] for k in kinds if k in reply.meta]
-        for kinds in (("shaken", "shaken_back"), ("own_shaken", "own_shaken_back"))
-    )
-    if any(len(answers) != len(own) for answers in (exact, *shaken, *resampled)):
+    kinds = [kind for kind in (*SHAKEN, *NOISY) if kind in reply.meta]
+    shaken = [[None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in kinds]
+    if any(len(answers) != len(own) for answers in (exact, *shaken)):
         raise BadProblem("the reference gives another number of outputs in float64")
     found: list[Expected | None] = [None] * len(own)
     for place, facts in enumerate(reply.meta["own"]):
@@ -317,11 +325,6 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
         if not true.shape == rounded.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != rounded.dtype:
             raise BadProblem("the reference gives another shape in float64, or not what it announces")
         moved = [answer for answers in shaken if (answer := answers[place]) is not None]
-        # How much the reference loses in one run is a matter of luck where elements are few: two more runs, by what they lose.
-        for there, answers in zip(list(moved), resampled, strict=False):
-            lost = answers[place]
-            if lost is not None and true.is_floating_point():
-                moved.append(true + (lost.double() - there.double()))
         truth = Truth(true, rounded, shaken=tuple(moved))
         found[place] = Expected(
             labels[place],

@@ -40,7 +40,7 @@ CHEATS: dict[str, Cheat] = {
     "constant": Cheat(None, (VALUES,)),
     "decoy": Cheat(None, (BY_TORCH,)),
     "decoy_gradient": Cheat(None, (BY_TORCH,)),
-    "dense_upstream_only": Cheat(None, (GRADIENT,)),
+    "dense_upstream_only": Cheat(None, (GRADIENT, (Status.out_of_bounds, None))),
     "element_by_element": Cheat(None, (BY_TORCH,)),
     "evaluates_text": Cheat((Status.cheating, "runs code from text"), ((Status.cheating, "runs code from text"),)),
     "exits_at_import": Cheat(REACHES, (REACHES,)),

@@ -56,7 +56,7 @@ def honest(asked: Proof) -> tuple[dict[str, Any], list[Shape]]:
     body: dict[str, Any] = {
         "launched": {"kernel": 2}, "launches": {"first": 1}, "work": [], "unwritten": {}, "saved_changed": 0, "shared": [],
         "changed": [], "imported": False, "processors": 0, "broken": 0, "untouched": [],
-        "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
+        "trail": {"events": [], "whole": ""}, "failed": {}, "overwritten": [], "values": entries, "raw": ["x"], "raw_upstream": 0,
     }  # fmt: skip
     raw = asked.laid["x"].raw
     shapes = [Shape("float32", (70,), (1,), 0, 280)] * 2 + [
@@ -154,6 +154,16 @@ def test_a_count_that_is_no_number_is_no_answer(number: object) -> None:
     assert read_answer(Reply(body, ())).broken == 0
     with pytest.raises(ProtocolError):
         read_answer(Reply(body | {"broken": number}, ()))
+
+
+def test_a_trail_is_bounded_and_of_its_form() -> None:
+    body, _ = honest(proof())
+    body |= {"values": [], "raw": []}
+    event = ["`empty`", None, None, "aa"]
+    assert len(read_answer(Reply(body | {"trail": {"events": [event], "whole": "bb"}}, ())).trail.events) == 1
+    for wrong in ([event] * 5000, [event[:3]], [["`empty`", None, "x", "aa"]], 7):
+        with pytest.raises(ProtocolError):
+            read_answer(Reply(body | {"trail": {"events": wrong, "whole": "bb"}}, ()))
 
 
 def test_a_fault_in_comparing_ends_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""What CPython carries out must leave the trail of what was evaluated, in every case and not only in the one that is compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_runner import verify
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from gpu_runner.errors import ChildError
+from gpu_runner.session import Reply
+from gpu_runner.verify.answer import Event, Trail
+from gpu_runner.verify.judge import _other_trail
+from gpu_runner.verify.proof import Call
+from tests.cheats.trial import surroundings
+from tests.honest.table import KERNELS
+from tests.problems import problem_source
+
+PLAIN = (KERNELS / "reglu.py").read_text()
+
+
+def judged(text: str) -> Verdict:
+    source = CandidateSource((SourceFile("candidate.py", text),))
+    return verify.run(VerifyRequest(problem_source("reglu"), source, dtypes=("float32",)), surroundings())
+
+
+def test_what_cpython_alone_does_is_seen_where_no_compared_case_goes() -> None:
+    # `Optional[int] == Optional[int]` stands for whatever the evaluator and CPython do not agree on.
+    head = "import typing\n\nONE = typing.Optional[int]\nOTHER = typing.Optional[int]\n\n\n"
+    only_there = "n_cols - (ONE == OTHER and n_cols > 4000)"
+    text = head + PLAIN.replace("n_cols, BLOCK=", f"{only_there}, BLOCK=", 1)
+    assert text != head + PLAIN
+    verdict = judged(text)
+    assert verdict.status is Status.unproved
+    assert "the launch of" in verdict.evidence[0].message
+    assert "is given something else (line " in verdict.evidence[0].message
+
+
+class Child:
+    """Stands for the child that imports a candidate."""
+
+    def __init__(self, trail: dict[str, object] | ChildError) -> None:
+        self._trail = trail
+
+    def call(self, *_: object) -> Reply:
+        if isinstance(self._trail, ChildError):
+            raise self._trail
+        return Reply({"trail": self._trail}, ())
+
+
+def said(child: Child, trail: Trail | None) -> str | None:
+    return _other_trail(child, Call({}, []), trail)  # type: ignore[arg-type]
+
+
+def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> None:
+    there = {"events": [["`empty`", "candidate.py", 3, "aa"]], "whole": "bb"}
+    assert said(Child(there), None) == "it raises where it is evaluated, and runs where it is imported."
+    assert said(Child(ChildError("ValueError", "odd")), None) is None
+    with pytest.raises(ChildError):
+        said(Child(ChildError("KeyError", "gone")), None)
+
+
+def test_the_first_other_event_is_named_with_its_line() -> None:
+    there = {"events": [["`empty`", "candidate.py", 3, "aa"], ["`view`", "candidate.py", 4, "cc"]], "whole": "bb"}
+    same = Event("`empty`", "candidate.py", 3, "aa")
+    assert said(Child(there), Trail((same,), "bb")) is None
+    assert said(Child(there), Trail((same,), "dd")) == "`view` comes in place of nothing (line 4 of candidate.py)."
+    other = Event("`view`", "candidate.py", 4, "ee")
+    assert said(Child(there), Trail((same, other), "dd")) == "`view` is given something else (line 4 of candidate.py)."
