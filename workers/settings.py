@@ -171,7 +171,6 @@ _PLAIN = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|PYTHON\w*|XDG_\w+|SSL_CERT_(FILE|DIR)|"
     r"(REQUESTS|CURL)_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|TRITON_\w+|\w+_NUM_THREADS|KERNELSMITH_FORK_CHILDREN"
 )
-_PROXIES = re.compile(r"(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
 _STORES = {
     "s3": "AWS_",
     "s3a": "AWS_",
@@ -191,8 +190,7 @@ def plain_environment() -> dict[str, str]:
 def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
     """Give the environment of a process that shall have exactly these settings; without ``asks_models`` no provider's.
 
-    Beyond them it has what any program may see, what the clients of the database and of the artifact store read by themselves, and
-    the proxies by which models are reached.
+    Beyond them it has what any program may see, and what the clients of the database and of the artifact store read by themselves.
     """
     left_out = set() if asks_models else set(ProviderSettings.model_fields)
     # Prices and limits of models are held against the models that are configured.
@@ -204,11 +202,7 @@ def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[st
     }
     clients = ["FSSPEC_", _STORES.get(settings.artifacts().partition("://")[0], "FSSPEC_")]
     clients += ["PG"] if settings.database_url is not None else []
-    more = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(tuple(clients)) or (asks_models and _PROXIES.fullmatch(name))
-    }
+    more = {name: value for name, value in os.environ.items() if name.startswith(tuple(clients))}
     return plain_environment() | more | own
 
 
