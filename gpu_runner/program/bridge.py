@@ -79,8 +79,23 @@ class _Bridge:
                     "unknown attribute", f"The attribute `{name}` of a tensor is not in the language of host code."
                 )
             raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+        if name == "tolist":
+            return Native(name, lambda: self._listed(value), value)
         found = getattr(value, name)
         return Native(name, found, value) if callable(found) else found
+
+    def _listed(self, tensor: torch.Tensor) -> Any:
+        """Each number is read by an operator of its own, so that the log sees it; torch's own `tolist` shows in none."""
+        self.evaluator.opaque += 1
+        try:
+            numbers = iter([element.item() for element in tensor.reshape(-1)])
+        finally:
+            self.evaluator.opaque -= 1
+
+        def part(shape: tuple[int, ...]) -> Any:
+            return [part(shape[1:]) for _ in range(shape[0])] if shape else next(numbers)
+
+        return part(tuple(tensor.shape))
 
     def _of_context(self, value: FunctionCtx, name: str) -> Any:
         fields = _fields(value)

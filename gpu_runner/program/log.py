@@ -73,7 +73,7 @@ class Log(Mode):
         self._where = where
         self._opaque = opaque
         self._dry = dry
-        self.trail = Trail(self._guard_of)
+        self.trail = Trail(lambda tensor: self.guard_bytes(tensor) // tensor.element_size())
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
@@ -84,6 +84,7 @@ class Log(Mode):
         self._launching = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
         self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
+        self._given: dict[int, int] = {}  # of each input, the bytes of the guard at each end of its memory
         self._made: Counter[tuple[int, torch.dtype]] = Counter()  # buffers of a form in this run
         # What buffers of a form held after an earlier run: memory that is used again may nearly hold the answer already.
         self._left_behind: dict[tuple[int, torch.dtype, int], torch.Tensor] = {}
@@ -139,6 +140,7 @@ class Log(Mode):
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""
         self._set(tensor, Memory(frozenset({name}), is_input=True))
+        self._given[_key(tensor)] = GUARD_ELEMENTS * tensor.element_size()
 
     def begin(self, run: str) -> None:
         """Begin one of the runs."""
@@ -194,6 +196,13 @@ class Log(Mode):
         handed_on = bool(memory.inputs) and all(name.startswith("upstream") for name in memory.inputs)
         return handed_on and not memory.is_computed
 
+    def guard_bytes(self, tensor: torch.Tensor) -> int:
+        """How many bytes at each end of a tensor's storage are a guard."""
+        guard = self._guards.get(_key(tensor))
+        if guard is not None and not guard[0].expired():
+            return GUARD_ELEMENTS * guard[1].element_size()
+        return self._given.get(_key(tensor), 0) if self._known(tensor).is_input else 0
+
     def work(self) -> list[dict[str, Any]]:
         """What torch did, as plain values: see ``answer.Work``."""
         return list(self._work.values())
@@ -237,10 +246,6 @@ class Log(Mode):
             work["elements"] += elements
             work["reduced"] = max(work["reduced"], reduced)
             work["least"] = min(work["least"], elements)
-
-    def _guard_of(self, tensor: torch.Tensor) -> int:
-        entry = self._guards.get(_key(tensor))
-        return 0 if entry is None or entry[0].expired() else GUARD_ELEMENTS
 
     def _known(self, tensor: torch.Tensor) -> Memory:
         entry = self._memory.get(_key(tensor))

@@ -129,8 +129,8 @@ class _Guarded:
                 raise Violation(None, f"A kernel {does} memory that it was not given.", Status.out_of_bounds)
 
 
-def guard_memory() -> None:
-    """Bound the interpreter of this process, once."""
+def guard_memory(guard_bytes: Callable[[torch.Tensor], int] = lambda _: 0) -> None:
+    """Bound the interpreter of this process, once; ``guard_bytes`` says how much at each end of a tensor's storage is a guard."""
     from triton.runtime import interpreter
 
     if isinstance(interpreter._interpreter, _Guarded):  # noqa: SLF001 - there is no public place for it
@@ -143,7 +143,7 @@ def guard_memory() -> None:
 
     def init_args(self: Any, args: Any, kwargs: Any) -> Any:
         on_host = original(self, args, kwargs)
-        guarded.begin(_ranges(tensors_in(on_host)))
+        guarded.begin(_ranges(tensors_in(on_host), guard_bytes))
         return on_host
 
     interpreter.GridExecutor._init_args_hst = init_args  # noqa: SLF001 - as above
@@ -185,7 +185,10 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     interpreter.InterpreterBuilder.create_masked_load = create
 
 
-def _ranges(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
-    """The addresses of the storages of tensors."""
-    storages = [tensor.untyped_storage() for tensor in tensors]
-    return list(dict.fromkeys((storage.data_ptr(), storage.data_ptr() + storage.nbytes()) for storage in storages))
+def _ranges(tensors: Sequence[torch.Tensor], guard_bytes: Callable[[torch.Tensor], int]) -> list[tuple[int, int]]:
+    """The addresses of the storages of tensors, without the guards around them."""
+    found: dict[tuple[int, int], None] = {}
+    for tensor in tensors:
+        storage, guard = tensor.untyped_storage(), guard_bytes(tensor)
+        found[storage.data_ptr() + guard, storage.data_ptr() + storage.nbytes() - guard] = None
+    return list(found)

@@ -40,7 +40,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         teach_libdevice()
         teach_maxima()
         take_the_first()
-        guard_memory()
+        guard_memory(lambda tensor: _current[-1].guard_bytes(tensor) if _current else 0)
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     watch_launches(lambda: _current[-1] if _current else None)

@@ -14,9 +14,14 @@ from gpu_runner.verify.laying import Laid, lay
 from gpu_runner.verify.proof import Proof, Use
 
 MOST_ELEMENTS = 2**14  # of all inputs: a use says as much on few elements, and costs less
+MOST_MEASURED = (
+    2**17
+)  # of all inputs of a workload, on which the forms of a call that choose other code are tried again
+CHOOSING = ("no_grad", "plain", "subset")
 LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
 USES_A_CASE = 2
 MOST_SINGLES = 6
+MOST_OF_MEASURED = 4
 
 # How a sentence about a use begins.
 WORDS = {
@@ -36,11 +41,20 @@ class Uses:
     """Deals the uses of a problem out to its small cases, in an order that the first one's secret seed decides."""
 
     _left: list[Use] | None = field(default=None)
+    _measured: bool = False
 
     def deal(self, proof: Proof) -> Proof:
         """The same case with the next uses; as it is where it is too large, too small, or holds values far out."""
         elements = [tensor.numel() for tensor in proof.inputs.values()]
         case = proof.case
+        if case.measured and not self._measured and sum(elements) <= MOST_MEASURED:
+            # What is right in a small call only may be chosen by what wants a gradient.
+            self._measured = True
+            found = [
+                use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)
+            ]
+            random.Random(case.seed).shuffle(found)  # noqa: S311 - the seed is secret
+            return replace(proof, uses=tuple(found[:MOST_OF_MEASURED]))
         small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
         if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
             return proof
