@@ -200,7 +200,7 @@ class Log(Mode):
         """How many bytes at each end of a tensor's storage are a guard."""
         guard = self._guards.get(_key(tensor))
         if guard is not None and not guard[0].expired():
-            return GUARD_ELEMENTS * guard[1].element_size()
+            return GUARD_ELEMENTS * int(guard[1].element_size())
         return self._given.get(_key(tensor), 0) if self._known(tensor).is_input else 0
 
     def work(self) -> list[dict[str, Any]]:

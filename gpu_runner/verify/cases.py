@@ -295,6 +295,8 @@ class _Plan:
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
+        if len(named) > 1:  # dimensions that are taken for one another
+            cases.append(self._case("all equal", dict.fromkeys(named, stream.randint(17, 33))))
         return cases
 
     def _extremes(self) -> list[Case]:
