@@ -1,4 +1,4 @@
-"""What a candidate's syntax tree says of the cases that it needs: whole numbers, around which sizes are tried, and alignment. Pure."""
+"""What a candidate's syntax tree asks of the cases: whole numbers, around which sizes are tried, and alignment. Pure."""
 
 from __future__ import annotations
 
