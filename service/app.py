@@ -110,8 +110,6 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         loops.start()
-        if settings.pages_password is None and not settings.is_local():
-            log.warning("pages_open", cure="set KERNELSMITH_PAGES_PASSWORD, or keep the service behind a login")
         log.info("started", api_url=settings.api_url, public_url=settings.public_url)
         try:
             yield

@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     public_url: str = "http://127.0.0.1:8000"
     bot_login: str | None = None  # asked of GitHub where it is not set
     pages_password: SecretStr | None = None  # of the pages, by HTTP basic authentication, any user name
+    pages_open: bool = False  # without a password although others reach them: something else asks who comes
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
@@ -88,7 +89,7 @@ class Settings(BaseSettings):
 
     def problems(self) -> tuple[str, ...]:
         """Give what keeps the service from starting, each with the cure."""
-        return (*self._secret_problems(), *self._credential_problems(), *self._address_problems())
+        return (*self._secret_problems(), *self._credential_problems(), *self._address_problems(), *self._page_problems())
 
     def _secret_problems(self) -> list[str]:
         if not self.webhook_secrets:
@@ -126,6 +127,15 @@ class Settings(BaseSettings):
         if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
             return ["KERNELSMITH_API_URL is http: credentials would travel in the clear; use https"]
         return []
+
+
+    def _page_problems(self) -> list[str]:
+        if self.pages_password is not None or self.pages_open or (self.is_local() and _is_loopback(self.host)):
+            return []
+        return [
+            "anybody who reaches this host could read the pages of every job: set KERNELSMITH_PAGES_PASSWORD "
+            "(KERNELSMITH_PAGES_OPEN=true where something in front of them asks who comes)"
+        ]
 
 
 def _is_loopback(host: str) -> bool:

@@ -153,6 +153,7 @@ def _served(
         api_url=server.api_url,
         html_url=server.url,
         public_url="https://bot.example",
+        pages_open=True,
         publisher_threads=0,
         delivery_threads=0,
     )

@@ -180,6 +180,7 @@ def running(hub: Hub, clock: list[float], analyze: Analyze, **credentials: Any) 
             api_url=server.api_url,
             html_url=server.url,
             public_url="https://bot.example",
+            pages_open=True,
             publisher_threads=0,
             delivery_threads=0,
             **credentials,

@@ -93,6 +93,18 @@ def test_http_is_fine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().api_url == "http://127.0.0.1:9999/api/v3"
 
 
+@pytest.mark.parametrize("reached", [{"host": "0.0.0.0"}, {"host": "10.0.0.7"}, {"public_url": "https://kernels.example.org"}])
+def test_pages_that_others_reach_need_a_password_or_a_word(
+    monkeypatch: pytest.MonkeyPatch, reached: dict[str, str]
+) -> None:
+    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", **reached)
+    assert "KERNELSMITH_PAGES_PASSWORD" in problems()
+    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", pages_open="true", **reached)
+    assert load_settings().pages_open
+    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token", pages_open="false", pages_password="long", **reached)
+    assert load_settings().pages_password is not None
+
+
 def test_secrets_never_print(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, webhook_secrets=SECRET, token="a-token-of-the-bot", pages_password="a-password")
     settings = load_settings()
