@@ -1,10 +1,11 @@
-"""The whole numbers in a candidate's syntax tree: block sizes, comparisons, defaults. Its sizes are tried around them. Pure."""
+"""What a candidate's syntax tree asks of the cases: whole numbers, around which sizes are tried, and alignment. Pure."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from gpu_runner.contracts.syntax import UNPARSABLE
 from gpu_runner.contracts.verify import SourceFile
@@ -28,13 +29,8 @@ _DESCRIPTORS = ("make_tensor_descriptor", "TensorDescriptor")
 def constants_of(files: Iterable[SourceFile]) -> frozenset[int]:
     """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to."""
     found: set[int] = set()
-    for file in files:
-        try:
-            tree = ast.parse(file.text) if file.path.endswith(".py") else None
-        except UNPARSABLE:
-            continue
-        if tree is not None:
-            found |= set(_values(tree).values())
+    for tree in _trees(files):
+        found |= set(_values(tree).values())
     return frozenset(abs(value) for value in found if 2 <= abs(value) <= LARGEST)
 
 
@@ -67,4 +63,15 @@ def _applied(operation: type[ast.operator], left: int, right: int) -> int | None
 
 def needs_alignment(files: Iterable[SourceFile]) -> bool:
     """Whether Python files make tensor descriptors, which the hardware takes of memory from a multiple of 16 bytes on alone."""
-    return any(word in file.text for file in files for word in _DESCRIPTORS)
+    return any(_named(node) in _DESCRIPTORS for tree in _trees(files) for node in ast.walk(tree))
+
+
+def _named(node: ast.AST) -> str | None:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _trees(files: Iterable[SourceFile]) -> Iterator[ast.Module]:
+    for file in files:
+        if file.path.endswith(".py"):
+            with contextlib.suppress(*UNPARSABLE):
+                yield ast.parse(file.text)
