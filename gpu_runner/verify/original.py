@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from gpu_runner.context import RunContext
+from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.scratch import ScratchError
@@ -102,7 +103,12 @@ def _goes_on(standing: Standing, session: Session, proof: Proof, context: RunCon
     try:
         answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
     except (ChildFailed, ProtocolError) as error:
-        standing.dropped[label] = failure_of(error, "launch", label).evidence.message
+        found = failure_of(error, "launch", label)
+        if found.status is Status.out_of_bounds and "writes" in found.evidence.message:
+            raise BadOriginal(
+                f"what stands in the repository damages memory: {found.evidence.message} ({label})"
+            ) from error
+        standing.dropped[label] = found.evidence.message
         # On a GPU an error may have spoilt the device for the rest of the process.
         return isinstance(error, ChildError | ChildOutOfMemory) and not session.gpu
     failed, look = frozenset(answer.failed), Look(proof, answer)
