@@ -89,7 +89,12 @@ class Settings(BaseSettings):
 
     def problems(self) -> tuple[str, ...]:
         """Give what keeps the service from starting, each with the cure."""
-        return (*self._secret_problems(), *self._credential_problems(), *self._address_problems(), *self._page_problems())
+        return (
+            *self._secret_problems(),
+            *self._credential_problems(),
+            *self._address_problems(),
+            *self._page_problems(),
+        )
 
     def _secret_problems(self) -> list[str]:
         if not self.webhook_secrets:
@@ -127,7 +132,6 @@ class Settings(BaseSettings):
         if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
             return ["KERNELSMITH_API_URL is http: credentials would travel in the clear; use https"]
         return []
-
 
     def _page_problems(self) -> list[str]:
         if self.pages_password is not None or self.pages_open or (self.is_local() and _is_loopback(self.host)):

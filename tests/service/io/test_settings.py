@@ -93,7 +93,9 @@ def test_http_is_fine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().api_url == "http://127.0.0.1:9999/api/v3"
 
 
-@pytest.mark.parametrize("reached", [{"host": "0.0.0.0"}, {"host": "10.0.0.7"}, {"public_url": "https://kernels.example.org"}])
+@pytest.mark.parametrize(
+    "reached", [{"host": "0.0.0.0"}, {"host": "10.0.0.7"}, {"public_url": "https://kernels.example.org"}]
+)
 def test_pages_that_others_reach_need_a_password_or_a_word(
     monkeypatch: pytest.MonkeyPatch, reached: dict[str, str]
 ) -> None:
