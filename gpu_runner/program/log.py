@@ -17,7 +17,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program.kernels import tensors_in
-from gpu_runner.program.trail import Trail, bound
+from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
 
@@ -82,6 +82,7 @@ class Log(Mode):
         self._work: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._paused = 0
         self._launching = 0
+        self._tuning = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
         self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
         self._given: dict[int, int] = {}  # of each input, the bytes of the guard at each end of its memory
@@ -100,7 +101,7 @@ class Log(Mode):
         if name in _EMPTY and self._poison is not None:
             given = self._guarded(given)
         place = None if func.namespace != "aten" or self._opaque() else self._where()
-        if place is not None:  # what autograd does by itself hangs on who still holds a tensor
+        if place is not None and not self._tuning:  # what autograd does by itself hangs on who still holds a tensor
             self.trail.operator(str(func).removeprefix("aten."), place, (args, dict(kwargs)), given)
         if name in _EMPTY:
             return given
@@ -121,7 +122,8 @@ class Log(Mode):
 
     def launch(self, fn: Any, grid: Any, arguments: list[Any], run: Callable[[], Any]) -> Any:
         """Note that the kernel of this function runs on these arguments, and run it."""
-        self.trail.launch(fn, self._where() or (None, None), grid, arguments)
+        if not self._tuning:
+            self.trail.launch(fn, self._where() or (None, None), grid, arguments)
         name = fn.__name__
         self.launched[name] = self.launched.get(name, 0) + 1
         self.launches[self.run] = self.launches.get(self.run, 0) + 1
@@ -136,6 +138,16 @@ class Log(Mode):
             return run()
         finally:
             self._launching -= 1
+
+    def tuned(self, fn: Any, configs: list[Any], arguments: list[Any], run: Callable[[], Any]) -> Any:
+        """Note that an autotuner launches a kernel by one of these configurations; which one, and what it tries, times decide."""
+        if not self._tuning:
+            self.trail.launch(fn, self._where() or (None, None), [str(config) for config in configs], arguments)
+        self._tuning += 1
+        try:
+            return run()
+        finally:
+            self._tuning -= 1
 
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""
@@ -292,11 +304,13 @@ def _key(tensor: torch.Tensor) -> int:
 
 def watch_launches(current: Callable[[], Log | None]) -> None:
     """Report every kernel launch of this process from now on, compiled or interpreted, to the log that ``current`` gives."""
+    from triton.runtime.autotuner import Autotuner
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
     for kind in (JITFunction, InterpretedFunction):
         _wrap_run(kind, current)
+    _wrap_tuning(Autotuner, current)
 
 
 def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
@@ -311,6 +325,20 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
         grid = tuple(grid(bound(self.fn, args, kwargs))) if callable(grid) else grid
         named = {name: value for name, value in kwargs.items() if name != "grid"}
         return log.launch(self.fn, grid, [args, named], lambda: original(self, *args, grid=grid, **named))
+
+    kind.run = run
+
+
+def _wrap_tuning(kind: Any, current: Callable[[], Log | None]) -> None:
+    original = kind.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        log, fn = current(), function_of(self)
+        if log is None or fn is None or kwargs.get("warmup"):
+            return original(self, *args, **kwargs)
+        # The function of a grid is asked for each configuration; those that are none stand in the launch.
+        given = {name: value for name, value in kwargs.items() if name != "grid" or not callable(value)}
+        return log.tuned(fn, self.configs, [args, given], lambda: original(self, *args, **kwargs))
 
     kind.run = run
 

@@ -94,11 +94,11 @@ def _plain(value: Any) -> str:
         return _plain(value.value)
     if isinstance(value, bool | int | float | complex | str | type(None) | torch.dtype | torch.device | torch.layout):
         return f"{type(value).__name__} {value!r}"
-    inner = _function(value)
+    inner = function_of(value)
     return _of_kind(value) if inner is None else f"kernel {inner.__name__} {list(_names(inner, set()))}"
 
 
-def _function(value: Any) -> types.FunctionType | None:
+def function_of(value: Any) -> types.FunctionType | None:
     """The function of a kernel, which may stand within autotuners; None of anything else, and of Triton's own."""
     inner = getattr(value, "fn", None)
     while inner is not None and not isinstance(inner, types.FunctionType):
@@ -127,7 +127,7 @@ def _names(fn: Any, seen: set[int]) -> Iterator[tuple[str, str]]:
         if name not in fn.__globals__:
             continue
         value = fn.__globals__[name]
-        inner = _function(value)
+        inner = function_of(value)
         if inner is None:
             yield name, _plain(value)
         else:

@@ -7,6 +7,7 @@ import pytest
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
+from gpu_runner.program.log import Log
 from gpu_runner.session import Reply
 from gpu_runner.verify.answer import Event, Trail
 from gpu_runner.verify.judge import _other_trail
@@ -66,3 +67,19 @@ def test_the_first_other_event_is_named_with_its_line() -> None:
     assert said(Child(there), Trail((same,), "dd")) == "`view` comes in place of nothing (line 4 of candidate.py)."
     other = Event("`view`", "candidate.py", 4, "ee")
     assert said(Child(there), Trail((same, other), "dd")) == "`view` is given something else (line 4 of candidate.py)."
+
+
+def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:
+    def kernel(x: int) -> None:
+        pass
+
+    trails = []
+    for tried in (1, 3):  # by its times it takes one setting here, and another one there
+        log = Log(lambda: ("candidate.py", 3))
+        log.tuned(
+            kernel, ["BLOCK: 1", "BLOCK: 2"], [7], lambda: [log.launch(kernel, (n,), [n], int) for n in range(tried)]
+        )  # noqa: B023
+        trails.append(log.trail.to_json())
+        assert log.launched == {"kernel": tried}
+    assert trails[0] == trails[1]
+    assert len(trails[0]["events"]) == 1
