@@ -52,14 +52,15 @@ class Arguments:
         """Give the same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
         return self._with(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
-    def shaken(self, step: float) -> Arguments:
+    def shaken(self, step: float, *, by_value: bool = False) -> Arguments:
         """Give the same arguments with every floating element ``step`` of itself away, up or down by a fixed draw.
 
-        The opposite step moves every element to the other side. Upstream gradients are shaken too.
+        The opposite step moves every element to the other side, and ``by_value`` equal ones to the same. Upstream gradients are
+        shaken too.
         """
-        shake = _Shaker(step, 0)
+        shake = _Shaker(step, 0, by_value=by_value)
         moved = self._with(shake)
-        shake = _Shaker(step, 1)
+        shake = _Shaker(step, 1, by_value=False)
         moved.upstream = [None if grad is None else shake(grad.double()) for grad in self.upstream]
         return moved
 
@@ -141,19 +142,29 @@ class Arguments:
 
 
 class _Shaker:
-    """Moves every floating element ``step`` of itself up or down, by draws that are the same each time."""
+    """Moves every floating element ``step`` of itself up or down, by draws that are the same each time.
 
-    def __init__(self, step: float, seed: int) -> None:
-        self._step, self._seed = step, seed
+    Equal elements are moved to the same side where the numbers themselves draw it: of those that tie at a bend a kernel takes all
+    or none. Else places draw it.
+    """
+
+    def __init__(self, step: float, seed: int, *, by_value: bool) -> None:
+        self._step, self._seed, self._by_value = step, seed, by_value
         self._streams: dict[torch.device, torch.Generator] = {}
 
     def __call__(self, value: torch.Tensor) -> torch.Tensor:
         if not value.is_floating_point():
             return value
+        return value * (1 + self._step * (self._drawn(value).to(value) * 2 - 1))
+
+    def _drawn(self, value: torch.Tensor) -> torch.Tensor:
+        """Zeros and ones."""
+        if self._by_value:
+            bits = value.double().contiguous().view(torch.int64)
+            return (((bits >> 20) ^ bits ^ self._seed) * 0x9E3779B97F4A7C1).bitwise_right_shift(40).bitwise_and(1)
         if value.device not in self._streams:
             self._streams[value.device] = torch.Generator(value.device).manual_seed(self._seed)
-        drawn = torch.randint(0, 2, value.shape, generator=self._streams[value.device], device=value.device)
-        return value * (1 + self._step * (drawn.to(value) * 2 - 1))
+        return torch.randint(0, 2, value.shape, generator=self._streams[value.device], device=value.device)
 
 
 def settle(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, reuse: bool = True) -> Arguments:

@@ -12,7 +12,7 @@ from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import on_shapes, settle
 from gpu_runner.roles.device import start
 from gpu_runner.roles.uses import listed, second_gradients
-from gpu_runner.verify.lift import lifted
+from gpu_runner.verify.lift import lifted, rounded
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
@@ -21,6 +21,7 @@ NOISY = {
     "noisy": "each",
     "noisy_together": "all",
 }  # answers with the noise of float32 arithmetic, by what has a sign of its own
+ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -56,16 +57,17 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     """Give every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
-    shaken the other way. With ``noise`` twice more as float32 arithmetic may have it.
+    shaken the other way. With ``noise`` twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own
+    dtype as other roundings have it.
     """
     answers: list[torch.Tensor] = []
     facts: dict[str, Any] = {}
     for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
-        if kind != "own":
+        if kind not in ("own", ROUNDED):
             arguments = arguments.promoted()
         if kind in SHAKEN:
-            arguments = arguments.shaken(SHAKEN[kind] * meta["shake"])
+            arguments = arguments.shaken(SHAKEN[kind] * meta["shake"], by_value=meta["by_value"])
         with _context(kind):
             value = arguments.call(state.values["reference"])
         outputs = list(value) if isinstance(value, tuple | list) else [value]
@@ -111,7 +113,7 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     answers: list[torch.Tensor] = []
     for kind in _kinds(meta):
         given = settle(state, meta, tensors, reuse=False)
-        arguments = given if kind == "own" else given.promoted()
+        arguments = given if kind in ("own", ROUNDED) else given.promoted()
         leaves = list(arguments.leaves.values())
         with _context(kind):
             outputs = listed(arguments.call(state.values["reference"]))
@@ -161,10 +163,13 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    return ("exact", "own", *(SHAKEN if meta.get("shake") else ()), *(NOISY if meta.get("noise") else ()))
+    more = (*(SHAKEN if meta.get("shake") else ()), *(NOISY if meta.get("noise") else ()))
+    return ("exact", "own", *more, *((ROUNDED,) if meta.get("rounded") else ()))
 
 
 def _context(kind: str) -> AbstractContextManager[None]:
+    if kind == ROUNDED:
+        return rounded()
     return nullcontext() if kind == "own" else lifted(NOISY.get(kind))
 
 

@@ -84,7 +84,7 @@ def _run(
     arguments = given(state, meta, tensors).rolled(meta["place"])
     arguments = arguments if dtype is None else arguments.promoted(dtype)
     if step:
-        arguments = arguments.shaken(step)
+        arguments = arguments.shaken(step, by_value=True)
     raised: AbstractContextManager[None] = lifted() if dtype is torch.float64 else nullcontext()
     with raised:
         outputs = _outputs(state, arguments)

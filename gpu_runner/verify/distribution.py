@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.measures import PIECE, Sheet, own_error, pieces
+from gpu_runner.verify.measures import MOST_OF_CHANCE, PIECE, SPREAD_OF_CHANCE, Sheet, own_error, pieces
 from gpu_runner.verify.tolerances import (
     BIAS_DEVIATIONS,
     BULK,
@@ -18,6 +18,7 @@ from gpu_runner.verify.tolerances import (
     FLOAT32_SLACK,
     HALF_STEPS,
     ONE_ROUNDING,
+    PEAK_RATIO,
     SHARE_FLOOR,
     TAIL_GROWTH,
     TAIL_RATIO,
@@ -27,6 +28,7 @@ from gpu_runner.verify.tolerances import (
 
 CUT = 0.6  # share of numbers without their last bits from which on these were thrown away
 LEAST_FOR_ROUNDING = 256  # elements
+UNRESOLVED = 64.0  # half steps that the reference may lose where the last three bits of a number are still looked at
 INEXACT_SHARE = 0.005  # of the reference's elements, beyond which it is taken to approximate
 # Units in the last place, in the median, which a few elements that cancel do not move: Triton's division and square root are good
 # to two, a few operations in another order to one or two more; four bits thrown away give 7.5.
@@ -58,6 +60,9 @@ class Distribution:
     own_spread: float  # of the reference, with it
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
+    own_beyond: (
+        float  # the same among those elements alone that have one: upstream gradients with few elements leave few
+    )
     slope: float  # of a row's errors over its truth, root mean square over the rows by their share of the truth
     slope_deviation: float  # what independent errors as large give
     own_slope: float
@@ -81,7 +86,7 @@ class Distribution:
         if self.half_step < FLOAT32_SLACK:
             return math.inf
         typical = max(self.own_spread, ONE_ROUNDING * self.half_step)
-        return ERROR_RATIO * typical * (self.luck + 0.5 / math.sqrt(min(self.rows, self.columns)))
+        return ERROR_RATIO * typical * (self.luck + CORRELATED / math.sqrt(min(self.rows, self.columns)))
 
     @property
     def allowed_bias(self) -> float:
@@ -106,14 +111,17 @@ class Distribution:
         if self.half_step < FLOAT32_SLACK:
             return math.inf  # each element has its own bound, and approximations have tails
         growth = 1.0 + TAIL_GROWTH * max(0.0, math.log10(self.elements) - 5.0)
-        return TAIL_RATIO * growth * max(self.bulk, self.own_bulk)
+        return growth * max(TAIL_RATIO * max(self.bulk, self.own_bulk), PEAK_RATIO * self.own_beyond)
+
+    @property
+    def cancels(self) -> bool:
+        """Say whether terms of the reference cancel somewhere, or may do so: there an element's own step is no measure."""
+        return self.half_step < FLOAT32_SLACK or self.own_steps > CANCELS
 
     @property
     def allowed_steps(self) -> float:
-        """The same in an element's own half steps: any where the reference's terms cancel, since nothing bounds it there."""
-        if self.half_step < FLOAT32_SLACK or self.own_steps > CANCELS:
-            return math.inf
-        return ERROR_RATIO * self.own_steps + 1.0
+        """Excess that an element may have in its own half steps, where nothing cancels."""
+        return ERROR_RATIO * min(self.own_steps, CANCELS) + 1.0
 
 
 def least_bias(half_step: float) -> float:
@@ -123,14 +131,16 @@ def least_bias(half_step: float) -> float:
 
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
-    counts, sums, excesses, own_steps = _Counts(), torch.zeros(8, dtype=torch.float64), [], 0.0
+    counts, sums, excesses, own_steps = _Counts(), torch.zeros(10, dtype=torch.float64), [], 0.0
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
     half_step = HALF_STEPS[sheet.got.dtype]
     by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(3)]
     # What the reference loses as a whole, in its own run and in those that tell what float32 may lose: its sum, its slope, by row.
-    runs = 1 + len(sheet.shaken)
+    theirs = [(sheet.own, 1.0), *((shaken, 1.0) for shaken in sheet.shaken)]
+    theirs += [] if sheet.rounded is None else [(sheet.rounded, SPREAD_OF_CHANCE)]
+    runs = len(theirs)
     lost, lost_over = torch.zeros((2, runs), dtype=torch.float64)
     lost_by_row = torch.zeros((runs, sheet.got.shape[0]), dtype=torch.float64)
     for rows, columns in places:
@@ -141,21 +151,25 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         counts.elements += int(errors.counted.sum())
         counts.beyond += int((errors.excess > 0).sum())
         counts.own_beyond += int((errors.own_excess > 0).sum())
-        excesses.append((errors.excess / scale).flatten()[::apart][errors.counted.flatten()[::apart]])
+        counts.beyond_by_chance += int((errors.excess_of_chance > 0).sum())
+        among = (errors.counted & (errors.exact != 0)).flatten()[::apart]
+        excesses.append((errors.excess / scale).flatten()[::apart][among])
         sums += _sums(errors, scale, resolved)
         for known, more in zip(by_row, _sums_by_row(errors, scale, resolved), strict=True):
             known[rows] += more
-        for run, values in enumerate((sheet.own, *sheet.shaken)):
-            shift = torch.where(errors.smooth, values[rows, columns].double() - errors.exact, 0.0) / resolved
+        for run, (values, weight) in enumerate(theirs):
+            shift = torch.where(errors.smooth, values[rows, columns].double() - errors.exact, 0.0) * (weight / resolved)
             over = shift * errors.exact / scale
             lost[run] += shift.sum()
             lost_over[run] += over.sum()
             lost_by_row[run, rows] += over.sum(-1)
-        own_steps = max(own_steps, float((errors.own_excess / errors.half).max()))
+        most = torch.maximum(errors.own_excess, errors.excess_of_chance)
+        own_steps = max(own_steps, float((most / errors.half).max()))
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
     n = counts.elements
-    error, error2, over, over2, exact2, own2, own_excess2, spread2 = (float(value) for value in sums)
+    error, error2, over, over2, exact2, *own2, spread2 = (float(value) for value in sums)
+    own_error2, chance2, own_excess2, chance_excess2 = own2
     slope, weight = over / max(exact2, _TINY), max(exact2, _TINY)
     biases = (
         (abs(error) / n, math.sqrt(error2) / n, float(lost.abs().max()) / n),
@@ -169,12 +183,13 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         sheet.got.shape[1],
         half_step,
         counts.beyond / n,
-        counts.own_beyond / n,
+        max(counts.own_beyond, counts.beyond_by_chance) / n,
         *worst,
         math.sqrt(spread2 / n),
-        math.sqrt(own2 / n),
+        math.sqrt(max(own_error2, SPREAD_OF_CHANCE**2 * chance2) / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
-        math.sqrt(own_excess2 / n),
+        math.sqrt(max(own_excess2, chance_excess2) / n),
+        math.sqrt(max(own_excess2 / max(1, counts.own_beyond), chance_excess2 / max(1, counts.beyond_by_chance))),
         *_slopes(by_row, lost_by_row),
         own_steps,
     )
@@ -201,6 +216,7 @@ class _Counts:
     elements: int = 0
     beyond: int = 0
     own_beyond: int = 0
+    beyond_by_chance: int = 0
 
 
 @dataclass(frozen=True)
@@ -214,6 +230,8 @@ class Errors:
     own: torch.Tensor
     excess: torch.Tensor
     own_excess: torch.Tensor
+    chance: torch.Tensor  # what the reference loses where half precision is rounded at random
+    excess_of_chance: torch.Tensor  # of its half, which is what roundings to the nearest lose at most
     half: torch.Tensor  # half a step of the dtype at the truth
     explained: torch.Tensor  # what float32 arithmetic and a bend of the function explain
 
@@ -234,9 +252,14 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
         bent = own_error(exact, [shaken[place] for shaken in sheet.shaken])
         smooth = counted & (bent <= half + explained)
         explained = explained + bent
+        half = half_steps(
+            truth.abs() + bent, sheet.got.dtype
+        )  # beyond the bend it is that far out that a number is rounded
     slack = half + explained
     excess, own_excess = (error.abs() - slack).clamp(min=0.0), (lost.abs() - slack).clamp(min=0.0)
-    return Errors(counted, smooth, truth, error, lost, excess, own_excess, half, explained)
+    chance = torch.where(counted, sheet.lost_by_chance(place), 0.0)
+    excess_of_chance = (MOST_OF_CHANCE * chance - slack).clamp(min=0.0)
+    return Errors(counted, smooth, truth, error, lost, excess, own_excess, chance, excess_of_chance, half, explained)
 
 
 def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -245,13 +268,20 @@ def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return (power * HALF_STEPS[dtype]).clamp(min=torch.finfo(dtype).smallest_normal * HALF_STEPS[dtype])
 
 
-def _share_of_cut(values: torch.Tensor) -> float:
-    """The share of numbers whose last three bits are zero: an eighth by chance."""
+def _share_of_cut(values: torch.Tensor, resolved: torch.Tensor) -> float:
+    """The share of numbers whose last three bits are zero, of those that float32 resolves: an eighth by chance."""
     numbers = values.flatten()[:SAMPLED]
-    numbers = numbers[torch.isfinite(numbers) & (numbers != 0)]
+    numbers = numbers[torch.isfinite(numbers) & (numbers != 0) & resolved]
     if numbers.numel() < LEAST_FOR_ROUNDING:
         return 0.0
     return float(((numbers.contiguous().view(torch.int32) & 7) == 0).double().mean())
+
+
+def _resolved(truth: Truth) -> torch.Tensor:
+    """Where the last bits of a float32 value say something: what comes of terms that cancel has theirs."""
+    exact = truth.exact.flatten()[:SAMPLED].double()
+    runs = [values.flatten()[:SAMPLED] for values in (truth.own, *truth.shaken)]
+    return torch.isfinite(exact) & (own_error(exact, runs) <= UNRESOLVED * half_steps(exact, torch.float32))
 
 
 def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
@@ -261,7 +291,8 @@ def coarser(got: torch.Tensor, truth: Truth) -> Comparison | None:
     """
     if got.dtype != torch.float32 or got.numel() < LEAST_FOR_ROUNDING or truth.held is not None:
         return None
-    given, theirs = _share_of_cut(got), _share_of_cut(truth.own)
+    resolved = _resolved(truth)
+    given, theirs = _share_of_cut(got, resolved), _share_of_cut(truth.own, resolved)
     if given > CUT and theirs < CUT / 2:
         return Comparison(False, "cut", given, CUT)
     if not truth.is_ordinary:
@@ -283,7 +314,8 @@ def _sums(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> torch.
     own = torch.where(errors.smooth, errors.own, 0.0) / resolved
     exact = errors.exact / scale
     over = error * exact
-    columns = (error, error * error, over, over * over, exact * exact, own * own)
-    own_excess = errors.own_excess / scale
+    chance = torch.where(errors.smooth, errors.chance, 0.0) / resolved
     unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / resolved
-    return torch.stack([values.sum() for values in (*columns, own_excess * own_excess, unexplained * unexplained)])
+    theirs = (own, chance, errors.own_excess / scale, errors.excess_of_chance / scale)
+    squares = [values * values for values in (*theirs, unexplained)]
+    return torch.stack([values.sum() for values in (error, error * error, over, over * over, exact * exact, *squares)])

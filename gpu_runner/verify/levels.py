@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +50,8 @@ class Levels:
         floor = FLOORS[dtype or got.dtype]
         held = None if truth.held is None else as_rows(truth.held)
         shaken = tuple(as_rows(values) for values in truth.shaken)
-        sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, held)
+        rounded = None if truth.rounded is None else as_rows(truth.rounded)
+        sheet = Sheet(as_rows(got), as_rows(truth.exact), as_rows(truth.own), shaken, held, rounded)
         sums = sheet.sums(1.0, TAIL_FLOOR)
         natural = truth.natural + floor.smallest * 2
         if held is None and (dtype or got.dtype) != torch.float64:
@@ -168,7 +168,7 @@ class Levels:
         if found is None:
             return Comparison(True, "tail")
         bulk = self._bulk(found)
-        beyond = self.sums.excess > lent.factor * (bulk if math.isinf(found.allowed_steps) else TAIL_FLOOR * scale)
+        beyond = self.sums.excess > lent.factor * (bulk if found.cancels else TAIL_FLOOR * scale)
         worst: tuple[float, int, float, float] | None = None
         for place in pieces(*self.sheet.got.shape):
             if not bool(beyond[place[0]].any()):
@@ -187,10 +187,11 @@ class Levels:
         errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
         error = errors.error.abs()
         lost = self.sheet.piece(place).own_error
-        allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * errors.own_excess
+        beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
+        allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * beyond
         scale = self._row_scale()[place[0], None]
         steps = found.allowed_steps * errors.half + found.half_step * scale / 4
-        far = torch.minimum(bulk[place[0], None], steps)
+        far = (torch.maximum if found.cancels else torch.minimum)(steps, bulk[place[0], None])
         floor = TAIL_FLOOR * (errors.exact.abs() + scale)
         return error, allowed + floor + far + PEAK_RATIO * self.natural
 

@@ -1,18 +1,20 @@
-"""Runs a reference in float64, its own casts to smaller floats lifted as well."""
+"""Runs a reference in float64, its own casts to smaller floats lifted as well, or with other roundings than eager mode has."""
 
 from __future__ import annotations
 
-import math
+import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from gpu_runner.verify.mode import Mode
 
-_LIFTED = (torch.float32, torch.bfloat16, torch.float16)
+_HALVES = (torch.bfloat16, torch.float16)
+_LIFTED = (torch.float32, *_HALVES)
 
 
 class _Lift(Mode):
@@ -37,34 +39,14 @@ _EXACT_NAMES = """
     value_selecting_reduction_backward max_pool2d_with_indices max_pool1d max_pool2d
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
+_SAMPLES = re.compile(
+    "upsample|grid_sampler"
+)  # their formulas compute places, which noise would move to another element
 _ROUNDINGS = 4.0  # of float32 by which each result is moved: a kernel's formula may round as often where the reference rounds once
 
 
-def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
-    return x * _gate(x, approximate)[0]
-
-
-def _gelu_backward(grad: torch.Tensor, x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
-    gate, slope = _gate(x, approximate)
-    return grad * (gate + x * slope)
-
-
-def _gate(x: torch.Tensor, approximate: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The distribution function of a normal number, or its approximation, and its derivative: it cancels on one side."""
-    if approximate == "none":
-        density = torch.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-        return 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))), density
-    k = math.sqrt(2.0 / math.pi)
-    t = torch.tanh(k * (x + 0.044715 * x * x * x))
-    return 0.5 * (1.0 + t), 0.5 * (1.0 - t * t) * k * (1.0 + 3.0 * 0.044715 * x * x)
-
-
-# Operators within which terms cancel, as formulas: noise on their result alone would say nothing of that.
-_FORMULAS: dict[str, Callable[..., Any]] = {"gelu": _gelu, "gelu_backward": _gelu_backward}
-
-
 class _Noise(_Lift):
-    """Moves every element of an operator's result by some roundings of float32, to either side as a drawn sign says.
+    """Moves every element of an operator's result by up to some roundings of float32, to either side as is drawn.
 
     What comes of that differs from the truth by what float32 arithmetic may lose in it, where terms cancel above all. It is
     Monte Carlo arithmetic: D. S. Parker, 1997.
@@ -73,17 +55,18 @@ class _Noise(_Lift):
     def __init__(self, seed: int, *, together: bool) -> None:
         super().__init__()
         self._seed = seed
-        self._together = together  # one sign for all elements, as those that are equal have it
+        self._together = together  # one draw for all elements, as those that are equal have it
         self._streams: dict[torch.device, torch.Generator] = {}
 
     def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operator in float64, and move what it gives."""
-        name = func.overloadpacket.__name__
-        if name in _FORMULAS:
+        formula = None if _is_exact(func) or _writes(func) else _formulas().get(func)
+        if formula is not None:
+            lifted_args, lifted_kwargs = tree_map(_lifted, args), tree_map(_lifted, dict(kwargs))
             with self:
-                return _FORMULAS[name](*args, **kwargs)
+                return formula(*lifted_args, **lifted_kwargs)
         found = super().operator(func, args, kwargs)
-        if name in _EXACT or func.is_view:
+        if _is_exact(func):
             return found
         return tree_map(self._written if _writes(func) else self._moved, found)
 
@@ -98,12 +81,84 @@ class _Noise(_Lift):
         if stream is None:
             stream = self._streams[value.device] = torch.Generator(value.device).manual_seed(self._seed)
         shape = () if self._together else value.shape
-        signs = torch.randint(0, 2, shape, generator=stream, device=value.device, dtype=torch.float64)
-        return 1.0 + _ROUNDINGS * 2.0**-24 * (2.0 * signs - 1.0)
+        drawn = 2.0 * torch.rand(shape, generator=stream, device=value.device, dtype=torch.float64) - 1.0
+        # At least half of it, and never as much as another time: a step up and the same step down would cancel.
+        return 1.0 + _ROUNDINGS * 2.0**-24 * (drawn.sign() + drawn) / 2.0
 
 
 def _is_moved(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.float64 and not value._is_zerotensor()  # noqa: SLF001
+
+
+@functools.cache
+def _formulas() -> Mapping[Any, Callable[..., Any]]:
+    """Formulas of simpler operators for those within which terms may cancel: noise on their result says nothing of that."""
+    import torch._decomp.decompositions
+
+    table = torch._decomp.decomposition_table  # noqa: SLF001 - torch has its formulas under this name only
+    return {operator: formula for operator, formula in table.items() if not _SAMPLES.search(str(operator))}
+
+
+class _Rounded(Mode):
+    """Rounds what eager mode rounds to half precision to either neighbour at random, by how near each is.
+
+    Eager mode may be lucky in a row, and a right kernel that rounds the same intermediate result the other way is not. This is
+    stochastic rounding: G. E. Forsythe, 1950.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed
+        self._streams: dict[torch.device, torch.Generator] = {}
+
+    def operator(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operator as eager mode does, and once more in float32 where it gives half precision."""
+        found = func(*args, **kwargs)
+        is_exact = _is_exact(func) and func.overloadpacket.__name__ != "_to_copy"
+        if is_exact or _writes(func) or not any(_is_half(value) for value in tree_leaves(found)):
+            return found
+        try:
+            wide = func(*tree_map(_widened, args), **tree_map(_widened, dict(kwargs)))
+        except RuntimeError:  # an operator of half precision alone, as fused attention
+            return found
+        return tree_map(lambda near, value: self._rounded(near, value) if _is_half(near) else near, found, wide)
+
+    def _rounded(self, near: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
+        """Take a number or its neighbour on the side where the exact one lies."""
+        if near.dtype == wide.dtype or near._is_zerotensor():  # noqa: SLF001
+            return near
+        stream = self._streams.get(near.device)
+        if stream is None:
+            stream = self._streams[near.device] = torch.Generator(near.device).manual_seed(self._seed)
+        near = wide.to(near.dtype)
+        left = wide - near.float()
+        # Of a float's bits as a whole number the next one is the next float away from zero.
+        away = torch.where((left > 0) == (near > 0), 1, -1).to(torch.int16)
+        other = (near.view(torch.int16) + away).view(near.dtype)
+        share = left.abs() / (other.float() - near.float()).abs()
+        moved = torch.rand(near.shape, generator=stream, device=near.device) < share
+        return torch.where(moved & torch.isfinite(other) & (near != 0), other, near)
+
+
+def _is_half(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in _HALVES
+
+
+def _widened(value: Any) -> Any:
+    if _is_half(value):
+        return value.float()
+    return torch.float32 if isinstance(value, torch.dtype) and value in _HALVES else value
+
+
+def _is_exact(func: Any) -> bool:
+    return func.is_view or func.overloadpacket.__name__ in _EXACT
+
+
+@contextmanager
+def rounded() -> Iterator[None]:
+    """Compute what is called inside in its own dtypes, with half precision rounded at random."""
+    with _Rounded(1):
+        yield
 
 
 @contextmanager

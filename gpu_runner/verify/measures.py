@@ -14,6 +14,9 @@ import torch
 MEDIAN_OF_NORMAL = 0.6745  # of the magnitudes, in standard deviations
 PIECE = 2**15 - 1
 
+# Rounded at random a number errs up to a whole step, and sqrt(2) times as much in the mean, as rounded to the nearest.
+SPREAD_OF_CHANCE, MOST_OF_CHANCE = 2.0**-0.5, 0.5
+
 Place = tuple[slice, slice]
 
 
@@ -28,7 +31,7 @@ class Sums:
     error: torch.Tensor  # Euclidean norm of the errors
     peak: torch.Tensor  # largest error
     excess: torch.Tensor  # largest error beyond shares of what the reference loses there, and of the true value
-    own: torch.Tensor  # Euclidean norm of what the reference loses
+    own: torch.Tensor  # Euclidean norm of what the reference loses, the larger one where it was rounded in two ways
     exact: torch.Tensor  # Euclidean norm of the finite true values
     finite: int  # true values that are finite
     largest: float
@@ -66,11 +69,12 @@ class Sheet:
     own: torch.Tensor
     shaken: tuple[torch.Tensor, ...] = ()
     held: torch.Tensor | None = None
+    rounded: torch.Tensor | None = None
 
     def sums(self, of_own: float, of_exact: float) -> Sums:
         """Go through the whole tensor once; the shares are those by which an error counts as excess."""
         rows, columns = self.got.shape
-        squares = torch.zeros((3, rows), dtype=torch.float64)
+        squares, chance = torch.zeros((3, rows), dtype=torch.float64), torch.zeros(rows, dtype=torch.float64)
         peak = torch.zeros(rows, dtype=torch.float64)
         excess = torch.full((rows,), -math.inf, dtype=torch.float64)
         finite, largest, plain = 0, 0.0, self.held is None
@@ -88,12 +92,15 @@ class Sheet:
                 finite += piece.exact.numel()
             at = place[0]
             squares[:, at] += norms.square_()
+            if self.rounded is not None:
+                chance[at] += norm(self.lost_by_chance(place)).square_()
             error, exact = piece.error.abs_(), piece.exact.abs()
             torch.maximum(peak[at], error.amax(-1), out=peak[at])
             largest = max(largest, float(exact.amax(-1).max()))
             beyond = error.sub_(piece.own_error.abs_(), alpha=of_own).sub_(exact, alpha=of_exact)
             torch.maximum(excess[at], beyond.amax(-1), out=excess[at])
         error, own, exact = squares.sqrt()
+        own = torch.maximum(own, SPREAD_OF_CHANCE * chance.sqrt())
         return Sums(columns, error, peak, excess, own, exact, finite, largest, plain)
 
     def piece(self, place: Place) -> Piece:
@@ -104,6 +111,13 @@ class Sheet:
             good &= self.held[place]
         lost = own_error(exact, [self.own[place], *(shaken[place] for shaken in self.shaken)])
         return Piece(exact, torch.where(good, (value - exact).abs(), 0.0), torch.where(good, lost, 0.0))
+
+    def lost_by_chance(self, place: Place) -> torch.Tensor:
+        """Give what the reference loses where half precision is rounded at random; zero where that was not tried."""
+        if self.rounded is None:
+            return torch.zeros(self.got[place].shape, dtype=torch.float64)
+        lost = own_error(self.exact[place].double(), [self.rounded[place]])
+        return lost if self.held is None else torch.where(self.held[place], lost, 0.0)
 
     def _quick(self, place: Place) -> tuple[Piece, torch.Tensor] | None:
         """Give the same up to signs, with the norms of its rows, where all is finite; None where something is not."""

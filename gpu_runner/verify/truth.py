@@ -13,7 +13,7 @@ import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
-from gpu_runner.roles.reference import NOISY, SHAKEN
+from gpu_runner.roles.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.session import Reply, Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import Case, Content, Layout, fallbacks
@@ -138,7 +138,7 @@ class Oracle:
         if all(use.kind != "double" for use in proof.uses):
             return proof
         proof = replace(proof, directions=directions_of(proof))
-        call = make_call(proof, noise=_is_noisy(proof))
+        call = make_call(proof, noise=_is_noisy(proof), rounded=_is_rounded(proof))
         try:
             reply = self.session.call("double", call.meta, call.tensors)
         except ChildError:
@@ -195,8 +195,13 @@ class Oracle:
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs."""
-        shake = SHAKE if _is_shaken(proof) else 0.0
-        more = {"shake": shake, "noise": _is_noisy(proof)}
+        is_noisy = _is_noisy(proof)
+        more = {
+            "shake": SHAKE if _is_shaken(proof) else 0.0,
+            "by_value": is_noisy or not _has_equal_elements(proof.case),
+            "noise": is_noisy,
+            "rounded": _is_rounded(proof),
+        }
         call = make_call(proof, **more)
         reply = self.session.call("evaluate", call.meta, call.tensors)
         outputs = _expected([f"output {place}" for place in range(len(reply.meta["own"]))], reply)
@@ -242,10 +247,14 @@ def _with_ordinary(proof: Proof) -> Proof:
     return replace(proof, outputs=tuple(marked(item) for item in proof.outputs), gradients=gradients)
 
 
+def _has_equal_elements(case: Case) -> bool:
+    """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
+    return bool(case.special_rows or case.wild or {case.layout, case.upstream} & {Layout.broadcast, Layout.expanded})
+
+
 def _is_shaken(proof: Proof) -> bool:
-    case = proof.case
-    if case.special_rows or case.wild or {case.layout, case.upstream} & {Layout.broadcast, Layout.expanded}:
-        return True  # the mean of equal elements is exact by luck alone, and what cancels leaves rounding
+    if _has_equal_elements(proof.case):
+        return True
     if proof.case.content is not Content.ordinary:
         return proof.case.content is Content.large
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
@@ -255,8 +264,14 @@ def _is_shaken(proof: Proof) -> bool:
 def _is_noisy(proof: Proof) -> bool:
     """Whether it is tried what float32 arithmetic loses: of many elements the reference's own run says it."""
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
-    is_ordinary = proof.case.content is Content.ordinary
-    return is_ordinary and elements <= MOST_NOISY
+    return proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_NOISY
+
+
+def _is_rounded(proof: Proof) -> bool:
+    """Whether it is tried what other roundings than eager mode's lose in half precision."""
+    elements = sum(tensor.numel() for tensor in proof.inputs.values())
+    is_half = proof.case.dtype in ("float16", "bfloat16")
+    return is_half and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_SHAKEN
 
 
 def form_of(problem: Problem) -> Form | None:
@@ -315,17 +330,20 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
     exact, own = ([None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in ("exact", "own"))
     kinds = [kind for kind in (*SHAKEN, *NOISY) if kind in reply.meta]
     shaken = [[None if facts is None else next(tensors) for facts in reply.meta[kind]] for kind in kinds]
-    if any(len(answers) != len(own) for answers in (exact, *shaken)):
+    others = None
+    if ROUNDED in reply.meta:
+        others = [None if facts is None else next(tensors) for facts in reply.meta[ROUNDED]]
+    if any(len(answers) != len(own) for answers in (exact, *shaken, others or own)):
         raise BadProblem("the reference gives another number of outputs in float64")
     found: list[Expected | None] = [None] * len(own)
     for place, facts in enumerate(reply.meta["own"]):
-        true, rounded = exact[place], own[place]
-        if true is None or rounded is None:
+        true, own_value = exact[place], own[place]
+        if true is None or own_value is None:
             continue
-        if not true.shape == rounded.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != rounded.dtype:
+        if not true.shape == own_value.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != own_value.dtype:
             raise BadProblem("the reference gives another shape in float64, or not what it announces")
         moved = [answer for answers in shaken if (answer := answers[place]) is not None]
-        truth = Truth(true, rounded, shaken=tuple(moved))
+        truth = Truth(true, own_value, shaken=tuple(moved), rounded=None if others is None else others[place])
         found[place] = Expected(
             labels[place],
             truth,

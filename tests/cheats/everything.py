@@ -13,7 +13,7 @@ import multiprocessing
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpu_runner import verify
@@ -48,14 +48,24 @@ def judged(kind: str, name: str) -> Row:
     if kind == "honest":
         source = source_of(name)
         verdict = verify.run(VerifyRequest(problem_of(name), source), surroundings())
+        if verdict.evidence:
+            first = verdict.evidence[0]
+            text = f"{first.workload}, {first.output}, seed {verdict.seed}: {first.message}"
+            verdict = replace(verdict, evidence=(replace(first, message=text),))
     else:
         try:
             source = cheat(name)
         except UnicodeDecodeError as error:
             return Row(kind, name, "refused/encoding", "-", None, str(error), 0.0)
-        problem, dtype = (NEW[name].problem, NEW[name].dtype) if name in NEW else ("reglu", "float32")
-        verdict = judge_by(proofs(problem, dtype), source, surroundings())
+        verdict = judge_by(proofs(*_problem(kind, name)), source, surroundings())
     return _row(kind, name, source, verdict, time.monotonic() - begin)
+
+
+def _problem(kind: str, name: str) -> tuple[str, str]:
+    """A cheat's problem and dtype; an honest candidate gets truths of its own."""
+    if kind == "honest":
+        return "", ""
+    return (NEW[name].problem, NEW[name].dtype) if name in NEW else ("reglu", "float32")
 
 
 def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, seconds: float) -> Row:
@@ -65,7 +75,7 @@ def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, second
     first = verdict.evidence[0] if verdict.evidence else None
     ended = verdict.status.value + (f"/{verdict.rule}" if verdict.rule else "")
     message, line = ("", None) if first is None else (first.message, first.line)
-    return Row(kind, name, seen, ended, line, message[:160], round(seconds, 1))
+    return Row(kind, name, seen, ended, line, message[:400], round(seconds, 1))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,6 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
     wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
+    wanted.sort(key=lambda named: _problem(*named))  # so that a process seldom needs the truth of another problem
     rows: list[Row] = []
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}

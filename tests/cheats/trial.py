@@ -35,7 +35,7 @@ def cheat_bytes(name: str) -> bytes:
     return (plain if plain.exists() else plain.with_suffix(".py.bin")).read_bytes()
 
 
-@functools.cache
+@functools.lru_cache(maxsize=2 if has_gpu() else None)  # there they take gigabytes
 def proofs(name: str, dtype: str = "float32") -> tuple[Proof, ...]:
     request = VerifyRequest(problem_source(name), CandidateSource(()), dtypes=(dtype,))
     problem = parse_problem(request.problem_source)
