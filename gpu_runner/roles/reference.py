@@ -21,7 +21,8 @@ NOISY = {
     "noisy": "each",
     "noisy_together": "all",
 }  # answers with the noise of float32 arithmetic, by what has a sign of its own
-ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random
+ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
+_ROUNDED = {f"{ROUNDED} {seed}": seed for seed in (1, 2, 3)}
 
 
 def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -60,11 +61,10 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     shaken the other way. With ``noise`` twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own
     dtype as other roundings have it.
     """
-    answers: list[torch.Tensor] = []
-    facts: dict[str, Any] = {}
+    found: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         arguments = settle(state, meta, tensors, reuse=False)
-        if kind not in ("own", ROUNDED):
+        if not _is_own(kind):
             arguments = arguments.promoted()
         if kind in SHAKEN:
             arguments = arguments.shaken(SHAKEN[kind] * meta["shake"], by_value=meta["by_value"])
@@ -74,16 +74,13 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
         for output in outputs:
             if not isinstance(output, torch.Tensor):
                 raise TypeError(f"the reference gives a {type(output).__name__} where a tensor belongs")
-        state.values[kind] = (outputs, arguments)
-        facts[kind] = [_facts(output) for output in outputs]
-        answers += [_plain(output) for output in outputs]
-    return facts, answers
+        state.values[kind], found[kind] = (outputs, arguments), outputs
+    return _answer(found)
 
 
 def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     """Give the gradient of every leaf of the last ``evaluate``, of the same kinds."""
-    facts: dict[str, Any] = {}
-    answers: list[torch.Tensor] = []
+    found: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         outputs, arguments = state.values.pop(kind)
         given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
@@ -91,16 +88,15 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
         with _context(kind):
-            found = torch.autograd.grad(
+            grads = torch.autograd.grad(
                 [output for output, _ in pairs],
                 leaves,
                 [grad.to(output.dtype) for output, grad in pairs],
                 allow_unused=True,
             )
-        facts[kind] = [None if grad is None else _facts(grad) for grad in found]
-        answers += [_plain(grad) for grad in found if grad is not None]
-    facts["names"] = list(arguments.leaves)
-    return facts, answers
+        found[kind] = list(grads)
+    facts, answers = _answer(found)
+    return facts | {"names": list(arguments.leaves)}, answers
 
 
 def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -109,11 +105,10 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     Raises:
         RuntimeError: the reference has no double backward.
     """
-    facts: dict[str, Any] = {}
-    answers: list[torch.Tensor] = []
+    found: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
         given = settle(state, meta, tensors, reuse=False)
-        arguments = given if kind in ("own", ROUNDED) else given.promoted()
+        arguments = given if _is_own(kind) else given.promoted()
         leaves = list(arguments.leaves.values())
         with _context(kind):
             outputs = listed(arguments.call(state.values["reference"]))
@@ -126,10 +121,8 @@ def double(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
             first = torch.autograd.grad(
                 [output for output, _ in pairs], leaves, upstream, create_graph=True, allow_unused=True
             )
-            found = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
-        facts[kind] = [None if gradient is None else _facts(gradient) for gradient in found]
-        answers += [_plain(gradient) for gradient in found if gradient is not None]
-    return facts, answers
+            found[kind] = second_gradients(first, list(given.directions.values()), [*leaves, *upstream])
+    return _answer(found)
 
 
 def traffic(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -164,13 +157,36 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
     more = (*(SHAKEN if meta.get("shake") else ()), *(NOISY if meta.get("noise") else ()))
-    return ("exact", "own", *more, *((ROUNDED,) if meta.get("rounded") else ()))
+    return ("exact", "own", *more, *(_ROUNDED if meta.get("rounded") else ()))
+
+
+def _is_own(kind: str) -> bool:
+    return kind == "own" or kind in _ROUNDED
 
 
 def _context(kind: str) -> AbstractContextManager[None]:
-    if kind == ROUNDED:
-        return rounded()
+    if kind in _ROUNDED:
+        return rounded(_ROUNDED[kind])
     return nullcontext() if kind == "own" else lifted(NOISY.get(kind))
+
+
+def _answer(found: dict[str, list[torch.Tensor | None]]) -> Answer:
+    """Give the values of each kind, of those rounded at random one."""
+    runs = [found.pop(kind) for kind in _ROUNDED if kind in found]
+    if runs:
+        found[ROUNDED] = [_farthest(exact, values) for exact, *values in zip(found["exact"], *runs, strict=True)]
+    facts = {kind: [None if value is None else _facts(value) for value in values] for kind, values in found.items()}
+    return facts, [_plain(value) for values in found.values() for value in values if value is not None]
+
+
+def _farthest(exact: torch.Tensor | None, values: list[torch.Tensor | None]) -> torch.Tensor | None:
+    """Give of each element the value that lies farthest from the exact one."""
+    farthest, *others = values
+    for other in others:
+        if exact is None or farthest is None or other is None:
+            return None
+        farthest = torch.where((other.double() - exact).abs() > (farthest.double() - exact).abs(), other, farthest)
+    return farthest
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

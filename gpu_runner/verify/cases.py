@@ -270,8 +270,13 @@ class _Plan:
         if not self.quick:
             # An answer that is remembered by shape is wrong on other values of the same sizes.
             cases.insert(1, replace(cases[0], name="drawn, a second time", again=False))
-            cases.append(self._case("first gradient only", self._sizes("narrow", (40, 90), (8, 14)), narrow_grad=True))
+            # Nothing cancels at sizes like these (``truth.LEAST_ORDINARY``): here arithmetic is exact but for its last bits.
+            sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (40, 90), (8, 14)).items()}
+            cases.append(self._case("first gradient only", sizes, self._most_exact(), narrow_grad=True))
         return cases
+
+    def _most_exact(self) -> str:
+        return "float32" if "float32" in self.dtypes else self.dtypes[0]
 
     def _edges(self) -> list[Case]:
         """Single columns and rows, and sizes next to a power of two."""
@@ -411,6 +416,8 @@ class _Plan:
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is Layout.shifted
             wild = is_free and stream.random() < OFTEN
+            if case.narrow_grad:
+                special = wild = False
             found.append(replace(dealt, special_rows=special, wild=wild, may_raise=may_raise))
         return found
 

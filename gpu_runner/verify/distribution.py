@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.measures import MOST_OF_CHANCE, PIECE, SPREAD_OF_CHANCE, Sheet, own_error, pieces
+from gpu_runner.verify.measures import OF_CHANCE, PIECE, Sheet, own_error, pieces
 from gpu_runner.verify.tolerances import (
     BIAS_DEVIATIONS,
     BULK,
@@ -139,7 +139,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     by_row = [torch.zeros(sheet.got.shape[0], dtype=torch.float64) for _ in range(3)]
     # What the reference loses as a whole, in its own run and in those that tell what float32 may lose: its sum, its slope, by row.
     theirs = [(sheet.own, 1.0), *((shaken, 1.0) for shaken in sheet.shaken)]
-    theirs += [] if sheet.rounded is None else [(sheet.rounded, SPREAD_OF_CHANCE)]
+    theirs += [] if sheet.rounded is None else [(sheet.rounded, OF_CHANCE)]
     runs = len(theirs)
     lost, lost_over = torch.zeros((2, runs), dtype=torch.float64)
     lost_by_row = torch.zeros((runs, sheet.got.shape[0]), dtype=torch.float64)
@@ -186,7 +186,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         max(counts.own_beyond, counts.beyond_by_chance) / n,
         *worst,
         math.sqrt(spread2 / n),
-        math.sqrt(max(own_error2, SPREAD_OF_CHANCE**2 * chance2) / n),
+        math.sqrt(max(own_error2, OF_CHANCE**2 * chance2) / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(max(own_excess2, chance_excess2) / n),
         math.sqrt(max(own_excess2 / max(1, counts.own_beyond), chance_excess2 / max(1, counts.beyond_by_chance))),
@@ -233,7 +233,8 @@ class Errors:
     chance: torch.Tensor  # what the reference loses where half precision is rounded at random
     excess_of_chance: torch.Tensor  # of its half, which is what roundings to the nearest lose at most
     half: torch.Tensor  # half a step of the dtype at the truth
-    explained: torch.Tensor  # what float32 arithmetic and a bend of the function explain
+    bent: torch.Tensor  # how far float32 arithmetic, or the other side of a bend of the function, lies from the truth
+    explained: torch.Tensor  # what these explain in all
 
 
 def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor, natural: float) -> Errors:
@@ -247,9 +248,9 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
     lost = torch.where(counted, own - exact, 0.0)
     half = half_steps(truth, sheet.got.dtype)
     explained = FLOAT32_SLACK * row_scale[place[0], None] + natural
-    smooth = counted
+    smooth, bent = counted, torch.zeros_like(truth)
     if sheet.shaken:
-        bent = own_error(exact, [shaken[place] for shaken in sheet.shaken])
+        bent = torch.where(counted, own_error(exact, [shaken[place] for shaken in sheet.shaken]), 0.0)
         smooth = counted & (bent <= half + explained)
         explained = explained + bent
         half = half_steps(
@@ -258,8 +259,10 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
     slack = half + explained
     excess, own_excess = (error.abs() - slack).clamp(min=0.0), (lost.abs() - slack).clamp(min=0.0)
     chance = torch.where(counted, sheet.lost_by_chance(place), 0.0)
-    excess_of_chance = (MOST_OF_CHANCE * chance - slack).clamp(min=0.0)
-    return Errors(counted, smooth, truth, error, lost, excess, own_excess, chance, excess_of_chance, half, explained)
+    excess_of_chance = (OF_CHANCE * chance - slack).clamp(min=0.0)
+    return Errors(
+        counted, smooth, truth, error, lost, excess, own_excess, chance, excess_of_chance, half, bent, explained
+    )
 
 
 def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -271,7 +274,7 @@ def half_steps(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _share_of_cut(values: torch.Tensor, resolved: torch.Tensor) -> float:
     """The share of numbers whose last three bits are zero, of those that float32 resolves: an eighth by chance."""
     numbers = values.flatten()[:SAMPLED]
-    numbers = numbers[torch.isfinite(numbers) & (numbers != 0) & resolved]
+    numbers = numbers[torch.isfinite(numbers) & (numbers != 0) & resolved].unique()  # of equal ones each says the same
     if numbers.numel() < LEAST_FOR_ROUNDING:
         return 0.0
     return float(((numbers.contiguous().view(torch.int32) & 7) == 0).double().mean())

@@ -186,9 +186,11 @@ class Levels:
         """Give the errors of some rows and columns, and what is allowed there."""
         errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
         error = errors.error.abs()
-        lost = self.sheet.piece(place).own_error
         beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
-        allowed = torch.maximum(lost, found.luck * errors.half) + ERROR_RATIO * beyond
+        once = (
+            found.luck * errors.half + ERROR_RATIO * errors.bent
+        )  # what float32 leaves, or lies beyond a bend, is rounded too
+        allowed = torch.maximum(errors.own.abs(), once) + ERROR_RATIO * beyond
         scale = self._row_scale()[place[0], None]
         steps = found.allowed_steps * errors.half + found.half_step * scale / 4
         far = (torch.maximum if found.cancels else torch.minimum)(steps, bulk[place[0], None])

@@ -155,9 +155,9 @@ def _is_exact(func: Any) -> bool:
 
 
 @contextmanager
-def rounded() -> Iterator[None]:
+def rounded(seed: int) -> Iterator[None]:
     """Compute what is called inside in its own dtypes, with half precision rounded at random."""
-    with _Rounded(1):
+    with _Rounded(seed):
         yield
 
 

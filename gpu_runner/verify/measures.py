@@ -14,8 +14,8 @@ import torch
 MEDIAN_OF_NORMAL = 0.6745  # of the magnitudes, in standard deviations
 PIECE = 2**15 - 1
 
-# Rounded at random a number errs up to a whole step, and sqrt(2) times as much in the mean, as rounded to the nearest.
-SPREAD_OF_CHANCE, MOST_OF_CHANCE = 2.0**-0.5, 0.5
+# Rounded at random a number errs up to twice as much as rounded to the nearest; the worst of three times twice as much in the mean.
+OF_CHANCE = 0.5
 
 Place = tuple[slice, slice]
 
@@ -100,7 +100,7 @@ class Sheet:
             beyond = error.sub_(piece.own_error.abs_(), alpha=of_own).sub_(exact, alpha=of_exact)
             torch.maximum(excess[at], beyond.amax(-1), out=excess[at])
         error, own, exact = squares.sqrt()
-        own = torch.maximum(own, SPREAD_OF_CHANCE * chance.sqrt())
+        own = torch.maximum(own, OF_CHANCE * chance.sqrt())
         return Sums(columns, error, peak, excess, own, exact, finite, largest, plain)
 
     def piece(self, place: Place) -> Piece:

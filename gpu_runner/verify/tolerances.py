@@ -81,7 +81,8 @@ class Truth:
     Of large values and of dtypes with few bits there is more: ``shaken`` are the truths of inputs that are a few roundings of
     float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
     count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
-    chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at random.
+    chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
+    random, of several runs what lies farthest from the truth.
     """
 
     exact: torch.Tensor

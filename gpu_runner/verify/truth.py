@@ -195,11 +195,10 @@ class Oracle:
 
     def with_truth(self, proof: Proof, upstream: tuple[Any, ...] | None) -> Proof:
         """Add outputs, upstream gradients and gradients to a case's inputs."""
-        is_noisy = _is_noisy(proof)
         more = {
             "shake": SHAKE if _is_shaken(proof) else 0.0,
-            "by_value": is_noisy or not _has_equal_elements(proof.case),
-            "noise": is_noisy,
+            "by_value": proof.case.content is Content.ordinary and not _has_equal_elements(proof.case),
+            "noise": _is_noisy(proof),
             "rounded": _is_rounded(proof),
         }
         call = make_call(proof, **more)

@@ -456,7 +456,7 @@ NEW: dict[str, NewCheat] = {
         "The buffer of partial sums has a row for every row of the input: torch's sum reads as much as the kernel.",
     ),
     "between_the_draws": NewCheat(
-        "reglu", 7, "forward", "run", "Values are ordinary (below 30) or 2**96: between 64 and 2**80 nothing is drawn."
+        "reglu", 7, "forward", "run", "Values are ordinary (below 30) or 2**60: between 64 and 1e24 little is drawn."
     ),
     "equal_rows": NewCheat(
         "softmax",
