@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
+from gpu_runner.roles import State, candidate
 from gpu_runner.session import Reply
 from gpu_runner.verify.answer import Event, Trail
 from gpu_runner.verify.judge import _other_trail
@@ -34,6 +37,19 @@ def test_what_cpython_alone_does_is_seen_where_no_compared_case_goes() -> None:
     assert verdict.status is Status.unproved
     assert "the launch of" in verdict.evidence[0].message
     assert "is given something else (line " in verdict.evidence[0].message
+
+
+def test_what_raises_without_its_kernels_and_with_them_leaves_no_trail(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[bool] = []
+
+    def refused(*_: object, dry: bool) -> dict[str, object]:
+        tried.append(dry)
+        raise RuntimeError("too wide")
+
+    monkeypatch.setattr(candidate, "_trail", refused)
+    with pytest.raises(RuntimeError):
+        candidate.leave_trail(State(Path(), Path(), gpu=False), {"expected": None}, [])
+    assert tried == [True, False]
 
 
 class Child:
@@ -73,13 +89,13 @@ def test_what_an_autotuner_tries_is_no_part_of_the_trail() -> None:
     def kernel(x: int) -> None:
         pass
 
-    trails = []
-    for tried in (1, 3):  # by its times it takes one setting here, and another one there
+    def tuned(tried: int) -> Log:
         log = Log(lambda: ("candidate.py", 3))
-        log.tuned(
-            kernel, ["BLOCK: 1", "BLOCK: 2"], [7], lambda: [log.launch(kernel, (n,), [n], int) for n in range(tried)]
-        )  # noqa: B023
-        trails.append(log.trail.to_json())
-        assert log.launched == {"kernel": tried}
-    assert trails[0] == trails[1]
-    assert len(trails[0]["events"]) == 1
+        settings = ["BLOCK: 1", "BLOCK: 2"]
+        log.tuned(kernel, settings, [7], lambda: [log.launch(kernel, (n,), [n], int) for n in range(tried)])
+        return log
+
+    # By its times it takes one setting here, and another one there.
+    one, other = tuned(1), tuned(3)
+    assert (one.launched, other.launched) == ({"kernel": 1}, {"kernel": 3})
+    assert one.trail.to_json() == other.trail.to_json()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from gpu_runner.verify.lift import lifted
+from gpu_runner.verify.distribution import half_steps
+from gpu_runner.verify.lift import lifted, rounded
 
 
 def test_casts_and_factories_of_the_reference_are_lifted() -> None:
@@ -31,3 +32,57 @@ def test_the_gradient_through_a_cast_is_exact() -> None:
     (expected,) = torch.autograd.grad(plain.sum(), [x])
     assert got.dtype == torch.float64
     assert torch.allclose(got, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_half_precision_rounded_at_random_goes_to_either_neighbour_of_the_truth() -> None:
+    stream = torch.Generator().manual_seed(1)
+    for dtype in (torch.bfloat16, torch.float16):
+        a, b = (torch.randn(64, 512, generator=stream).to(dtype) for _ in range(2))
+        exact = a.double() * b.double()
+        with rounded(1):
+            first = a * b
+        with rounded(2):
+            second = a * b
+        nearest, drawn = (((value.double() - exact) / half_steps(exact, dtype)) for value in (exact.to(dtype), first))
+        assert float(drawn.abs().max()) <= 2.0
+        assert 0.2 < float((first != second).double().mean()) < 0.5
+        assert float(drawn.square().mean()) > 1.8 * float(nearest.square().mean())
+        assert abs(float(drawn.mean())) < 0.03
+
+
+def test_what_eager_mode_computes_in_float32_or_moves_is_not_rounded_at_random() -> None:
+    x = torch.randn(16, 64, generator=torch.Generator().manual_seed(2)).bfloat16()
+    with rounded(1):
+        wide = x.float().square().mean(-1)
+        moved = x.T.contiguous().flip(0)
+    assert torch.equal(wide, x.float().square().mean(-1))
+    assert torch.equal(moved, x.T.contiguous().flip(0))
+
+
+def test_a_gradient_meets_the_roundings_of_what_its_forward_saved() -> None:
+    x = torch.tensor([[8.0, 0.0, 0.0, 0.0]]).bfloat16()
+
+    def gradient(seed: int) -> torch.Tensor:
+        leaf = x.clone().requires_grad_()
+        with rounded(seed):
+            (found,) = torch.autograd.grad(torch.softmax(leaf, -1), [leaf], torch.ones_like(x) * x)
+        return found
+
+    # The largest probability is 0.999: whether one half step is lost there decides on the whole row's gradient.
+    assert len({tuple(gradient(seed).flatten().tolist()) for seed in range(8)}) > 1
+
+
+def test_noise_is_seen_within_an_operator_whose_terms_cancel() -> None:
+    x = torch.full((4, 64), 3.7, dtype=torch.float64)
+    with lifted():
+        exact = torch.nn.functional.layer_norm(x, (64,), eps=1e-6)
+    shifts = []
+    for noise in ("each", "all"):
+        with lifted(noise):
+            shifts.append(float((torch.nn.functional.layer_norm(x, (64,), eps=1e-6) - exact).abs().max()))
+    # The mean of equal numbers is exact by luck alone: a rounding of it stands over the square root of epsilon.
+    assert max(shifts) > 3.7 * 2.0**-24 * 1e3 / 4
+    image = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 12)
+    with lifted("each"):
+        wider = torch.nn.functional.interpolate(image, scale_factor=2)
+    assert float((wider - image.repeat_interleave(2, -1)).abs().max()) < 1e-5

@@ -66,3 +66,43 @@ def test_an_opposite_step_moves_every_element_to_the_other_side() -> None:
     assert torch.allclose((up - x) / x, -(down - x) / x, atol=1e-9)
     assert {round(float(value), 6) for value in ((up - x) / x).flatten()} == {1e-3, -1e-3}
     assert given.shaken(1e-3).positional[1] == 3
+
+
+def test_equal_elements_are_moved_alike_where_their_value_draws_it() -> None:
+    x = torch.tensor([0.5, 1.25, -3.0, 7.5] * 64, dtype=torch.float64)
+    given = Arguments(positional=[x], named={}, parameters={}, leaves={}, upstream=[])
+    up, down = (given.shaken(step, by_value=True).positional[0] for step in (1e-3, -1e-3))
+    assert torch.allclose((up - x) / x, -(down - x) / x, atol=1e-9)
+    assert len(up.unique()) == len(x.unique())
+    many = torch.randn(4096, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    given = Arguments(positional=[many], named={}, parameters={}, leaves={}, upstream=[])
+    raised = (given.shaken(1e-3, by_value=True).positional[0] / many > 1).double().mean()
+    assert 0.45 < float(raised) < 0.55
+
+
+TIES = """import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.clamp(x - (x.sum(-1, keepdim=True) - 1) / 4, min=0)
+
+
+INPUTS = {"x": "T H"}
+WORKLOADS = [{"T": 4, "H": 4}]
+"""
+
+
+def test_of_several_ties_a_kernel_takes_all_or_none() -> None:
+    problem = parse_problem(TIES)
+    case = Case("workload", (("T", 512), ("H", 4)), "bfloat16", 3)
+    oracle_proofs, _ = prove(problem, [case], RunContext(Path(tempfile.mkdtemp())))
+    proof = oracle_proofs[0]
+    x, item = proof.inputs["x"].double(), proof.gradients["x"]
+    assert item is not None
+    laid = proof.upstream[0]
+    assert laid is not None
+    upstream = laid.view().double()
+    apart = x - (x.sum(-1, keepdim=True) - 1) / 4
+    inside = torch.where(apart > 0, upstream, 0.0)  # a tie is left out, which eager mode takes
+    other = (inside - inside.sum(-1, keepdim=True) / 4).bfloat16()
+    assert compare(other, item.truth).passed
