@@ -83,6 +83,7 @@ class _Checker:
     defined: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     top_level: set[str] = field(default_factory=set)
+    tuples: set[str] = field(default_factory=set)  # classes under `typing.NamedTuple`
 
     def remarks(self) -> Iterator[Remark]:
         names = frozenset(name for node in self.tree.body for own in own_nodes(node) for name in binds(own))
@@ -90,7 +91,10 @@ class _Checker:
             name for item in self.tree.body if not isinstance(item, ast.Import | ast.ImportFrom) for own in own_nodes(item)
             if not isinstance(own, ast.Import | ast.ImportFrom) for name in binds(own)
         }  # fmt: skip
-        self.classes = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)}
+        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        self.classes = {node.name for node in classes}
+        # Values of these cannot change, unless the file has a `NamedTuple` of its own.
+        self.tuples = set() if "NamedTuple" in self.classes | self.top_level else set(filter(None, map(_tuple, classes)))
         self.defined = set(self._defines())
         scope = _Scope(names, self._imports(self.tree.body))
         yield from self._walk(self.tree.body, scope, None)
@@ -376,7 +380,8 @@ class _Checker:
         """Whether this makes a value that can change later."""
         if not isinstance(node, ast.Call):
             return isinstance(node, _CONTAINERS)
-        made = isinstance(node.func, ast.Name) and (node.func.id in self.classes or node.func.id in _MAKERS)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        made = name in self.classes - self.tuples or name in _MAKERS
         return made or self._dotted(node.func, scope) in _TENSOR_MAKERS
 
     def _stores(self, node: ast.AST, scope: _Scope, owner: ast.ClassDef | None) -> Iterator[Remark]:
@@ -457,6 +462,12 @@ class _Checker:
             return origins[0].path if origins else None
         found = self._resolved(node, scope)
         return None if found is None else found.path
+
+
+def _tuple(node: ast.ClassDef) -> str | None:
+    """The name of a class that derives from ``NamedTuple`` alone."""
+    bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+    return node.name if bases == ["NamedTuple"] else None
 
 
 def _remark(node: ast.AST, rule: str, message: str, status: Status = Status.refused) -> Remark:

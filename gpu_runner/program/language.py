@@ -39,7 +39,7 @@ TORCH = _under("torch", DTYPES) | _under(
     empty empty_like empty_strided zeros zeros_like ones ones_like full full_like arange tensor scalar_tensor
     no_grad enable_grad inference_mode is_grad_enabled is_tensor is_floating_point is_complex promote_types result_type
     broadcast_shapes broadcast_tensors equal numel
-    sum amax amin max min any all eq ne lt le gt ge add sub mul div neg abs sqrt rsqrt square reciprocal clamp where
+    sum cumsum amax amin max min any all eq ne lt le gt ge add sub mul div neg abs sqrt rsqrt square reciprocal clamp where
     gather masked_select sort count_nonzero cat stack flatten reshape transpose permute squeeze unsqueeze unbind split chunk
     cpu.device xpu.device
     cuda.get_device_properties cuda.get_device_capability cuda.get_device_name cuda.current_device cuda.device cuda.is_available

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -38,7 +39,8 @@ __all__ = [
 ]
 
 HALVES = (torch.float16, torch.bfloat16)
-DISTRIBUTED = ("share", "spread", "bias", "slope", "tail")
+DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero")
+NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
 
@@ -123,6 +125,10 @@ def _compare(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], los
         if coarse is not None:
             return coarse
     if not failed:
+        filled = _filled_zero(got, truth, peers, levels.sums.scale)
+        if filled is not None:
+            return filled
+    if not failed:
         return replace(found[0], other_kind=not plain and _is_of_another_kind(got, truth))
     if not peers:
         return failed[0]
@@ -152,6 +158,27 @@ def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Tru
     # Where its runs differ among themselves, the largest error that was seen is a matter of luck as well.
     scatter = PEER_RATIO if len(known) > 1 else 1.0
     return [replace(more, error=scatter * more.error) for more in lent]
+
+
+def _filled_zero(
+    got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float
+) -> Comparison | None:
+    """Find a number where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
+
+    Such zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
+    does, nothing is said.
+    """
+    if not truth.shaken or truth.held is not None:
+        return None
+    runs = [truth.exact, truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
+    empty = functools.reduce(torch.logical_and, [values == 0 for values in runs])
+    wrong = (empty & (got.abs() > NOTHING * scale)).flatten()
+    if not bool(wrong.any()):
+        return None
+    place = int(wrong.to(torch.uint8).argmax())
+    value = float(got.flatten()[place])
+    relative = abs(value) / scale if scale else math.inf
+    return Comparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), value, 0.0)
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:

@@ -27,6 +27,8 @@ COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work 
 MOST_DIMENSIONS = 6
 FEW = 4  # or they are this part of the largest tensor
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
+SCANS = frozenset({"cumsum"})  # of the sums of blocks, which are this part of the largest tensor:
+BLOCKS = 64
 
 
 def scale_of(problem: Problem, proofs: Sequence[Proof]) -> Scale:
@@ -122,13 +124,14 @@ def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
 
 
 def _is_partial(item: Work, proof: Proof, processors: int) -> bool:
-    """Whether this adds up what programs of a kernel left: they are few, or give the gradient of a small input.
+    """Whether this adds up, or scans, what programs of a kernel left: they are few, or give the gradient of a small input.
 
     A buffer whose elements are a product of the case's dimensions is taken at the problem's own sizes, where rows and columns
     are as far apart as in use; any other one counts where the case itself is like that.
     """
-    if item.source or item.operator not in REDUCTIONS:
+    if item.source or item.operator not in REDUCTIONS | SCANS:
         return False
+    part = FEW if item.operator in REDUCTIONS else BLOCKS
     elements, scale = _elements(proof), proof.scale
     given = item.least // item.reduced
     of_parameter = any(given == elements.get(name) for name in scale.elements if scale.is_small(name))
@@ -136,8 +139,8 @@ def _is_partial(item: Work, proof: Proof, processors: int) -> bool:
     scaled = list(_at_scale(item.least, dict(proof.case.sizes), scale.sizes))
     if scaled:
         largest = max(scale.elements.values(), default=0)
-        return any(size * FEW <= largest for size in scaled) or (of_parameter and item.reduced <= most)
-    few = item.elements * FEW <= max(elements.values(), default=0)
+        return any(size * part <= largest for size in scaled) or (of_parameter and item.reduced <= most)
+    few = item.elements * part <= max(elements.values(), default=0)
     return few or (of_parameter and item.reduced <= most) or not _is_representative(proof)
 
 

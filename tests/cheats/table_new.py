@@ -645,6 +645,9 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Every element is larger by a millionth: a bias below the bound on the error's size.",
     ),
+    "tiny_numbers_for_zeros": NewCheat(
+        "reglu", 9, "forward", "run", "A ten-millionth where the rectifier gives zero: what counts zeros finds none."
+    ),
     "one_wrong_element_a_row": NewCheat(
         "reglu", 9, "forward", "run", "One element of each row is wrong by as much as one element may be."
     ),

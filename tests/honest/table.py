@@ -105,6 +105,7 @@ HONEST: dict[str, Honest] = {
     "gather_scan": Honest("gather", "nested unpacking into ctx, 2D grid"),
     "row_max_marked": Honest("row_max", "mark_non_differentiable, tl.argmax, two outputs"),
     "cumsum_blocks": Honest("cumsum", "tl.cumsum with a carry, keyword-only flag"),
+    "cumsum_offsets": Honest("cumsum", "torch.cumsum over the sums of blocks; cached settings in a NamedTuple"),
     "cumsum_associative": Honest("cumsum", "tl.associative_scan with an own combine function"),
     "column_sum_tiles": Honest("column_sum", "reduction over rows, gradient by dy[None, :].expand"),
     "mean_square_persistent": Honest(
