@@ -94,7 +94,9 @@ class _Checker:
         classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
         self.classes = {node.name for node in classes}
         # Values of these cannot change, unless the file has a `NamedTuple` of its own.
-        self.tuples = set() if "NamedTuple" in self.classes | self.top_level else set(filter(None, map(_tuple, classes)))
+        self.tuples = (
+            set() if "NamedTuple" in self.classes | self.top_level else set(filter(None, map(_tuple, classes)))
+        )
         self.defined = set(self._defines())
         scope = _Scope(names, self._imports(self.tree.body))
         yield from self._walk(self.tree.body, scope, None)

@@ -42,16 +42,20 @@ _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
 
 
+Order = tuple[tuple[int, int], ...]  # sizes and strides, the first dimension first
+
+
 @dataclass(frozen=True)
 class Memory:
     """What is known of a storage: the inputs that reach it by way of torch alone, and whether a kernel was given it."""
 
     inputs: frozenset[str] = frozenset()
-    permuted: bool = False  # dimensions of an input were exchanged on the way
+    permuted: bool = False  # an input's elements were copied in another order, or in part
     launched: bool = False
     is_constant: bool = False  # made of no tensor, and not left as it was allocated
     is_input: bool = False
     is_computed: bool = False  # and not only moved
+    order: Order | None = None  # in which elements lie as an input has them, where nothing but whole copies were made
 
 
 class Log(Mode):
@@ -110,10 +114,11 @@ class Log(Mode):
         self._note(name, operands, known, results)
         made = Memory(
             frozenset().union(*(memory.inputs for memory in known)),
-            any(memory.permuted for memory in known) or (name in ("permute", "transpose", "t")),
+            self._is_permuted(name, operands, known),
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
             is_computed=name not in _MOVES or any(memory.is_computed for memory in known),
+            order=_order(results[0]) if name in _COPIES and len(results) == 1 else None,
         )
         written = operands[:1] if name.endswith("_") and operands else []
         for tensor in [*results, *written]:
@@ -153,6 +158,10 @@ class Log(Mode):
         """Say that this is an input of the problem, or an upstream gradient."""
         self._set(tensor, Memory(frozenset({name}), is_input=True))
         self._given[_key(tensor)] = GUARD_ELEMENTS * tensor.element_size()
+
+    def lies(self, tensor: torch.Tensor) -> None:
+        """Say that an input is given as this view of its memory."""
+        self._set(tensor, replace(self._known(tensor), order=_order(tensor)))
 
     def begin(self, run: str) -> None:
         """Begin one of the runs."""
@@ -244,7 +253,7 @@ class Log(Mode):
         is_move = name in _MOVES
         if is_move and name not in _COPIES:
             return
-        permuted = any(memory.permuted for memory in known)
+        permuted = self._is_permuted(name, operands, known)
         path, line = where or (None, None)
         elements = 1 if name == _READS else max((t.numel() for t in [*operands, *results]), default=0)
         least = min((t.numel() for t in results), default=1) or 1
@@ -258,6 +267,19 @@ class Log(Mode):
             work["elements"] += elements
             work["reduced"] = max(work["reduced"], reduced)
             work["least"] = min(work["least"], elements)
+
+    def _is_permuted(self, name: str, operands: list[torch.Tensor], known: list[Memory]) -> bool:
+        """Whether what an operator copies, or copied before, is not a whole input in its order."""
+        if any(memory.permuted for memory in known):
+            return True
+        if name not in _COPIES:
+            return False
+        given = list(zip(operands, known, strict=True))
+        if name == "copy_":
+            target, *given = given
+            if _order(target[0]) != _order(torch.empty(target[0].shape, device="meta")):
+                return any(memory.inputs for _, memory in given)
+        return any(memory.order is not None and _order(tensor) != memory.order for tensor, memory in given)
 
     def _known(self, tensor: torch.Tensor) -> Memory:
         entry = self._memory.get(_key(tensor))
@@ -278,6 +300,7 @@ class Log(Mode):
             before.launched or made.launched,
             made.is_constant and (before.is_constant or before == Memory()),
             is_computed=before.is_computed or made.is_computed,
+            order=made.order if before.order is None else before.order,
         )
 
     def _guarded(self, plain: torch.Tensor) -> torch.Tensor:
@@ -296,6 +319,21 @@ class Log(Mode):
         self._memory.pop(reference.cdata, None)
         self._guards[reference.cdata] = (reference, raw, phase, number)
         return view
+
+
+def _order(tensor: torch.Tensor) -> Order | None:
+    """How a tensor's elements follow each other in memory, whatever its dimensions were merged or split to; None where none do."""
+    if tensor.layout != torch.strided:
+        return None
+    found: list[tuple[int, int]] = []
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == stride * size:
+            found[-1] = (found[-1][0] * size, stride)
+        else:
+            found.append((size, stride))
+    return tuple(found)
 
 
 def _key(tensor: torch.Tensor) -> int:

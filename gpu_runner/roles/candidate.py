@@ -154,6 +154,9 @@ def _prepared(
             log.is_input(raw, name)
         for place, raw in enumerate(given.raw_upstream):
             log.is_input(raw, f"upstream {place}")
+        for tensor in (*given.tensors(), *given.upstream):
+            if tensor is not None:
+                log.lies(tensor)
     return log, Steps(state.values["candidate"], meta, tensors, arguments, log, Reply())
 
 

@@ -160,9 +160,7 @@ def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Tru
     return [replace(more, error=scatter * more.error) for more in lent]
 
 
-def _filled_zero(
-    got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float
-) -> Comparison | None:
+def _filled_zero(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float) -> Comparison | None:
     """Find a number where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
 
     Such zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding

@@ -107,7 +107,9 @@ class Comparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    level: str  # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
+    level: (
+        str  # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
+    )
     error: float | None = None
     allowed: float | None = None
     position: tuple[int, ...] | None = None

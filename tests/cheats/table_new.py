@@ -434,6 +434,11 @@ NEW: dict[str, NewCheat] = {
     "transpose_by_contiguous": NewCheat(
         "transpose", 6, "backward", "run", "`contiguous` of a transposed view is the transpose."
     ),
+    "rows_by_stack": NewCheat("take_rows", 6, "forward", "run", "Rows that torch stacks are the gather."),
+    "transpose_by_strides": NewCheat(
+        "transpose", 6, "backward", "run", "A view with exchanged strides is a transpose by another name."
+    ),
+    "transpose_by_stack": NewCheat("transpose", 6, "backward", "run", "Columns that torch stacks are the transpose."),
     "transpose_by_copy": NewCheat(
         "transpose",
         6,

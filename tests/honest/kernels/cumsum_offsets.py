@@ -13,7 +13,7 @@ class Settings(NamedTuple):
     num_warps: int
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=64)
 def settings(n_cols: int) -> Settings:
     block = min(2048, triton.next_power_of_2(n_cols))
     return Settings(block, 4 if block < 1024 else 8)
