@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from workers.contracts import AuthorName, Goal, JobOptions, Scope
 
 PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
+MOST_DOTS = 200  # in a line
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 
 
@@ -129,13 +131,21 @@ def parse_repo_config(source: str | bytes) -> RepoConfig:
         RepoConfigError: it is no TOML, has a key that does not exist, or a value of the wrong kind.
     """
     text = _text(source)
+    deep = next((number for number, line in enumerate(text.split("\n"), 1) if line.count(".") > MOST_DOTS), None)
+    if deep is not None:  # tomllib takes the square of their number
+        raise RepoConfigError(
+            f"cannot be read: more than {MOST_DOTS} dots", deep, "Keep only the keys that the docs name."
+        )
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        reason = re.sub(r" \(at .*\)$", "", str(error))[:200] or "nested too deeply"
+        reason = re.sub(r" \(at .*\)$", "", str(error))[:200]
         raise RepoConfigError(f"not TOML: {reason}", line, "Correct the line.") from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise RepoConfigError(f"cannot be read: {reason}", None, "Keep only the keys that the docs name.") from error
     return _config(text, document)
 
 
@@ -144,7 +154,7 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
     for name, value in document.items():
         if name in TABLES:
             if not isinstance(value, dict):
-                shown = repr(value)[:80]
+                shown = reprlib.repr(value)[:80]
                 raise RepoConfigError(
                     f"`{name}` cannot be {shown}", _line_of(text, name), f"It is a table: `[{name}]`."
                 )
@@ -202,7 +212,7 @@ def _value(text: str, name: str, value: Any) -> Any:
         raise RepoConfigError(f"unknown key `{name[:80]}`", line, cure)
     read = key.read(value)
     if read is None:
-        shown = repr(value)[:80]
+        shown = reprlib.repr(value)[:80]
         raise RepoConfigError(f"`{name}` cannot be {shown}", line, f"It is {key.wanted}.")
     return read
 
@@ -215,21 +225,21 @@ def _same_word(name: str) -> list[str]:
 
 
 def _line_of(text: str, name: str) -> int | None:
-    """Give the line on which a key is set; tomllib does not keep it."""
-    table, parts = "", [re.escape(part) for part in name.split(".")]
-    leaf = re.compile(rf"\s*[\"']?{parts[-1]}[\"']?\s*[.=]")
-    dotted = re.compile(r"\s*" + r"\s*\.\s*".join(rf"[\"']?{part}[\"']?" for part in parts) + r"\s*[.=]")
-    inline = re.compile(rf"\s*[\"']?{parts[0]}[\"']?\s*=\s*\{{")
-    header = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+")
-    wanted = name.rpartition(".")[0]
+    """Give the line on which a key is set, where it stands as people write it; tomllib does not keep it."""
+    wanted, table = name.split("."), list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
-        found = header.match(line)
-        if found and "=" not in line.split("#")[0]:
-            table = found[1].strip("\"'")
-            if table == name or table.split(".")[0] == name:
-                return number
-        elif (table == wanted and leaf.match(line)) or (
-            not table and (dotted.match(line) or (wanted and inline.match(line)))
-        ):
+        begin, sign, value = line.partition("=")
+        if line.lstrip().startswith("["):
+            table = path = _path(line.partition("#")[0].strip().strip("[]"))
+        elif sign:
+            path = table + _path(begin)
+        else:
+            continue
+        is_inline = value.lstrip().startswith("{") and wanted[: len(path)] == path
+        if path[: len(wanted)] == wanted or is_inline:
             return number
     return None
+
+
+def _path(key: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in key.split(".")]

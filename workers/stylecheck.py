@@ -8,13 +8,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import tomllib
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from workers.contracts import Failure, FailureCode, FileChange, StyleOutcome, UserFacingError, unreadable
 from workers.layouts.protocol import StyleCheck
+from workers.toml import read_toml, table_in
 from workers.tree import Tree
 
 # Isolated (-I), so that a module named ruff in the target is not what runs.
@@ -83,14 +82,9 @@ def _refuse_outside(tree: Tree) -> None:
 
 
 def _extended(text: str, name: str) -> object | None:
-    try:
-        table: Any = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return None  # ruff refuses it too, and says where.
-    if name == "pyproject.toml":
-        tools = table.get("tool")
-        table = tools.get("ruff") if isinstance(tools, dict) else None
-    return table.get("extend") if isinstance(table, dict) else None
+    document = read_toml(text)  # ruff refuses what is no TOML too, and says where
+    table = table_in(document, "tool", "ruff") if name == "pyproject.toml" else document
+    return (table or {}).get("extend")
 
 
 def _stays_inside(folder: PurePosixPath, extended: object) -> bool:

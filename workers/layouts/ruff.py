@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import posixpath
+from typing import Any
 
 from workers.contracts import FileChange
 from workers.layouts.protocol import StyleCheck
+from workers.toml import read_toml, table_in
 from workers.tree import Tree
 
-DEFAULT_LINE_LENGTH = 88
+DEFAULT_LINE_LENGTH, MOST_LINE_LENGTH = 88, 320  # as ruff has them
+PROJECT = "pyproject.toml"
+MOST_EXTENDED = 8  # files, each of which extends the next
 # Files that an exclusion of the target's configuration names stay excluded, though they are given by path.
 SAFE = ("--force-exclude", "--no-cache")
 
@@ -30,21 +34,49 @@ def ruff_check(changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
 
 
 def has_ruff(tree: Tree) -> bool:
-    """Tell whether the repository configures ruff at its root."""
-    table = re.search(r"^\[tool\.ruff[.\]]", tree.read("pyproject.toml") or "", re.MULTILINE)
-    return table is not None or "ruff.toml" in tree.files or ".ruff.toml" in tree.files
+    """Tell whether the repository configures ruff at its root; ruff itself says where a file cannot be read."""
+    return _configured(tree) is not None
 
 
 def line_length(tree: Tree) -> int:
     """Give the line length that the repository configures, ruff's own default where it does not."""
-    found = re.search(r"^line-length\s*=\s*(\d{2,3})\s*$", _configuration(tree), re.MULTILINE)
-    return int(found.group(1)) if found else DEFAULT_LINE_LENGTH
+    found = _settings(tree).get("line-length")
+    return found if type(found) is int and 1 <= found <= MOST_LINE_LENGTH else DEFAULT_LINE_LENGTH
 
 
 def single_line_imports(tree: Tree) -> bool:
     """Tell whether the repository wants one name an import."""
-    return re.search(r"^\s*force-single-line\s*=\s*true", _configuration(tree), re.MULTILINE) is not None
+    settings = _settings(tree)
+    tables = (table_in(settings, "isort"), table_in(settings, "lint", "isort"))  # an old and the present place
+    return any(table.get("force-single-line") is True for table in tables)
 
 
-def _configuration(tree: Tree) -> str:
-    return "\n".join(tree.read(path) or "" for path in (".ruff.toml", "ruff.toml", "pyproject.toml"))
+def _configured(tree: Tree) -> str | None:
+    """The file at the root that ruff takes: the first of these, and no other beside it."""
+    for path in (".ruff.toml", "ruff.toml"):
+        if path in tree.files:
+            return path
+    document = read_toml(tree.read(PROJECT) or "")
+    return PROJECT if document is None or "ruff" in table_in(document, "tool") else None
+
+
+def _settings(tree: Tree) -> dict[str, Any]:
+    """What ruff is told, a file that this one extends included."""
+    path, found = _configured(tree), dict[str, Any]()
+    for _ in range(MOST_EXTENDED):
+        document = read_toml(tree.read(path) or "") if path is not None else None
+        table = table_in(document, "tool", "ruff") if path is not None and path.endswith(PROJECT) else document or {}
+        found = _over(table, found)
+        extended = table.get("extend")
+        if path is None or not isinstance(extended, str):
+            break
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), extended))
+    return found
+
+
+def _over(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """A table over another one, whose tables stay where they say more."""
+    both = {
+        key: _over(base[key], value) for key, value in table.items() if isinstance(value, dict) and table_in(base, key)
+    }
+    return base | table | both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,16 @@ def test_an_empty_file_gives_the_defaults() -> None:
         ("a = 1\na = 2", "not TOML: Cannot overwrite a value", 2, "Correct the line."),
         (b"a = 1\n\xff", "not UTF-8 text", 2, "Save the file as UTF-8."),
         ("#" * 70_000, "larger than 64 KiB", None, "Keep only"),
+        (f"layout = {'1' * 5000}", "cannot be read: a number has too many digits", None, "Keep only"),
+        (f"layout = {'[' * 5000}", "cannot be read: it is nested too deeply", None, "Keep only"),
+        (
+            "[ limits ] # of a day\njobs_per_day_per_person = -1",
+            "`limits.jobs_per_day_per_person` cannot be -1",
+            2,
+            "It is",
+        ),
+        ("limits = {gpu_minutes_per_day = -1}", "`limits.gpu_minutes_per_day` cannot be -1", 1, "It is"),
+        ('"limits" . gpu_minutes_per_day = -1', "`limits.gpu_minutes_per_day` cannot be -1", 1, "It is"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line_and_the_cure(
@@ -129,6 +140,24 @@ def test_any_value_is_read_or_refused(key: str, value: str) -> None:
         parse_repo_config(f"{key} = {value}")
     except RepoConfigError as error:
         assert error.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 30_000 + " " * 30_000,
+        "\n".join(["[" + " " * 6_000 + "x"] * 10),
+        "x" + " " * 60_000 + "= 1",
+        ".".join("a" * 30_000) + " = 1",
+        "\n".join(f"[{'a.' * 50}b{number}]" for number in range(500)),
+        "allow = [" + "[]," * 20_000 + "]",
+        'gpu = "' + "\\u0041" * 10_000 + '"',
+    ],
+)
+def test_no_text_of_its_size_takes_long(text: str) -> None:
+    began = time.process_time()
+    assert wrong(text)[2]
+    assert time.process_time() - began < 5.0  # a tenth of a second alone
 
 
 def test_a_command_goes_before_the_configuration() -> None:

@@ -26,10 +26,12 @@ from workers.layouts.ruff import line_length, ruff_check
 from workers.layouts.standing_kernels import StandingKernels
 from workers.layouts.whereabouts import first_there, required
 from workers.layouts.written import existing_failure, source_of
+from workers.toml import read_toml, table_in
 from workers.tree import Tree
 
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
 SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
+VERSION = re.compile(r"[\w.+!-]+")
 FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
@@ -227,8 +229,8 @@ class LigerLayout(StandingKernels):
 
 def _metadata(tree: Tree) -> tuple[SourceFile, ...]:
     """The benchmark helpers ask for the installed version; in a checkout that was not installed this answers them."""
-    version = re.search(r'^version\s*=\s*"([\w.+!-]+)"', tree.read("pyproject.toml") or "", re.MULTILINE)
-    if paths.METADATA in tree.files or version is None:
+    version = table_in(read_toml(tree.read("pyproject.toml") or ""), "project").get("version")
+    if paths.METADATA in tree.files or not isinstance(version, str) or not VERSION.fullmatch(version):
         return ()
-    text = f"Metadata-Version: 2.1\nName: {paths.PACKAGE}\nVersion: {version.group(1)}\n"
+    text = f"Metadata-Version: 2.1\nName: {paths.PACKAGE}\nVersion: {version}\n"
     return (SourceFile(paths.METADATA, text),)
