@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,8 +9,8 @@ from dataclasses import replace
 import torch
 
 from gpu_runner.verify.distribution import coarser
-from gpu_runner.verify.levels import Lent, Levels, position_of
-from gpu_runner.verify.measures import rms
+from gpu_runner.verify.levels import Lent, Levels, as_rows, position_of
+from gpu_runner.verify.measures import pieces, rms
 from gpu_runner.verify.tolerances import (
     FAR,
     FEW_ELEMENTS,
@@ -169,14 +168,18 @@ def _filled_zero(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor],
     if not truth.shaken or truth.held is not None:
         return None
     runs = [truth.exact, truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
-    empty = functools.reduce(torch.logical_and, [values == 0 for values in runs])
-    wrong = (empty & (got.abs() > NOTHING * scale)).flatten()
-    if not bool(wrong.any()):
-        return None
-    place = int(wrong.to(torch.uint8).argmax())
-    value = float(got.flatten()[place])
-    relative = abs(value) / scale if scale else math.inf
-    return Comparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), value, 0.0)
+    value, *theirs = (as_rows(values) for values in (got, *runs))
+    for rows, columns in pieces(*value.shape):
+        found = value[rows, columns].abs() > NOTHING * scale
+        for run in theirs:
+            found &= run[rows, columns] == 0
+        if bool(found.any()):
+            row, column = divmod(int(found.flatten().to(torch.uint8).argmax()), found.shape[1])
+            row, column = rows.start + row, columns.start + column
+            number = float(value[row, column])
+            at = position_of(row * value.shape[1] + column, tuple(got.shape))
+            return Comparison(False, "zero", abs(number) / scale if scale else math.inf, NOTHING, at, number, 0.0)
+    return None
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_runner.verify.compare import Truth, compare, loss_of
+from gpu_runner.verify.compare import Truth, compare, is_far, loss_of
 
 HALVES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -189,3 +189,22 @@ def test_a_number_that_is_not_finite_passes_only_where_what_stands_has_it_too() 
     assert compare(got, Truth(exact, exact.float()), [peer]).passed
     got[1, 1] = torch.inf
     assert not compare(got, Truth(exact, exact.float()), [peer]).passed
+
+
+def test_a_tiny_number_in_place_of_an_exact_zero_is_wrong_and_one_that_underflows_is_not() -> None:
+    stream = torch.Generator().manual_seed(6)
+    exact = torch.randn(64, 900, dtype=torch.float64, generator=stream).clamp(min=0.0)
+    own = exact.float()
+    truth = Truth(exact, own, shaken=(exact * (1 + 1e-7), exact * (1 - 1e-7)))
+    assert compare(own, truth).passed
+    tiny = torch.where(own == 0, 1e-8, own)
+    found = compare(tiny, truth)
+    assert (found.passed, found.level) == (False, "zero")
+    assert found.position is not None
+    assert float(exact[found.position]) == 0.0
+    assert not is_far(found)
+    assert compare(torch.where(own == 0, 1e-12, own), truth).passed
+    assert compare(tiny, truth, [tiny]).passed  # what stands gives numbers there too
+    assert compare(tiny, Truth(exact, own)).passed  # nobody knows what rounding does
+    noisy = torch.full_like(exact, 1e-9)  # rounding leaves something there
+    assert compare(tiny, Truth(exact, own, shaken=(exact + noisy, exact - noisy))).passed
