@@ -17,10 +17,8 @@ from gpu_runner.verify.lift import lifted, rounded
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
 SHAKEN = {"shaken": 1.0, "shaken_back": -1.0}  # answers on inputs that are a step away, by the side to which it is
-NOISY = {
-    "noisy": "each",
-    "noisy_together": "all",
-}  # answers with the noise of float32 arithmetic, by what has a sign of its own
+# Answers with the noise of float32 arithmetic, by what has a sign of its own.
+NOISY = {"noisy": "each", "noisy_together": "all"}
 ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
 _ROUNDED = {f"{ROUNDED} {seed}": seed for seed in (1, 2, 3)}
 

@@ -104,7 +104,7 @@ class Case:
     reach: float = 0.0  # of large content
     among: tuple[str, ...] = ()  # inputs that hold the odd content; empty: every one that can
     may_raise: bool = (
-        False  # it lies beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
+        False  # beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
     )
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
@@ -187,11 +187,8 @@ def plan_cases(
 _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
-_FITTED = (
-    _BOUNDARY,
-    _DIVIDED,
-    _MANY_ROWS,
-)  # small from the start; half of a size that a scalar divides may not be divided by it
+# Small from the start; half of a size that a scalar divides may not be divided by it.
+_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
@@ -271,7 +268,8 @@ class _Plan:
             # An answer that is remembered by shape is wrong on other values of the same sizes.
             cases.insert(1, replace(cases[0], name="drawn, a second time", again=False))
             # Nothing cancels at sizes like these (``truth.LEAST_ORDINARY``): here arithmetic is exact but for its last bits.
-            sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (40, 90), (8, 14)).items()}
+            # Its elements are enough to tell by, also where half of them are zero.
+            sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (64, 90), (16, 28)).items()}
             cases.append(self._case("first gradient only", sizes, self._most_exact(), narrow_grad=True))
         return cases
 

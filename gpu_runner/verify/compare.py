@@ -12,6 +12,7 @@ from gpu_runner.verify.distribution import coarser
 from gpu_runner.verify.levels import Lent, Levels, as_rows, position_of
 from gpu_runner.verify.measures import pieces, rms
 from gpu_runner.verify.tolerances import (
+    ERROR_RATIO,
     FAR,
     FEW_ELEMENTS,
     FLOAT32_STEP,
@@ -39,6 +40,7 @@ __all__ = [
 
 HALVES = (torch.float16, torch.bfloat16)
 DISTRIBUTED = ("share", "spread", "bias", "slope", "tail", "zero")
+FEW_ZEROS = 2  # that a kernel's own rounding may fill though no rounding of the reference did
 NOTHING = 2.0**-30  # of the tensor's scale: less may be what a better formula gives where the reference's underflows
 SEVERAL = 1024  # elements from which on the error of one run says how exact a kernel is
 
@@ -160,26 +162,29 @@ def _lent(found: Sequence[Comparison], peers: Sequence[torch.Tensor], truth: Tru
 
 
 def _filled_zero(got: torch.Tensor, truth: Truth, peers: Sequence[torch.Tensor], scale: float) -> Comparison | None:
-    """Find a number where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
+    """Find numbers where nothing is: zero in the truth, whatever is rounded how, and in all that stands there.
 
     Such zeros are what a mask or a rectifier leaves, and what reads them may count them. Where it is not known what rounding
-    does, nothing is said.
+    does, nothing is said; and where it makes some zeros numbers, or numbers zero, a kernel may do so with others.
     """
-    if not truth.shaken or truth.held is not None:
+    if not truth.is_noisy or truth.held is not None:
         return None
-    runs = [truth.exact, truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
-    value, *theirs = (as_rows(values) for values in (got, *runs))
+    runs = [truth.own, *truth.shaken, *peers, *([] if truth.rounded is None else [truth.rounded])]
+    value, exact, *theirs = (as_rows(values) for values in (got, truth.exact, *runs))
+    filled, unsure, first = 0, 0, None
     for rows, columns in pieces(*value.shape):
-        found = value[rows, columns].abs() > NOTHING * scale
-        for run in theirs:
-            found &= run[rows, columns] == 0
-        if bool(found.any()):
+        zeros = [(run[rows, columns] == 0) for run in (exact, *theirs)]
+        always, sometimes = torch.stack(zeros).all(0), torch.stack(zeros).any(0)
+        found = always & (value[rows, columns].abs() > NOTHING * scale)
+        filled, unsure = filled + int(found.sum()), unsure + int((sometimes & ~always).sum())
+        if first is None and bool(found.any()):
             row, column = divmod(int(found.flatten().to(torch.uint8).argmax()), found.shape[1])
-            row, column = rows.start + row, columns.start + column
-            number = float(value[row, column])
-            at = position_of(row * value.shape[1] + column, tuple(got.shape))
-            return Comparison(False, "zero", abs(number) / scale if scale else math.inf, NOTHING, at, number, 0.0)
-    return None
+            first = rows.start + row, columns.start + column
+    if first is None or filled <= FEW_ZEROS + ERROR_RATIO * unsure:
+        return None
+    number, place = float(value[first]), first[0] * value.shape[1] + first[1]
+    relative = abs(number) / scale if scale else math.inf
+    return Comparison(False, "zero", relative, NOTHING, position_of(place, tuple(got.shape)), number, 0.0)
 
 
 def _lost_by(peers: Sequence[torch.Tensor], truth: Truth) -> torch.Tensor:

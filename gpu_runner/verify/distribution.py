@@ -57,12 +57,12 @@ class Distribution:
     bias_deviation: float  # standard error of it
     own_bias: float
     spread: float  # root mean square of the errors, without what float32 arithmetic explains
-    own_spread: float  # of the reference, with it
+    own_spread: float  # of the reference, with it, where the function is smooth
+    own_unexplained: float  # of the reference, counted as ``spread`` is
     bulk: float  # excess below which 95% lie
     own_bulk: float  # root mean square of the reference's excess
-    own_beyond: (
-        float  # the same among those elements alone that have one: upstream gradients with few elements leave few
-    )
+    # The same among those elements alone that have one: upstream gradients with few elements leave few.
+    own_beyond: float
     slope: float  # of a row's errors over its truth, root mean square over the rows by their share of the truth
     slope_deviation: float  # what independent errors as large give
     own_slope: float
@@ -85,7 +85,7 @@ class Distribution:
         """Root mean square that the reference's own, or one rounding, explains, more where there are few; any in float32."""
         if self.half_step < FLOAT32_SLACK:
             return math.inf
-        typical = max(self.own_spread, ONE_ROUNDING * self.half_step)
+        typical = max(self.own_spread, self.own_unexplained, ONE_ROUNDING * self.half_step)
         return ERROR_RATIO * typical * (self.luck + CORRELATED / math.sqrt(min(self.rows, self.columns)))
 
     @property
@@ -131,7 +131,7 @@ def least_bias(half_step: float) -> float:
 
 def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Distribution | None:
     """Distribution of the errors of at most ``SAMPLED`` elements; None where none counts."""
-    counts, sums, excesses, own_steps = _Counts(), torch.zeros(10, dtype=torch.float64), [], 0.0
+    counts, sums, excesses, own_steps = _Counts(), torch.zeros(12, dtype=torch.float64), [], 0.0
     places = list(pieces(*sheet.got.shape))
     places = places[:: math.ceil(sheet.got.numel() / SAMPLED) or 1]
     apart = math.ceil(min(sheet.got.numel(), SAMPLED) / PIECE) | 1  # odd, so that it does not meet one column alone
@@ -168,7 +168,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
     if not counts.elements or not bool(torch.isfinite(sums).all()):
         return None
     n = counts.elements
-    error, error2, over, over2, exact2, *own2, spread2 = (float(value) for value in sums)
+    error, error2, over, over2, exact2, *own2, spread2, own_spread2, chance_spread2 = (float(value) for value in sums)
     own_error2, chance2, own_excess2, chance_excess2 = own2
     slope, weight = over / max(exact2, _TINY), max(exact2, _TINY)
     biases = (
@@ -187,6 +187,7 @@ def distribution_of(sheet: Sheet, row_scale: torch.Tensor, natural: float) -> Di
         *worst,
         math.sqrt(spread2 / n),
         math.sqrt(max(own_error2, OF_CHANCE**2 * chance2) / n),
+        math.sqrt(max(own_spread2, chance_spread2) / n),
         float(flat.kthvalue(max(1, math.floor(BULK * len(flat)))).values) if len(flat) else 0.0,
         math.sqrt(max(own_excess2, chance_excess2) / n),
         math.sqrt(max(own_excess2 / max(1, counts.own_beyond), chance_excess2 / max(1, counts.beyond_by_chance))),
@@ -253,9 +254,8 @@ def errors_at(sheet: Sheet, place: tuple[slice, slice], row_scale: torch.Tensor,
         bent = torch.where(counted, own_error(exact, [shaken[place] for shaken in sheet.shaken]), 0.0)
         smooth = counted & (bent <= half + explained)
         explained = explained + bent
-        half = half_steps(
-            truth.abs() + bent, sheet.got.dtype
-        )  # beyond the bend it is that far out that a number is rounded
+        # Beyond the bend it is that far out that a number is rounded.
+        half = half_steps(truth.abs() + bent, sheet.got.dtype)
     slack = half + explained
     excess, own_excess = (error.abs() - slack).clamp(min=0.0), (lost.abs() - slack).clamp(min=0.0)
     chance = torch.where(counted, sheet.lost_by_chance(place), 0.0)
@@ -318,7 +318,8 @@ def _sums(errors: Errors, scale: torch.Tensor, resolved: torch.Tensor) -> torch.
     exact = errors.exact / scale
     over = error * exact
     chance = torch.where(errors.smooth, errors.chance, 0.0) / resolved
-    unexplained = (errors.error.abs() - errors.explained).clamp(min=0.0) / resolved
+    lost = (errors.error, errors.own, OF_CHANCE * errors.chance)
+    unexplained = [(values.abs() - errors.explained).clamp(min=0.0) / resolved for values in lost]
     theirs = (own, chance, errors.own_excess / scale, errors.excess_of_chance / scale)
-    squares = [values * values for values in (*theirs, unexplained)]
+    squares = [values * values for values in (*theirs, *unexplained)]
     return torch.stack([values.sum() for values in (error, error * error, over, over * over, exact * exact, *squares)])

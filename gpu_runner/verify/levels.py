@@ -187,9 +187,8 @@ class Levels:
         errors = errors_at(self.sheet, place, self._row_scale(), self.natural)
         error = errors.error.abs()
         beyond = torch.maximum(errors.own_excess, errors.excess_of_chance)
-        once = (
-            found.luck * errors.half + ERROR_RATIO * errors.bent
-        )  # what float32 leaves, or lies beyond a bend, is rounded too
+        # What float32 leaves, or lies beyond a bend, is rounded too.
+        once = found.luck * errors.half + ERROR_RATIO * errors.bent
         allowed = torch.maximum(errors.own.abs(), once) + ERROR_RATIO * beyond
         scale = self._row_scale()[place[0], None]
         steps = found.allowed_steps * errors.half + found.half_step * scale / 4

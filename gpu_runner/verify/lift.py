@@ -39,9 +39,8 @@ _EXACT_NAMES = """
     value_selecting_reduction_backward max_pool2d_with_indices max_pool1d max_pool2d
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
-_SAMPLES = re.compile(
-    "upsample|grid_sampler"
-)  # their formulas compute places, which noise would move to another element
+# Their formulas compute places, which noise would move to another element.
+_SAMPLES = re.compile("upsample|grid_sampler")
 _ROUNDINGS = 4.0  # of float32 by which each result is moved: a kernel's formula may round as often where the reference rounds once
 
 

@@ -82,7 +82,8 @@ class Truth:
     float32 away, to one side and to the other. Of large values and of those that are not finite ``held`` says which elements
     count, ``loud`` where a NaN is let pass. ``typical`` is the size that a gradient has where its terms have their signs by
     chance; zero where that is not known. ``rounded`` is the reference in half precision with its results rounded at
-    random, of several runs what lies farthest from the truth.
+    random, of several runs what lies farthest from the truth. ``is_noisy``: some of ``shaken`` had noise in every operation.
+    ``is_ordinary``: values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance.
     """
 
     exact: torch.Tensor
@@ -93,9 +94,8 @@ class Truth:
     loud: torch.Tensor | None = None
     typical: float = 0.0
     rounded: torch.Tensor | None = None
-    is_ordinary: bool = (
-        False  # values, sizes and layouts are such that exact arithmetic is exact by itself, not by chance
-    )
+    is_noisy: bool = False
+    is_ordinary: bool = False
 
     def own_error(self) -> torch.Tensor:
         """Give what the reference loses in each element, in its dtype or where inputs are shaken; zero where one is not finite."""
@@ -107,9 +107,8 @@ class Comparison:
     """How a value compares; ``level`` says which bound decided."""
 
     passed: bool
-    level: (
-        str  # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
-    )
+    # tensor, row, element, share, spread, bias, slope, tail, cut, rounding, zero, nonfinite, unwritten, exact
+    level: str
     error: float | None = None
     allowed: float | None = None
     position: tuple[int, ...] | None = None

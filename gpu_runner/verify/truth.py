@@ -342,7 +342,13 @@ def _expected(labels: list[str], reply: Reply) -> list[Expected | None]:
         if not true.shape == own_value.shape == tuple(facts["shape"]) or DTYPES[facts["dtype"]] != own_value.dtype:
             raise BadProblem("the reference gives another shape in float64, or not what it announces")
         moved = [answer for answers in shaken if (answer := answers[place]) is not None]
-        truth = Truth(true, own_value, shaken=tuple(moved), rounded=None if others is None else others[place])
+        truth = Truth(
+            true,
+            own_value,
+            shaken=tuple(moved),
+            rounded=None if others is None else others[place],
+            is_noisy=any(kind in NOISY for kind in kinds),
+        )
         found[place] = Expected(
             labels[place],
             truth,

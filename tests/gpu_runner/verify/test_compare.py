@@ -195,7 +195,8 @@ def test_a_tiny_number_in_place_of_an_exact_zero_is_wrong_and_one_that_underflow
     stream = torch.Generator().manual_seed(6)
     exact = torch.randn(64, 900, dtype=torch.float64, generator=stream).clamp(min=0.0)
     own = exact.float()
-    truth = Truth(exact, own, shaken=(exact * (1 + 1e-7), exact * (1 - 1e-7)))
+    noise = (exact * (1 + 1e-7), exact * (1 - 1e-7))
+    truth = Truth(exact, own, shaken=noise, is_noisy=True)
     assert compare(own, truth).passed
     tiny = torch.where(own == 0, 1e-8, own)
     found = compare(tiny, truth)
@@ -205,6 +206,19 @@ def test_a_tiny_number_in_place_of_an_exact_zero_is_wrong_and_one_that_underflow
     assert not is_far(found)
     assert compare(torch.where(own == 0, 1e-12, own), truth).passed
     assert compare(tiny, truth, [tiny]).passed  # what stands gives numbers there too
-    assert compare(tiny, Truth(exact, own)).passed  # nobody knows what rounding does
+    assert compare(tiny, Truth(exact, own, shaken=noise)).passed  # nobody knows what rounding does
     noisy = torch.full_like(exact, 1e-9)  # rounding leaves something there
-    assert compare(tiny, Truth(exact, own, shaken=(exact + noisy, exact - noisy))).passed
+    assert compare(tiny, Truth(exact, own, shaken=(exact + noisy, exact - noisy), is_noisy=True)).passed
+
+
+def test_where_rounding_fills_some_zeros_a_kernel_may_fill_as_many_others() -> None:
+    stream = torch.Generator().manual_seed(7)
+    before = torch.randn(64, 900, dtype=torch.float64, generator=stream)
+    exact, own = before.clamp(min=0.0), before.clamp(min=0.0).float()
+    moved = [(before + shift).clamp(min=0.0) for shift in (2e-3, -2e-3)]  # some zeros become numbers, some numbers zero
+    truth = Truth(exact, own, shaken=tuple(moved), is_noisy=True)
+    zeros = torch.nonzero((own == 0) & (moved[0] == 0))
+    for filled, passes in ((40, True), (4000, False)):
+        got = own.clone()
+        got[tuple(zeros[:filled].T)] = 1e-7
+        assert compare(got, truth).passed == passes, filled
