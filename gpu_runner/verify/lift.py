@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -67,26 +68,24 @@ class _Noise(_Lift):
         found = super().operator(func, args, kwargs)
         if _is_exact(func):
             return found
-        return tree_map(self._written if _writes(func) else self._moved, found)
+        given = max((value.numel() for value in tree_leaves(args) if isinstance(value, torch.Tensor)), default=0)
+        return tree_map(lambda value: self._moved(value, given, is_written=_writes(func)), found)
 
-    def _moved(self, value: Any) -> Any:
-        return value * self._factors(value) if _is_moved(value) else value
+    def _moved(self, value: Any, given: int, *, is_written: bool) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or value._is_zerotensor():  # noqa: SLF001
+            return value
+        factors = self._factors(value, given / max(1, value.numel()))
+        return value.mul_(factors) if is_written else value * factors
 
-    def _written(self, value: Any) -> Any:
-        return value.mul_(self._factors(value)) if _is_moved(value) else value
-
-    def _factors(self, value: torch.Tensor) -> torch.Tensor:
+    def _factors(self, value: torch.Tensor, terms: float) -> torch.Tensor:
         stream = self._streams.get(value.device)
         if stream is None:
             stream = self._streams[value.device] = torch.Generator(value.device).manual_seed(self._seed)
         shape = () if self._together else value.shape
         drawn = 2.0 * torch.rand(shape, generator=stream, device=value.device, dtype=torch.float64) - 1.0
         # At least half of it, and never as much as another time: a step up and the same step down would cancel.
-        return 1.0 + _ROUNDINGS * 2.0**-24 * (drawn.sign() + drawn) / 2.0
-
-
-def _is_moved(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype == torch.float64 and not value._is_zerotensor()  # noqa: SLF001
+        roundings = _ROUNDINGS + math.log2(max(1.0, terms)) / 2.0  # a sum by a tree rounds once at each of its levels
+        return 1.0 + roundings * 2.0**-24 * (drawn.sign() + drawn) / 2.0
 
 
 @functools.cache
