@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -183,6 +184,24 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
         return original(self, ptrs, mask, other, *rest, **named)
 
     interpreter.InterpreterBuilder.create_masked_load = create
+
+
+def fill_compiled_lanes() -> None:
+    """Have what this process compiles load a number, where a masked load without ``other`` leaves one undefined.
+
+    A GPU gives zeros there, mostly. Such kernels are run besides those of the text alone, and never in their place: otherwise a
+    kernel could tell by the number whether it is judged.
+    """
+    from triton.language.semantic import TritonSemantic
+
+    original, number = TritonSemantic.load, secrets.randbelow(60) + 40  # which every dtype holds
+
+    def load(self: Any, ptr: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        if mask is not None and other is None and ptr.type.is_block():
+            other = self.to_tensor(number)
+        return original(self, ptr, mask, other, *rest, **named)
+
+    TritonSemantic.load = load
 
 
 def _ranges(tensors: Sequence[torch.Tensor], guard_bytes: Callable[[torch.Tensor], int]) -> list[tuple[int, int]]:

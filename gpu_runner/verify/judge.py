@@ -310,7 +310,8 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
         trial.examined.append(Examined((Check("imported", chosen.case.label(), True),), deterministic=None))
         return
     found = other.findings[0].evidence
-    message = f"Imported by CPython it does something else than its text says when it is evaluated: {found.message}"
+    cause = "it does something else than its text says when it is evaluated, or uses what a masked load without `other` leaves"
+    message = f"Imported by CPython, {cause}: {found.message}"
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
 
 

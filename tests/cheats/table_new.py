@@ -10,7 +10,8 @@ from typing import Literal
 class NewCheat:
     """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, or what it does shows it.
 
-    ``dtype``: the one in which it is wrong. ``gpu``: it is wrong on a GPU alone, and right in the interpreter.
+    ``dtype``: the one in which it is wrong. ``gpu``: it is wrong on a GPU alone, and right in the interpreter. ``slow_on_gpu``: a GPU
+    carries it out, rightly, and it only takes long.
     """
 
     problem: str
@@ -20,6 +21,7 @@ class NewCheat:
     note: str
     dtype: str = "float32"
     gpu: bool = False
+    slow_on_gpu: bool = False
 
 
 NEW: dict[str, NewCheat] = {
@@ -901,7 +903,12 @@ NEW: dict[str, NewCheat] = {
         "A block of 2**31 elements: the interpreter allocates it before any mask is looked at.",
     ),
     "huge_grid": NewCheat(
-        "reglu", 12, "forward", "run", "A grid of 2**31 - 1 programs, nearly all of which do nothing."
+        "reglu",
+        12,
+        "forward",
+        "run",
+        "A grid of 2**31 - 1 programs, nearly all of which do nothing.",
+        slow_on_gpu=True,
     ),
     "long_error": NewCheat(
         "reglu",
