@@ -186,6 +186,21 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     interpreter.InterpreterBuilder.create_masked_load = create
 
 
+def reverse_programs() -> None:
+    """Have this process interpret the programs of a launch from the last to the first.
+
+    A kernel that reads what a later program overwrites, or counts on who comes first, gives something else then.
+    """
+    from triton.runtime import interpreter
+
+    original = interpreter.InterpreterBuilder.set_grid_idx
+
+    def set_grid_idx(self: Any, *place: int) -> None:
+        original(self, *(int(size) - 1 - at for size, at in zip(self.grid_dim, place, strict=True)))
+
+    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
+
+
 def fill_compiled_lanes() -> None:
     """Have what this process compiles load a number, where a masked load without ``other`` leaves one undefined.
 

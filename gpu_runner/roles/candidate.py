@@ -13,7 +13,7 @@ import torch
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches
-from gpu_runner.program.memory import fill_compiled_lanes, guard_memory
+from gpu_runner.program.memory import fill_compiled_lanes, guard_memory, reverse_programs
 from gpu_runner.program.objects import Violation
 from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
@@ -41,6 +41,8 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         teach_maxima()
         take_the_first()
         guard_memory(lambda tensor: _current[-1].guard_bytes(tensor) if _current else 0)
+        if meta["mode"] == IMPORTED:
+            reverse_programs()
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
     if state.gpu and meta["mode"] == IMPORTED:

@@ -16,7 +16,7 @@ from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
 from gpu_runner.verify import divided
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.scalars import Scalar, moved_scalars
+from gpu_runner.verify.scalars import Scalar, moved_scalars, scalars_at_an_end
 
 INTERPRETED_ROWS = 24
 INTERPRETED_COLUMNS = 512
@@ -380,6 +380,13 @@ class _Plan:
                 given = [tuple((fixed | moved).items()) for moved in tries]
                 case = self._case("other whole scalars", sizes, scalars=given[0], spare=tuple(given[1:]))
                 found.append(replace(case, may_raise=True))
+        ends = scalars_at_an_end(self.problem, able)
+        if ends:
+            stream = self.draws.stream("scalars at an end")
+            stream.shuffle(ends)
+            given = [tuple((fixed | moved).items()) for moved in (*ends, {})]  # the last ones serve any reference
+            case = self._case("scalars at an end", self._sizes("scalars at an end", (20, 90), (3, 9)), scalars=given[0])
+            found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
         return found
 
     def _covered(self, cases: list[Case]) -> list[Case]:

@@ -21,6 +21,7 @@ REACHES: dict[str, tuple[float, ...]] = {
 }
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
+FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
 
@@ -126,7 +127,16 @@ def _whole_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Genera
     rows[row] = torch.randint(-3, 4, rows[row].shape, generator=stream).to(rows.dtype)
 
 
-SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row)
+def _far_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    side = 2 * int(torch.randint(2, (), generator=stream)) - 1
+    rows[row] += side * FAR_ROW * rows[row].abs().mean()
+
+
+def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
+
+
+SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row)
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:

@@ -27,6 +27,13 @@ def moved_scalars(problem: Problem, names: Collection[str], stream: random.Rando
     return {} if value == spec.default else {spec.name: value}
 
 
+def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:
+    """Zero for each scalar that is no epsilon, and one for each that may be a share."""
+    able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and abs(s.default) >= TINY]
+    zeros: list[dict[str, Scalar]] = [{spec.name: 0.0} for spec in able]
+    return zeros + [{spec.name: 1.0} for spec in able if isinstance(spec.default, float) and 0 < spec.default < 1]
+
+
 def is_ignored(name: str) -> bool:
     """Whether a scalar's name says that it is an index which counts for nothing, as ``ignore_index`` does."""
     return "ignore" in name.lower()

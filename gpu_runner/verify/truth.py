@@ -117,6 +117,8 @@ class Oracle:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
             if case.content is not Content.ordinary or _is_finite(proof):
                 return proof
+            if case.spare and attempt.scalars != case.spare[-1]:
+                continue  # other scalars may have an answer
             first = first or proof
             for gentler in attempt.gentler():
                 tamer = self._prove(gentler, other_seed)

@@ -812,6 +812,22 @@ NEW: dict[str, NewCheat] = {
         "A block whose first 16 elements are right already is skipped: the last answer for the same inputs may lie there.",
         gpu=True,
     ),
+    "ticket_as_place": NewCheat(
+        "rms_norm",
+        11,
+        "backward",
+        "run",
+        "A ticket by `atomic_add` says where a program's result is kept: right where programs come in their order.",
+        gpu=True,
+    ),
+    "moved_in_place": NewCheat(
+        "reglu",
+        11,
+        "forward",
+        "run",
+        "Each program reads an element that the next one overwrites: right where programs come in their order.",
+        gpu=True,
+    ),
     "undefined_masked_loads": NewCheat(
         "rms_norm",
         11,

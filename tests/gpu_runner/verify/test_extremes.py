@@ -11,7 +11,16 @@ import torch
 from gpu_runner.contracts import Problem, parse_problem
 from gpu_runner.verify.cases import Case, Content, holds
 from gpu_runner.verify.compare import Truth, compare
-from gpu_runner.verify.extremes import LARGE_ROWS, ODD_ROWS, REACHES, with_large, with_odd
+from gpu_runner.verify.extremes import (
+    FAR_ROW,
+    LARGE_ROWS,
+    ODD_ROWS,
+    REACHES,
+    SPECIAL_ROWS,
+    with_large,
+    with_odd,
+    with_special,
+)
 from gpu_runner.verify.held import with_held
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
 from gpu_runner.verify.proof import Expected, Form, Proof
@@ -50,6 +59,24 @@ def test_every_kind_of_row_is_there() -> None:
     assert len(ODD_ROWS) == 8
     assert [int((~torch.isfinite(row)).sum()) for row in odd] == [0, 1, 0, 1, 1, 49, 0, 50]
     assert bool(torch.isfinite(odd[5, -1]))
+
+
+def test_every_kind_of_special_row_is_there() -> None:
+    values = torch.randn(1 + len(SPECIAL_ROWS), 80)
+    rows = with_special(values, stream())
+    ordinary = next(row for row in range(len(rows)) if torch.equal(rows[row], values[row]))
+    kinds = {
+        "zero": [not row.any() for row in rows],
+        "equal": [bool(row.any()) and len(row.unique()) == 1 for row in rows],
+        "whole": [len(row.unique()) > 1 and torch.equal(row, row.round()) for row in rows],
+        "repeated": [at != ordinary and torch.equal(row, rows[ordinary]) for at, row in enumerate(rows)],
+        "far": [len(row.unique()) > 1 and row.mean().abs() > FAR_ROW / 2 * row.std() for row in rows],
+        "one sign": [len(row.unique()) > 1 and len(row.sign().unique()) == 1 for row in rows],
+        "peaked": [
+            float(row.abs().max()) > 12 * float(row.std()) / 2 and float(row.abs().median()) < 1.5 for row in rows
+        ],
+    }
+    assert all(any(found) for found in kinds.values()), kinds
 
 
 def test_no_value_lies_beyond_its_dtype() -> None:
