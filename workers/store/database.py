@@ -15,6 +15,7 @@ from workers.errors import WorkersError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_MS = 30_000
+CONNECT_TIMEOUT_S = 10  # to PostgreSQL, which by itself waits as long as TCP does
 MIGRATION_LOCK = 0x6B65726E  # an arbitrary number that all processes agree on
 
 
@@ -30,12 +31,13 @@ class Database:
         self.engine = _engine(url)
         self._migrated = False
         self._guard = threading.Lock()
+        self._turn = threading.Lock()
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """Open a transaction that may write; it commits at the end, and rolls back on an error."""
         self.migrate()
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with self._in_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -56,15 +58,6 @@ class Database:
                     upgrade(connection)
                 self._migrated = True
 
-    def ping(self) -> None:
-        """Ask the database for an answer.
-
-        Raises:
-            sqlalchemy.exc.SQLAlchemyError: it gives none.
-        """
-        with self.engine.connect() as connection:
-            connection.execute(text("SELECT 1"))
-
     def dispose(self) -> None:
         """Drop all connections."""
         self.engine.dispose()
@@ -72,6 +65,25 @@ class Database:
     def forget(self) -> None:
         """Let go of connections that belong to the process this one was forked from, without closing them there."""
         self.engine.dispose(close=False)
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Let the threads of this process write to SQLite one after the other.
+
+        SQLite has one writer too, but who waits for it there sleeps up to 100 ms at a time and may be overtaken for ever. After the
+        busy timeout it is for SQLite to say that the database is locked.
+        """
+        if self.engine.dialect.name != "sqlite":
+            yield
+            return
+        turn = self._turn
+        is_mine = turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
+        try:
+            yield
+        finally:
+            if is_mine:
+                turn.release()
 
 
 def upgrade(connection: Connection) -> None:
@@ -109,7 +121,9 @@ def _is_up_to_date(connection: Connection) -> bool:
 def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True, pool_size=5, max_overflow=20)
+        return create_engine(
+            url, pool_pre_ping=True, pool_size=5, max_overflow=20, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
