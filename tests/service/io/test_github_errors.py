@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 import requests
@@ -103,8 +104,8 @@ def test_a_fault_of_ours_is_not_taken_for_github() -> None:
 def test_who_has_used_up_its_limit_rests_and_others_do_not() -> None:
     now = [100.0]
     limits = RateLimits(lambda: now[0])
-    limits.observe("installation 1", 0, 160.0)
-    limits.observe("installation 2", 10, 160.0)
+    limits.observe("installation 1", 0, 60.0)
+    limits.observe("installation 2", 10, 60.0)
     with pytest.raises(TransientError) as caught:
         limits.check("installation 1")
     assert caught.value.retry_after_s == 60
@@ -118,11 +119,20 @@ def test_a_secondary_limit_makes_every_thread_wait() -> None:
     now = [100.0]
     limits = RateLimits(lambda: now[0])
     limits.rest("token", 30)
-    limits.observe("token", 4000, 160.0)
+    limits.observe("token", 4000, 60.0)
     with pytest.raises(TransientError):
         limits.check("token")
     now[0] = 131.0
     limits.check("token")
+
+
+def test_limits_take_no_notice_of_the_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = RateLimits()
+    limits.rest("token", 30)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    with pytest.raises(TransientError) as caught:
+        limits.check("token")
+    assert 29 < caught.value.retry_after_s <= 30
 
 
 def test_a_reset_in_the_far_future_does_not_stop_the_bot_for_ever() -> None:

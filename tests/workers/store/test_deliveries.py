@@ -160,3 +160,38 @@ def test_threads_of_one_process_write_in_turn_and_do_not_sleep_for_each_other(lo
     freed_s = time.monotonic()
     thread.join(20)
     assert waits_s[0] - freed_s < 0.02
+
+
+DAY_S = 86_400.0
+
+
+def test_a_delivery_put_back_by_a_clock_that_was_a_day_ahead_waits_no_day(world: World) -> None:
+    record("d1", "issues", b"")
+    record("d2", "issues", b"")
+    world.clock.advance(DAY_S)
+    first, second = inbox.claim_delivery("w", 180), inbox.claim_delivery("lost", 3600)
+    assert first is not None and second is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 3600)
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(-DAY_S)
+    assert [claimed.delivery_id for _ in range(3) if (claimed := inbox.claim_delivery("w", 30))] == ["d1", "d2"]
+
+
+@pytest.mark.parametrize("wait_s", [1.0, 600.0, 3600.0])
+def test_the_longest_pause_is_waited_for(world: World, wait_s: float) -> None:
+    record("d1", "issues", b"")
+    first = inbox.claim_delivery("w", 30)
+    assert first is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + wait_s)
+    world.clock.advance(wait_s - 0.5)
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(0.5)
+    assert inbox.claim_delivery("w", 30) is not None
+
+
+def test_a_lease_of_a_clock_that_was_a_day_ahead_is_taken_back(world: World) -> None:
+    record("d1", "issues", b"")
+    world.clock.advance(DAY_S)
+    inbox.claim_delivery("lost", 180)
+    world.clock.advance(-DAY_S)
+    assert embedded.reconcile().deliveries == 1
