@@ -138,6 +138,8 @@ class Settings(BaseSettings):
         return []
 
     def _page_problems(self) -> list[str]:
+        if self.pages_password is not None and not self.pages_password.get_secret_value().isascii():
+            return ["KERNELSMITH_PAGES_PASSWORD has letters beyond ASCII, which browsers send in different encodings"]
         if self.pages_password is not None or self.pages_open or (self.is_local() and _is_loopback(self.host)):
             return []
         return [

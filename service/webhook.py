@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from email.message import Message
 
 import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
+from service.media_types import content_type
 from service.metrics import WEBHOOKS
 from service.signature import is_signed
 from workers.inbox import NewDelivery, trouble_of
@@ -87,9 +87,7 @@ async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[in
     body = await bodies.read(request)
     if not is_signed(request.headers.get("x-hub-signature-256"), body, intake.secrets):
         raise _RefusedError(401, "the signature is missing or wrong; check the webhook's secret")
-    content_type = Message()
-    content_type["content-type"] = request.headers.get("content-type", "text/plain")
-    if content_type.get_content_type() != "application/json":
+    if content_type(request.headers.get("content-type", "")) != "application/json":
         raise _RefusedError(415, "set the webhook's content type to application/json")
     delivery_id, event = _delivery_id(request), request.headers.get("x-github-event", "")
     if _DELIVERY_ID.fullmatch(delivery_id) is None or _EVENT.fullmatch(event) is None:

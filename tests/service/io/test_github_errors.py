@@ -60,7 +60,21 @@ def test_a_limit_that_names_no_time_is_waited_for_a_minute(status: int) -> None:
     assert wait_s(status, "You have exceeded a secondary rate limit.") == 60
 
 
-@pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "nan", ""])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Tue, 14 Nov 2023 22:15:00 GMT", 100),
+        ("Tuesday, 14-Nov-23 22:15:00 GMT", 100),
+        ("Tue, 14 Nov 2023 22:00:00 GMT", 1),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 3600),
+    ],
+    ids=["a date", "an old form of dates", "a date in the past", "a date in years"],
+)
+def test_a_wait_may_be_told_as_a_date(value: str, expected: float) -> None:
+    assert wait_s(429, "slow down", Retry_After=value) == expected
+
+
+@pytest.mark.parametrize("value", ["tomorrow", "Wed, 99 Oct 2026 07:28:00 GMT", "nan", ""])
 def test_a_time_that_cannot_be_read_is_a_minute(value: str) -> None:
     assert wait_s(403, "slow down", Retry_After=value) == 60
 

@@ -113,7 +113,17 @@ def test_a_forged_delivery_is_not_told_that_its_other_headers_are_wrong(client: 
     assert client.post("/webhook", content=b"{}", headers=given).status_code == 401
 
 
-@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", ""])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "",
+        "application",
+        "application/json/x",
+        "text/x; a=application/json",
+    ],
+)
 def test_another_content_type_gets_415(client: TestClient, store: Store, content_type: str) -> None:
     answer = client.post("/webhook", content=b"{}", headers=headers(b"{}", content_type=content_type))
     assert answer.status_code == 415
@@ -121,8 +131,11 @@ def test_another_content_type_gets_415(client: TestClient, store: Store, content
     assert store.kept == {}
 
 
-def test_a_charset_beside_the_content_type_is_fine(client: TestClient) -> None:
-    given = headers(b"{}", content_type="application/json; charset=utf-8")
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", 'Application/JSON ; charset="utf-8"', "application/json;"]
+)
+def test_a_charset_beside_the_content_type_is_fine(client: TestClient, content_type: str) -> None:
+    given = headers(b"{}", content_type=content_type)
     assert client.post("/webhook", content=b"{}", headers=given).status_code == 202
 
 
