@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from workers.errors import WorkersError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_MS = 30_000
+LOCK_POLL_MS = 2
 CONNECT_TIMEOUT_S = 10  # to PostgreSQL, which by itself waits as long as TCP does
 MIGRATION_LOCK = 0x6B65726E  # an arbitrary number that all processes agree on
 
@@ -71,8 +75,8 @@ class Database:
     def _in_turn(self) -> Iterator[None]:
         """Let the threads of this process write to SQLite one after the other.
 
-        SQLite has one writer too, but who waits for it there sleeps up to 100 ms at a time and may be overtaken for ever. After the
-        busy timeout it is for SQLite to say that the database is locked.
+        They hand it on without a pause, and only one of them competes with other processes. After the busy timeout it is for
+        SQLite to say that the database is locked.
         """
         if self.engine.dialect.name != "sqlite":
             yield
@@ -136,7 +140,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver must not open transactions by itself: _begin_sqlite decides which kind.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    _wait_for_locks(connection, BUSY_TIMEOUT_MS)
     cursor.execute("PRAGMA journal_mode=WAL")
     # A delivery that was answered must outlive a power cut, which NORMAL does not promise in WAL mode.
     cursor.execute("PRAGMA synchronous=FULL")
@@ -146,5 +150,24 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     # A deferred transaction that writes after it has read fails at once when another one wrote meanwhile; an immediate one waits.
-    reads = connection.get_execution_options().get("kernelsmith_reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    if connection.get_execution_options().get("kernelsmith_reads", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    # SQLite's own wait sleeps for up to 100 ms at a time, and whoever asks more often goes first: so all ask often.
+    raw, end_s = connection.connection, time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    _wait_for_locks(raw, LOCK_POLL_MS)
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except OperationalError as error:
+                if getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
+                    raise
+            else:
+                return
+    finally:
+        _wait_for_locks(raw, BUSY_TIMEOUT_MS)
+
+
+def _wait_for_locks(connection: Any, at_most_ms: int) -> None:
+    connection.cursor().execute(f"PRAGMA busy_timeout={at_most_ms}").close()

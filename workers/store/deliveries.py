@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Table, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -43,15 +45,22 @@ class ClaimedDelivery:
 
 def keep(session: Session, arrived: Sequence[NewDelivery], now: float) -> tuple[bool, ...]:
     """Keep deliveries, and tell of each whether it is new."""
-    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    statement = insert(Delivery).on_conflict_do_nothing(index_elements=["delivery_id"]).returning(Delivery.delivery_id)
     rows = [{"delivery_id": d.delivery_id, "event": d.event, "payload": d.payload, "received_at": now} for d in arrived]
-    new = set(session.scalars(statement, rows))
+    connection = session.connection()
+    new = set(connection.scalars(_insert(connection.dialect.name), rows))
     told = []
     for delivery in arrived:
         told.append(delivery.delivery_id in new)
         new.discard(delivery.delivery_id)  # one that came twice in this moment is new once
     return tuple(told)
+
+
+@functools.cache
+def _insert(dialect: str) -> Executable:
+    # On the table and not the mapped class, and built once: a webhook waits for it.
+    table = cast("Table", Delivery.__table__)
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(table).on_conflict_do_nothing(index_elements=["delivery_id"]).returning(table.c.delivery_id)
 
 
 def rehearse(session: Session, now: float) -> None:
