@@ -133,9 +133,9 @@ def prepare(delivery_id: str) -> tuple[bytes, dict[str, str]]:
     comment = {"id": uuid.UUID(delivery_id).int % 10**9, "user": USER, "html_url": "https://github.com/o/r/issues/7"}
     payload = {
         "action": "created",
-        "comment": comment | {"body": "Thanks, this reads well. " * (BODY_BYTES // 25)},
+        "comment": comment | {"body": "Thanks, this reads well."},
         "issue": {"number": 7, "body": "", "user": USER},
-        "repository": {"full_name": "o/r"},
+        "repository": {"full_name": "o/r", "addresses": "x" * BODY_BYTES},  # most of a payload says where it happened
         "sender": USER,
     }
     body = json.dumps(payload).encode()
