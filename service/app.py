@@ -23,10 +23,12 @@ from service.loops import Loop, Loops, Wake
 from service.missed import Missed
 from service.pages import Pages, pages_router
 from service.publisher import Publisher
+from service.recorder import Recorder
 from service.settings import Settings, checked
 from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
 
+STOP_S = 5.0  # for the recorder to write what waits
 MISSED_EVERY_S = 300.0
 MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
 
@@ -76,11 +78,12 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
     )
 
 
-def make_loops(parts: Parts) -> Loops:
+def make_loops(parts: Parts, recorder: Recorder) -> Loops:
     """Give the background threads, not started."""
     settings = parts.settings
 
     def handle() -> bool:
+        recorder.give_way()
         busy = parts.processor.step()
         if busy:
             parts.wake_updates.ring()
@@ -105,40 +108,56 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
         ConfigurationError: the settings do not let it start.
     """
     parts = parts or make_parts(settings)
-    loops = make_loops(parts)
+    recorder = Recorder(inbox.record_deliveries)
+    loops = make_loops(parts, recorder)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        recorder.start()
         loops.start()
         log.info("started", api_url=settings.api_url, public_url=settings.public_url)
         try:
             yield
         finally:
             late = await run_in_threadpool(loops.stop)
+            late += () if await run_in_threadpool(recorder.stop, STOP_S) else (recorder.name,)
             parts.clients.close()
             log.info("stopped", late=late)
 
     app = FastAPI(title="Kernelsmith", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    record = inbox.record_delivery
-    app.include_router(webhook_router(Intake(settings.secrets(), handles, record, parts.wake_deliveries.ring)))
-    app.include_router(health_router(_health(parts, loops)))
+    app.include_router(webhook_router(Intake(settings.secrets(), handles, recorder.record, parts.wake_deliveries.ring)))
+    app.include_router(health_router(_health(parts, loops, recorder)))
     app.include_router(pages_router(_pages(parts)))
     return app
 
 
-def _health(parts: Parts, loops: Loops) -> Health:
+def _health(parts: Parts, loops: Loops, recorder: Recorder) -> Health:
+    def artifacts_writable() -> tuple[bool, str]:
+        artifacts.rehearse()
+        return True, "written to"
+
     def github() -> tuple[bool, str]:
         found = parts.clients.check()
+        if not found.answered:
+            raise TimeoutError(found.detail)
         return found.ok, found.detail
 
+    def threads() -> tuple[bool, str]:
+        dead = (*loops.dead(), *(() if recorder.is_alive else (recorder.name,)))
+        return not dead, f"ended: {', '.join(dead)}" if dead else "all run"
+
     return Health(
-        inbox.ready,
-        inbox.gpu_hosts_ready,
-        github,
-        loops.dead,
-        inbox.counts,
-        parts.clients.limits.remaining,
-        inbox.model_use,
+        needed={
+            "database": lambda: (True, f"{inbox.rehearse_delivery()}, written to"),
+            "artifacts": artifacts_writable,
+            "redis": inbox.broker_ready,
+            "github": github,
+            "threads": threads,
+        },
+        waited_for={"gpu": inbox.gpu_hosts_ready},
+        counts=inbox.counts,
+        remaining=parts.clients.limits.remaining,
+        model_use=inbox.model_use,
     )
 
 

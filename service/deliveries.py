@@ -16,9 +16,10 @@ from service.dispatch.payloads import MalformedPayloadError
 from service.dispatch.routing import route
 from service.github import GitHubError, TransientError
 from service.metrics import DELIVERIES, DELIVERY_SECONDS
+from workers.inbox import trouble_of
 
 FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
-TRANSIENT_TRIES = 200  # of GitHub's outages and rate limits: more than a day
+TRANSIENT_TRIES = 200  # of outages, GitHub's or the store's, and of rate limits: more than a day
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 600.0
 
@@ -110,6 +111,10 @@ class DeliveryProcessor:
             return self._again(claimed, error, 0.0, FAULT_TRIES)
         # The boundary of deliveries: what a payload meets in our own code may be any fault, and must not stop the others.
         except Exception as error:
+            trouble = trouble_of(error)
+            if trouble is not None:
+                log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
+                return self._again(claimed, error, 0.0, TRANSIENT_TRIES)
             log.exception("delivery_fault")
             return self._again(claimed, error, 0.0, FAULT_TRIES)
         self.store.finish_delivery(claimed.delivery_id, outcome)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import structlog
@@ -13,11 +18,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from service.model_metrics import ModelMetrics
 from workers.contracts import ModelUse
+from workers.inbox import Trouble, trouble_of
 
 log = structlog.get_logger(__name__)
 
 CURES = {
     "database": "check DATABASE_URL, and that the database runs and its disk is not full",
+    "artifacts": "check KERNELSMITH_ARTIFACTS_URL, and that there is room and a right to write",
     "redis": "check REDIS_URL, and that Redis runs",
     "github": "check KERNELSMITH_TOKEN, or KERNELSMITH_APP_ID and KERNELSMITH_PRIVATE_KEY_PATH, and KERNELSMITH_API_URL",
     "threads": "restart the service; its log says why a thread ended",
@@ -25,14 +32,18 @@ CURES = {
 }
 
 
+ANSWER_S = 4.0  # a check that takes longer is late; monitors give up after 5 to 10 seconds
+PATIENCE_S = 30.0  # for which what was well is taken to be so while its check is late
+
+Ask = Callable[[], tuple[bool, str]]
+
+
 @dataclass(frozen=True)
 class Health:
-    """Where the answers come from."""
+    """Where the answers come from. Each check tells whether all is well, and gives a detail; ``TimeoutError``: it is late."""
 
-    stores: Callable[[], Iterable[tuple[str, bool, str]]]
-    gpu_hosts: Callable[[], tuple[bool, str]]
-    github: Callable[[], tuple[bool, str]]
-    dead_threads: Callable[[], tuple[str, ...]]
+    needed: Mapping[str, Ask]
+    waited_for: Mapping[str, Ask]  # without it jobs wait, and commands are heard all the same
     counts: Callable[[], dict[str, dict[str, int]]]
     remaining: Callable[[], dict[str, int]]
     model_use: Callable[[], ModelUse] = ModelUse
@@ -45,52 +56,95 @@ class Check:
     name: str
     ok: bool
     detail: str
-    needed: bool = True  # False: without it jobs wait, and commands are heard all the same
+    cure: str
+    needed: bool
 
 
-def checks(health: Health) -> tuple[Check, ...]:
-    """Ask everything that is needed; a check that fails in itself says so."""
-    found = [Check(*item) for item in _stores(health)]
-    found.append(Check("github", *health.github()))
-    dead = health.dead_threads()
-    found.append(Check("threads", not dead, f"ended: {', '.join(dead)}" if dead else "all run"))
-    return (*found, _gpu_hosts(health))
+class Probe:
+    """Asks for one thing, in a thread of its own and once at a time, so that nothing that hangs holds up an answer.
+
+    A busy host is no broken one: what is late counts as it was last seen for ``PATIENCE_S``. What says that it is broken is
+    believed at once.
+    """
+
+    def __init__(self, name: str, ask: Ask, *, needed: bool) -> None:
+        self.name = name
+        self._ask = ask
+        self._needed = needed
+        self._asked: Future[tuple[bool, str]] | None = None
+        self._well_s: float | None = None
+
+    async def check(self) -> Check:
+        """Ask, or wait with those who asked already; always gives an answer, whatever is broken."""
+        if self._asked is None or self._asked.done():
+            self._asked = _in_thread(self._ask)
+        asked = asyncio.wrap_future(self._asked)
+        await asyncio.wait([asked], timeout=ANSWER_S)
+        if not asked.done():
+            return self._late(f"no answer in {ANSWER_S:.0f} s")
+        error = asked.exception()
+        if error is not None:
+            return self._failed(error)
+        ok, detail = asked.result()
+        self._well_s = time.monotonic() if ok else None
+        return self._check(ok, detail)
+
+    def _failed(self, error: BaseException) -> Check:
+        trouble = trouble_of(error)
+        if isinstance(error, TimeoutError):
+            return self._late(str(error))
+        if trouble is not None and trouble.late:
+            return self._late(trouble.detail)
+        self._well_s = None
+        # The error goes to the log, and its kind alone to whoever asks: its text may hold an address or a user's name.
+        log.error("check_failed", check=self.name, error=f"{type(error).__name__}: {error}", cure=self._cure(trouble))
+        return self._check(False, type(error).__name__ if trouble is None else trouble.detail, trouble)
+
+    def _late(self, detail: str) -> Check:
+        since_s = math.inf if self._well_s is None else time.monotonic() - self._well_s
+        ok = since_s < PATIENCE_S
+        log.warning("check_late", check=self.name, detail=detail, ready=ok, cure=CURES[self.name])
+        return self._check(ok, f"{detail}; all was well {since_s:.0f} s ago" if ok else detail)
+
+    def _check(self, ok: bool, detail: str, trouble: Trouble | None = None) -> Check:
+        return Check(self.name, ok, detail, self._cure(trouble), self._needed)
+
+    def _cure(self, trouble: Trouble | None) -> str:
+        return CURES[self.name] if trouble is None else trouble.cure
 
 
-def _gpu_hosts(health: Health) -> Check:
-    try:
-        return Check("gpu", *health.gpu_hosts(), needed=False)
-    except Exception as error:  # noqa: BLE001 - a readiness check answers whatever is broken: database, driver, or our own code
-        return Check("gpu", ok=False, detail=_told("gpu", error), needed=False)
+def _in_thread(ask: Ask) -> Future[tuple[bool, str]]:
+    future: Future[tuple[bool, str]] = Future()
 
+    def run() -> None:
+        try:
+            future.set_result(ask())
+        # A readiness check answers whatever is broken: database, driver, or our own code.
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
 
-def _stores(health: Health) -> Iterable[tuple[str, bool, str]]:
-    try:
-        return tuple(health.stores())
-    except Exception as error:  # noqa: BLE001 - as above
-        return (("database", False, _told("database", error)),)
-
-
-def _told(check: str, error: Exception) -> str:
-    """Write the error to the log, and give its kind alone: its text may hold an address or a user's name."""
-    log.warning("check_failed", check=check, error=f"{type(error).__name__}: {error}")
-    return type(error).__name__
+    threading.Thread(target=run, name="check", daemon=True).start()
+    return future
 
 
 def health_router(health: Health) -> APIRouter:
-    """Give the routes that an operator and a monitor ask."""
+    """Give the routes that an operator and a monitor ask. Those of the process itself wait for no thread."""
     router = APIRouter()
+    probes = [
+        Probe(name, ask, needed=needed)
+        for asks, needed in ((health.needed, True), (health.waited_for, False))
+        for name, ask in asks.items()
+    ]
 
     @router.get("/livez")
-    def live() -> Response:
+    async def live() -> Response:
         return PlainTextResponse("alive\n")
 
     @router.get("/readyz")
-    def ready() -> Response:
-        found = checks(health)
+    async def ready() -> Response:
+        found = await asyncio.gather(*(probe.check() for probe in probes))
         body = {
-            check.name: {"ok": check.ok, "detail": check.detail}
-            | ({} if check.ok else {"cure": CURES.get(check.name, "see the log")})
+            check.name: {"ok": check.ok, "detail": check.detail} | ({} if check.ok else {"cure": check.cure})
             for check in found
         }
         return JSONResponse(body, status_code=200 if all(check.ok for check in found if check.needed) else 503)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from service.metrics import LOOP_FAULTS
+from workers.inbox import trouble_of
 
 FAULT_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 60.0
@@ -83,9 +84,13 @@ class Loop:
                 faults = 0
             # The boundary of the thread: steps catch what they know, so this is a fault of ours or of the database; it is
             # counted, told, and the step is tried again, or the service would go on looking well without this thread.
-            except Exception:
+            except Exception as error:
                 LOOP_FAULTS.labels(loop=self.name).inc()
-                log.exception("loop_fault", loop=self.name)
+                trouble = trouble_of(error)
+                if trouble is None:
+                    log.exception("loop_fault", loop=self.name)
+                else:
+                    log.error("store_unusable", loop=self.name, error=trouble.detail, cure=trouble.cure)
                 faults += 1
                 busy = False
             if busy:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from prometheus_client import Counter, Histogram
 
 WEBHOOKS = Counter("kernelsmith_webhooks", "Webhook requests by the status they were answered with.", ["status"])
+CONNECTIONS_DROPPED = Counter(
+    "kernelsmith_connections_dropped",
+    "Connections that sent no whole request in time (late), or made room for others (too_many).",
+    ["reason"],
+)
 DELIVERIES = Counter(
     "kernelsmith_deliveries", "Deliveries that were handled, by event and outcome.", ["event", "outcome"]
 )

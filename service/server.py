@@ -5,26 +5,34 @@ from __future__ import annotations
 import sys
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from service.app import create_app
+from service.connections import BoundedProtocol
 from service.logging_setup import configure_logging
 from service.settings import ConfigurationError, Settings, load_settings
 
-CONCURRENT_REQUESTS = 64  # a webhook may hold up to 25 MB in memory
 GRACE_S = 25
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; work that was begun is finished, or is carried on by the next start."""
     configure_logging(settings.log_level)
+    # Threads that compute may hold the interpreter for 5 ms by default: each request would wait for that several times.
+    sys.setswitchinterval(0.001)
+    run(create_app(settings), settings.host, settings.port)
+
+
+def run(app: ASGIApp, host: str, port: int) -> None:
+    """Serve an application until a signal ends it."""
     uvicorn.run(
-        create_app(settings),
-        host=settings.host,
-        port=settings.port,
+        app,
+        host=host,
+        port=port,
+        http=BoundedProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=CONCURRENT_REQUESTS,
         timeout_graceful_shutdown=GRACE_S,
     )
 

@@ -44,8 +44,12 @@ class Settings(BaseSettings):
     publisher_threads: int = Field(default=2, ge=0, le=32)
     delivery_threads: int = Field(default=2, ge=0, le=32)
     poll_s: float = Field(default=1.0, gt=0)  # how often is looked for work that nothing announced
-    publish_lease_s: float = Field(default=60.0, ge=1)  # how long an update is held before another thread may take it
-    delivery_lease_s: float = Field(default=180.0, ge=1)  # the same of a delivery, which may fetch a whole repository
+    publish_lease_s: float = Field(
+        default=60.0, ge=1, le=3600
+    )  # how long an update is held before another thread may take it
+    delivery_lease_s: float = Field(
+        default=180.0, ge=1, le=3600
+    )  # the same of a delivery, which may fetch a whole repository
     snapshot_limit_mib: int = Field(default=128, ge=1)
     log_level: str = "INFO"
 
@@ -134,6 +138,8 @@ class Settings(BaseSettings):
         return []
 
     def _page_problems(self) -> list[str]:
+        if self.pages_password is not None and not self.pages_password.get_secret_value().isascii():
+            return ["KERNELSMITH_PAGES_PASSWORD has letters beyond ASCII, which browsers send in different encodings"]
         if self.pages_password is not None or self.pages_open or (self.is_local() and _is_loopback(self.host)):
             return []
         return [

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from service.media_types import content_type
 from service.metrics import WEBHOOKS
 from service.signature import is_signed
+from workers.inbox import NewDelivery, trouble_of
 
 BODY_LIMIT_BYTES = 25 * 1000 * 1000  # GitHub sends no payload larger than 25 MB
-BODY_TIME_S = 30.0  # GitHub itself gives up after ten seconds
+BODY_TIME_S = 10.0  # GitHub itself gives up after ten seconds
+KEEP_S = 8.0  # for the same reason
+RETRY_AFTER_S = 60
+SMALL_BYTES = 1_000_000
+HELD_BYTES = 200_000_000  # of bodies larger than the small ones
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
 _EVENT = re.compile(r"[a-z_]{1,64}")
 
@@ -30,7 +36,7 @@ class Intake:
 
     secrets: tuple[bytes, ...]
     handles: Callable[[str], bool]
-    record: Callable[[str, str, bytes], bool]
+    record: Callable[[NewDelivery], Future[bool]]
     wake: Callable[[], None]
 
 
@@ -41,57 +47,104 @@ class _RefusedError(Exception):
         self.reason = reason
 
 
+class _NotKeptError(Exception):
+    def __init__(self, detail: str, cure: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.cure = cure
+
+
 def webhook_router(intake: Intake) -> APIRouter:
     """Give the route of the webhook."""
     router = APIRouter()
+    bodies = _Bodies()
 
-    @router.post("/webhook")
     async def webhook(request: Request) -> Response:
+        headers: dict[str, str] = {}
         try:
-            status, outcome = await _accept(request, intake)
+            status, outcome = await _accept(request, intake, bodies)
         except _RefusedError as refused:
             log.warning("webhook_refused", status=refused.status, reason=refused.reason)
             status, outcome = refused.status, refused.reason
+        except _NotKeptError as error:
+            log.error("delivery_not_kept", error=error.detail, cure=error.cure, delivery_id=_delivery_id(request))
+            status, outcome = 503, f"the delivery could not be kept: {error.detail}"
+        # The boundary of the webhook: a fault of ours is counted and answered like any other reason why nothing was kept.
+        except Exception:
+            log.exception("webhook_fault", delivery_id=_delivery_id(request))
+            status, outcome = 500, "a fault of the bot's own"
+        if status >= 500:
+            headers["retry-after"] = str(RETRY_AFTER_S)
         WEBHOOKS.labels(status=str(status)).inc()
-        return JSONResponse({"outcome": outcome}, status_code=status)
+        return JSONResponse({"outcome": outcome}, status, headers)
 
+    # A plain route of Starlette: FastAPI's would spend more time on reading parameters, of which there are none, than all of this.
+    router.add_route("/webhook", webhook, methods=["POST"])
     return router
 
 
-async def _accept(request: Request, intake: Intake) -> tuple[int, str]:
-    body = await _read(request)
+async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[int, str]:
+    body = await bodies.read(request)
     if not is_signed(request.headers.get("x-hub-signature-256"), body, intake.secrets):
         raise _RefusedError(401, "the signature is missing or wrong; check the webhook's secret")
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
+    if content_type(request.headers.get("content-type", "")) != "application/json":
         raise _RefusedError(415, "set the webhook's content type to application/json")
-    delivery_id = request.headers.get("x-github-delivery", "")
-    event = request.headers.get("x-github-event", "")
+    delivery_id, event = _delivery_id(request), request.headers.get("x-github-event", "")
     if _DELIVERY_ID.fullmatch(delivery_id) is None or _EVENT.fullmatch(event) is None:
         raise _RefusedError(400, "X-GitHub-Delivery or X-GitHub-Event is missing or malformed")
     if event == "ping":
         return 200, "pong"
     if not intake.handles(event):
         return 202, "ignored"
-    created = await run_in_threadpool(intake.record, delivery_id, event, body)
+    created = await _kept(intake, NewDelivery(delivery_id, event, body))
     log.info("delivery_recorded", delivery_id=delivery_id, github_event=event, new=created)
     intake.wake()
     return 202, "accepted" if created else "already known"
 
 
-async def _read(request: Request) -> bytes:
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
-        raise _RefusedError(413, "the body is larger than 25 MB")
-    body = bytearray()
+async def _kept(intake: Intake, delivery: NewDelivery) -> bool:
     try:
-        async with asyncio.timeout(BODY_TIME_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > BODY_LIMIT_BYTES:
-                    raise _RefusedError(413, "the body is larger than 25 MB")
+        async with asyncio.timeout(KEEP_S):
+            return await asyncio.wrap_future(intake.record(delivery))
     except TimeoutError as error:
-        raise _RefusedError(408, "the body took too long") from error
-    except ClientDisconnect as error:
-        raise _RefusedError(400, "the sender went away") from error
-    return bytes(body)
+        cure = "see what holds the database: a process that locks it, its disk, or the way to it"
+        raise _NotKeptError(f"the database took longer than {KEEP_S:.0f} s", cure) from error
+    except Exception as error:
+        trouble = trouble_of(error)
+        if trouble is None:
+            raise
+        raise _NotKeptError(trouble.detail, trouble.cure) from error
+
+
+def _delivery_id(request: Request) -> str:
+    return request.headers.get("x-github-delivery", "")
+
+
+class _Bodies:
+    """The bodies that are being read. Only so many bytes of large ones are taken at once; small ones always have room."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """Read a body while its size and its time allow."""
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
+            raise _RefusedError(413, "the body is larger than 25 MB")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_TIME_S):
+                async for chunk in request.stream():
+                    body += chunk
+                    self._held += len(chunk)
+                    if len(body) > BODY_LIMIT_BYTES:
+                        raise _RefusedError(413, "the body is larger than 25 MB")
+                    if len(body) > SMALL_BYTES and self._held > HELD_BYTES:
+                        raise _RefusedError(503, "too many large bodies at once")
+        except TimeoutError as error:
+            raise _RefusedError(408, "the body took too long") from error
+        except ClientDisconnect as error:
+            raise _RefusedError(400, "the sender went away") from error
+        finally:
+            self._held -= len(body)
+        return bytes(body)

@@ -13,6 +13,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from workers.errors import WorkersError
 from workers.settings import Settings
@@ -64,17 +65,23 @@ class CeleryNotifier:
             log.warning("message_not_sent", task=task, id=identifier, error=str(error), cure="reconcile sends it again")
 
 
-def ping(settings: Settings) -> tuple[str, bool, str]:
-    """Tell whether Redis answers: its name, whether it does, and what it said."""
+def ping(settings: Settings) -> tuple[bool, str]:
+    """Tell whether Redis answers, and what it said.
+
+    Raises:
+        TimeoutError: it takes its time: it, or this host, may only be busy.
+    """
     url = settings.broker()
     if url is None:
-        return "redis", True, "none configured; this process finds its work in the database"
+        return True, "none configured; this process finds its work in the database"
     try:
         with _client(url) as client:
             version = client.info("server")["redis_version"]
+    except (RedisTimeoutError, TimeoutError) as error:
+        raise TimeoutError(f"no answer in {CONNECT_TIMEOUT_S:.0f} s") from error
     except (RedisError, OSError, ValueError) as error:
-        return "redis", False, type(error).__name__
-    return "redis", True, f"Redis {version}"
+        return False, type(error).__name__
+    return True, f"Redis {version}"
 
 
 def socket_path(data_dir: Path) -> Path:
@@ -108,9 +115,15 @@ def wait_until_up(settings: Settings, time_s: float) -> None:
         BrokerDownError: it did not in time.
     """
     deadline = time.monotonic() + time_s
-    while not ping(settings)[1]:
+    while True:
+        try:
+            answers, detail = ping(settings)
+        except TimeoutError as error:
+            answers, detail = False, str(error)
+        if answers:
+            return
         if time.monotonic() > deadline:
-            raise BrokerDownError(f"Redis does not answer: {ping(settings)[2]}")
+            raise BrokerDownError(f"Redis does not answer: {detail}")
         time.sleep(0.05)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import func, select
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
 from workers.broker import ping as ping_broker
@@ -24,12 +26,16 @@ from workers.contracts import (
 from workers.runtime import current
 from workers.store import deliveries, gpu_hosts, lifecycle, reviews, spending, submission
 from workers.store.codec import read_request
-from workers.store.deliveries import ClaimedDelivery
+from workers.store.deliveries import ClaimedDelivery, NewDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
+from workers.store.trouble import Trouble, trouble_of
 from workers.store.views import view
 
 __all__ = [
     "ClaimedDelivery",
+    "NewDelivery",
+    "Trouble",
+    "broker_ready",
     "cancel",
     "claim_delivery",
     "counts",
@@ -46,13 +52,14 @@ __all__ = [
     "look_over_optimize",
     "model_use",
     "needs_model",
-    "ready",
     "recent_jobs",
-    "record_delivery",
+    "record_deliveries",
+    "rehearse_delivery",
     "release_delivery",
     "retry",
     "submit",
     "submitted_since",
+    "trouble_of",
 ]
 
 
@@ -226,17 +233,11 @@ def model_use() -> ModelUse:
         return spending.use(session)
 
 
-def record_delivery(delivery_id: str, event: str, payload: bytes) -> bool:
-    """Keep a delivery, durable when this returns; False where it is known."""
+def record_deliveries(arrived: Sequence[NewDelivery]) -> tuple[bool, ...]:
+    """Keep deliveries, all of them durable when this returns, and tell of each whether it is new."""
     runtime = current()
-    try:
-        with runtime.database.write() as session:
-            if deliveries.known(session, delivery_id):
-                return False
-            deliveries.keep(session, delivery_id, event, payload, runtime.clock())
-    except IntegrityError:
-        return False
-    return True
+    with runtime.database.write() as session:
+        return deliveries.keep(session, arrived, runtime.clock())
 
 
 def claim_delivery(worker: str, lease_s: float) -> ClaimedDelivery | None:
@@ -277,15 +278,21 @@ def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float) 
         return deliveries.release(session, delivery_id, tries, error, retry_at)
 
 
-def ready() -> tuple[tuple[str, bool, str], ...]:
-    """Tell whether database and Redis answer: name, whether it does, and what it said."""
+def rehearse_delivery() -> str:
+    """Have the database write what it writes of a delivery, and give its kind."""
     runtime = current()
-    try:
-        runtime.database.ping()
-        database = ("database", True, runtime.database.engine.dialect.name)
-    except SQLAlchemyError as error:
-        database = ("database", False, type(error).__name__)
-    return database, ping_broker(runtime.settings)
+    with runtime.database.write() as session:
+        deliveries.rehearse(session, runtime.clock())
+    return runtime.database.engine.dialect.name
+
+
+def broker_ready() -> tuple[bool, str]:
+    """Tell whether Redis answers, and what it said.
+
+    Raises:
+        TimeoutError: it takes its time.
+    """
+    return ping_broker(current().settings)
 
 
 def gpu_hosts_ready() -> tuple[bool, str]:

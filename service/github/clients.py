@@ -14,7 +14,7 @@ from github import Auth, Github
 
 from service.github.client import GitHubClient
 from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
-from service.github.errors import GitHubError
+from service.github.errors import GitHubError, TransientError, UnauthorizedError
 from service.github.hook_log import ask_again, attempts_since, missed
 from service.github.limits import RateLimits
 from service.github.session import Session
@@ -27,10 +27,11 @@ CHECKED_FOR_S = 60.0
 
 @dataclass(frozen=True)
 class TokenCheck:
-    """Whether the credentials work."""
+    """Whether the credentials work; not ``answered``: GitHub is out of reach or out of order, and says nothing of them."""
 
     ok: bool
     detail: str
+    answered: bool = True
 
 
 class GitHubConfiguration(Protocol):
@@ -90,11 +91,13 @@ class GitHubClients:
         return self._login
 
     def check(self) -> TokenCheck:
-        """Tell whether the credentials work; the answer is kept for a minute."""
+        """Tell whether the credentials work; an answer is kept for a minute."""
         now_s = time.monotonic()
-        if self._checked is None or now_s - self._checked[0] > CHECKED_FOR_S:
-            self._checked = (now_s, self._check())
-        return self._checked[1]
+        if self._checked is not None and now_s - self._checked[0] <= CHECKED_FOR_S:
+            return self._checked[1]
+        found = self._check()
+        self._checked = (now_s, found) if found.answered else None
+        return found
 
     def ask_for_missed(self, since: datetime, handles: Callable[[str], bool]) -> int:
         """Have GitHub deliver again what did not arrive since a time; give how many. A plain token has no log to look at.
@@ -123,7 +126,8 @@ class GitHubClients:
         try:
             return TokenCheck(True, f"signed in as {self._credentials.login()}")
         except GitHubError as error:
-            return TokenCheck(False, str(error))
+            is_answer = isinstance(error, UnauthorizedError) or not isinstance(error, TransientError)
+            return TokenCheck(False, str(error), is_answer)
 
     def _make_credentials(self) -> Credentials:
         configuration = self._configuration

@@ -18,6 +18,7 @@ from service.github.translation import translated
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
 RENEW_BEFORE_S = 5 * 60
+LONGEST_TOKEN_S = 3600  # that GitHub gives, whatever this host takes the time to be
 TIMEOUT_S = 15
 
 
@@ -87,7 +88,7 @@ class TokenCredentials:
 class _Held:
     installation_id: int
     auth: Auth.Token
-    expires_at_s: float
+    renew_at_s: float  # of the monotonic clock
 
 
 class AppCredentials:
@@ -112,7 +113,7 @@ class AppCredentials:
         # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
             held = self._held.get((full_name, purpose))
-            if held is None or held.expires_at_s - RENEW_BEFORE_S < time.time():
+            if held is None or held.renew_at_s < time.monotonic():
                 held = self._ask(full_name, installation_id, purpose)
                 self._held[full_name, purpose] = held
         return Credential(f"installation {held.installation_id}", held.auth)
@@ -140,7 +141,8 @@ class AppCredentials:
         except ConflictError as error:
             # The owner has not accepted a permission, or the App is not installed on this repository.
             raise ForbiddenError(f"no credentials for {full_name} ({purpose}): {error}", error.status) from error
-        return _Held(installation_id, Auth.Token(answer["token"]), _unix_s(answer["expires_at"]))
+        lasts_s = min(_unix_s(answer["expires_at"]) - time.time(), LONGEST_TOKEN_S) - RENEW_BEFORE_S
+        return _Held(installation_id, Auth.Token(answer["token"]), time.monotonic() + lasts_s)
 
     def ask(self, verb: str, path: str, body: dict[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
         """Make a request as the App itself; give the headers and the JSON of the answer.

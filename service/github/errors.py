@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 
 import requests
 from github import GithubException
@@ -81,7 +82,7 @@ def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: fl
     if status in (404, 410):
         return MissingError(text, status)
     if status == 408 or status >= 500:
-        return TransientError(text, status, _bounded(headers.get("retry-after"), SHORT_RETRY_S))
+        return TransientError(text, status, _retry_after_s(headers, now_s, SHORT_RETRY_S))
     if status == 451:
         return ForbiddenError(text, status)
     return ConflictError(text, status)
@@ -89,20 +90,28 @@ def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: fl
 
 def _limit_wait_s(status: int, message: str, headers: Mapping[str, str], now_s: float) -> float | None:
     if "retry-after" in headers:
-        return _bounded(headers["retry-after"], SECONDARY_RETRY_S)
+        return _retry_after_s(headers, now_s, SECONDARY_RETRY_S)
     if headers.get("x-ratelimit-remaining") == "0" and "x-ratelimit-reset" in headers:
-        return _bounded(headers["x-ratelimit-reset"], now_s + SECONDARY_RETRY_S, minus=now_s)
+        return _bounded(headers["x-ratelimit-reset"], SECONDARY_RETRY_S, minus=now_s)
     if status == 429 or "rate limit" in message.lower() or "abuse detection" in message.lower():
         return SECONDARY_RETRY_S
     return None
 
 
+def _retry_after_s(headers: Mapping[str, str], now_s: float, otherwise: float) -> float:
+    text = headers.get("retry-after")
+    try:
+        # It is a number of seconds, or a date.
+        return _bounded(str(parsedate_to_datetime(text or "").timestamp()), otherwise, minus=now_s)
+    except ValueError:
+        return _bounded(text, otherwise)
+
+
 def _bounded(text: str | None, otherwise: float, minus: float = 0.0) -> float:
     try:
-        wait_s = float(text) if text is not None else otherwise
+        wait_s = float(text) - minus if text is not None else otherwise
     except ValueError:
-        wait_s = otherwise  # Retry-After may also be a date, which GitHub does not send
-    wait_s -= minus
+        wait_s = otherwise
     return min(max(wait_s, 1.0), LONGEST_RETRY_S) if wait_s == wait_s else SECONDARY_RETRY_S
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from requests.utils import parse_header_links
 
 PAGE_ITEMS = 100
 MAX_PAGES = 20
@@ -38,10 +40,10 @@ def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
             if attempt.delivered_at < since:
                 return
             yield attempt
-        following = re.search(r"[?&]cursor=([^&>]+)[^>]*>;\s*rel=\"next\"", str(headers.get("link", "")))
-        if following is None:
+        cursor = _next_cursor(str(headers.get("link", "")))
+        if cursor is None:
             return
-        path = f"/app/hook/deliveries?per_page={PAGE_ITEMS}&cursor={following[1]}"
+        path = f"/app/hook/deliveries?{urlencode({'per_page': PAGE_ITEMS, 'cursor': cursor})}"
 
 
 def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> tuple[HookAttempt, ...]:
@@ -62,6 +64,11 @@ def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> t
 def ask_again(ask: Ask, attempt: HookAttempt) -> None:
     """Have GitHub deliver something once more, under the same delivery id."""
     ask("POST", f"/app/hook/deliveries/{attempt.attempt_id}/attempts")
+
+
+def _next_cursor(link: str) -> str | None:
+    url = next((item["url"] for item in parse_header_links(link) if item.get("rel") == "next"), "")
+    return dict(parse_qsl(urlsplit(url).query)).get("cursor")
 
 
 def _attempt(item: dict[str, Any]) -> HookAttempt:

@@ -10,9 +10,9 @@ from service.github.errors import LONGEST_RETRY_S, TransientError
 
 
 class RateLimits:
-    """Until when which credentials must rest, and how many requests they have left."""
+    """How long which credentials must rest, whatever the time of day does meanwhile, and how many requests they have left."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._until_s: dict[str, float] = {}
@@ -29,16 +29,15 @@ class RateLimits:
         if rest_s > 0:
             raise TransientError(f"GitHub's rate limit is used up for {rest_s:.0f} s", None, rest_s, limited=True)
 
-    def observe(self, credentials: str, remaining: int, reset_s: float) -> None:
-        """Note what an answer said of the primary limit; ``reset_s`` is Unix time."""
+    def observe(self, credentials: str, remaining: int, reset_in_s: float) -> None:
+        """Note what an answer said of the primary limit, and in how long it is reset, by the clock of this host."""
         if remaining < 0:
             return
         with self._lock:
             self._remaining[credentials] = remaining
             if remaining == 0:
-                self._until_s[credentials] = max(
-                    self._until_s.get(credentials, 0.0), min(reset_s, self._clock() + LONGEST_RETRY_S)
-                )
+                rest_s = min(reset_in_s, LONGEST_RETRY_S)
+                self._until_s[credentials] = max(self._until_s.get(credentials, 0.0), self._clock() + rest_s)
 
     def rest(self, credentials: str, wait_s: float) -> None:
         """Let every request with these credentials wait."""

@@ -43,7 +43,7 @@ class Session:
             raise
         finally:
             remaining, _ = self.github.rate_limiting if self._answered() else (-1, -1)
-            self._limits.observe(self.credentials, remaining, self.github.rate_limiting_resettime)
+            self._limits.observe(self.credentials, remaining, self.github.rate_limiting_resettime - time.time())
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import jwt
+from fastapi.security.utils import get_authorization_scheme_param
 from jwt.types import Options
 
 from service.localhub.errors import ApiError, forbidden, not_found, unauthorized
@@ -37,8 +38,7 @@ class Viewer:
 
 def identify(world: World, authorization: str) -> Viewer:
     """The viewer of an Authorization header. Raises: ApiError 401 for a credential that is none or has expired."""
-    scheme, _, credential = authorization.strip().partition(" ")
-    credential = credential.strip()
+    scheme, credential = get_authorization_scheme_param(authorization.strip())
     if not scheme:
         return Viewer()
     if scheme.lower() == "basic":

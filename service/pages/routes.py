@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.addresses import Addresses
@@ -32,6 +31,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
+_BASIC = HTTPBasic(realm="kernelsmith")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Pages:
 
 def pages_router(pages: Pages) -> APIRouter:
     """Give the routes of the pages."""
-    router = APIRouter(dependencies=[Depends(_guard(pages.password))])
+    router = APIRouter(dependencies=[] if pages.password is None else [Depends(_guard(pages.password))])
     templates = Environment(loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined)
     templates.filters["bytes"] = shown.size
     templates.filters["with_code"] = shown.with_code
@@ -105,20 +105,9 @@ def _job(pages: Pages, job_id: str) -> JobView:
     return found
 
 
-def _guard(password: str | None) -> Callable[[Request], None]:
-    def check(request: Request) -> None:
-        if password is not None and not _knows(request.headers.get("authorization", ""), password):
-            raise HTTPException(401, "a password is needed", {"www-authenticate": 'Basic realm="kernelsmith"'})
+def _guard(password: str) -> Callable[[HTTPBasicCredentials], None]:
+    def check(given: Annotated[HTTPBasicCredentials, Depends(_BASIC)]) -> None:
+        if not hmac.compare_digest(given.password.encode(), password.encode()):
+            raise _BASIC.make_not_authenticated_error()
 
     return check
-
-
-def _knows(header: str, password: str) -> bool:
-    scheme, _, encoded = header.partition(" ")
-    if scheme.lower() != "basic":
-        return False
-    try:
-        given = base64.b64decode(encoded, validate=True).partition(b":")[2]
-    except (binascii.Error, ValueError):
-        return False
-    return hmac.compare_digest(given, password.encode())

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from service.addresses import Addresses
+from service.media_types import content_type
 from workers.contracts import ArtifactView, Failure, JobState, JobView, StageState, TimelineEvent
 
 STATE_WORDS: dict[JobState, str] = {
@@ -142,7 +143,7 @@ def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
 
 def served_type(artifact: ArtifactView) -> tuple[str, bool]:
     """Give the content type with which an artifact is safe to serve, and whether the browser may show it."""
-    kind = artifact.media_type.partition(";")[0].strip().lower()
+    kind = content_type(artifact.media_type)
     if kind in INLINE_TYPES:
         return kind, True
     if kind.startswith("text/") or kind in TEXT_TYPES:

@@ -23,6 +23,7 @@ from service.metrics import PUBLISH_SECONDS, UPDATES
 from service.publisher.kinds import publish
 from service.publisher.publication import GiveUpError, Publication
 from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, StatusUpdate
+from workers.inbox import trouble_of
 
 UNSURE_TRIES = 5  # of what may be GitHub's replicas that lag behind, or a fault of ours
 LONGEST_PAUSE_S = 600.0
@@ -92,6 +93,10 @@ class Publisher:
             return self._refused(claimed, error)
         # The boundary of the publisher: a fault of our own, while an update is worded or written, must not stop the others.
         except Exception as error:
+            trouble = trouble_of(error)
+            if trouble is not None:
+                log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
+                return self._postpone(claimed, error, 0.0)
             log.exception("publish_fault")
             if claimed.tries < UNSURE_TRIES:
                 return self._postpone(claimed, error, 0.0)

@@ -12,6 +12,7 @@ import fsspec
 from workers.errors import WorkersError
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
+REHEARSAL_BYTES = 1 << 20
 
 
 class BlobError(WorkersError):
@@ -40,6 +41,18 @@ class BlobStore:
             handle.write(content)
         files.mv(beside, path)
         return digest
+
+    def rehearse(self) -> None:
+        """Write what nobody reads, and remove it again."""
+        files, root = self._open()
+        path = f"{root}/rehearsal-{secrets.token_hex(8)}"
+        files.makedirs(root, exist_ok=True)
+        try:
+            with files.open(path, "wb") as handle:
+                handle.write(bytes(REHEARSAL_BYTES))
+        finally:
+            if files.exists(path):
+                files.rm(path)
 
     def get(self, digest: str) -> bytes:
         """Give the bytes of a digest.

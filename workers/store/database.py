@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from workers.errors import WorkersError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_MS = 30_000
+LOCK_POLL_MS = 2
+CONNECT_TIMEOUT_S = 10  # to PostgreSQL, which by itself waits as long as TCP does
 MIGRATION_LOCK = 0x6B65726E  # an arbitrary number that all processes agree on
 
 
@@ -30,12 +35,13 @@ class Database:
         self.engine = _engine(url)
         self._migrated = False
         self._guard = threading.Lock()
+        self._turn = threading.Lock()
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """Open a transaction that may write; it commits at the end, and rolls back on an error."""
         self.migrate()
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with self._in_turn(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -56,15 +62,6 @@ class Database:
                     upgrade(connection)
                 self._migrated = True
 
-    def ping(self) -> None:
-        """Ask the database for an answer.
-
-        Raises:
-            sqlalchemy.exc.SQLAlchemyError: it gives none.
-        """
-        with self.engine.connect() as connection:
-            connection.execute(text("SELECT 1"))
-
     def dispose(self) -> None:
         """Drop all connections."""
         self.engine.dispose()
@@ -72,6 +69,25 @@ class Database:
     def forget(self) -> None:
         """Let go of connections that belong to the process this one was forked from, without closing them there."""
         self.engine.dispose(close=False)
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Let the threads of this process write to SQLite one after the other.
+
+        They hand it on without a pause, and only one of them competes with other processes. After the busy timeout it is for
+        SQLite to say that the database is locked.
+        """
+        if self.engine.dialect.name != "sqlite":
+            yield
+            return
+        turn = self._turn
+        is_mine = turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
+        try:
+            yield
+        finally:
+            if is_mine:
+                turn.release()
 
 
 def upgrade(connection: Connection) -> None:
@@ -109,7 +125,9 @@ def _is_up_to_date(connection: Connection) -> bool:
 def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True, pool_size=5, max_overflow=20)
+        return create_engine(
+            url, pool_pre_ping=True, pool_size=5, max_overflow=20, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
@@ -122,7 +140,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver must not open transactions by itself: _begin_sqlite decides which kind.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    _wait_for_locks(connection, BUSY_TIMEOUT_MS)
     cursor.execute("PRAGMA journal_mode=WAL")
     # A delivery that was answered must outlive a power cut, which NORMAL does not promise in WAL mode.
     cursor.execute("PRAGMA synchronous=FULL")
@@ -132,5 +150,24 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     # A deferred transaction that writes after it has read fails at once when another one wrote meanwhile; an immediate one waits.
-    reads = connection.get_execution_options().get("kernelsmith_reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    if connection.get_execution_options().get("kernelsmith_reads", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    # SQLite's own wait sleeps for up to 100 ms at a time, and whoever asks more often goes first: so all ask often.
+    raw, end_s = connection.connection, time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    _wait_for_locks(raw, LOCK_POLL_MS)
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except OperationalError as error:
+                if getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
+                    raise
+            else:
+                return
+    finally:
+        _wait_for_locks(raw, BUSY_TIMEOUT_MS)
+
+
+def _wait_for_locks(connection: Any, at_most_ms: int) -> None:
+    connection.cursor().execute(f"PRAGMA busy_timeout={at_most_ms}").close()

@@ -11,6 +11,8 @@ from workers.store import lifecycle, updates
 from workers.store.gpu_work import ANY, claimable, lost
 from workers.store.models import GpuWork
 
+BETWEEN_REQUESTS_S = 60.0
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -90,7 +92,9 @@ def _live(now: float) -> ColumnElement[bool]:
 def _at_work(session: Session, work: GpuWork, now: float) -> bool:
     # A host of a named architecture takes requests that name none as well.
     same = [] if work.architecture == ANY else [GpuWork.architecture.in_((work.architecture, ANY))]
-    return session.scalar(select(GpuWork.id).where(_live(now), *same).limit(1)) is not None
+    # A host that has just answered one request has not taken the next one yet.
+    just_done = and_(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > now - BETWEEN_REQUESTS_S)
+    return session.scalar(select(GpuWork.id).where(or_(_live(now), just_done), *same).limit(1)) is not None
 
 
 def _waiting(work: GpuWork, now: float) -> Waiting:

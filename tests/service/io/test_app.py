@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from service import server
 from service.app import create_app
-from service.health import Health, checks, health_router
+from service.health import Health, health_router
 from service.localhub import Hub, HubServer
 from service.logging_setup import hide_secrets
 from service.settings import ConfigurationError, Settings
@@ -30,6 +30,7 @@ def test_a_service_that_can_work_is_ready_and_names_what_it_needs(bench: Bench) 
     assert answer.status_code == 200
     assert {name: check["ok"] for name, check in answer.json().items()} == {
         "database": True,
+        "artifacts": True,
         "redis": True,
         "github": True,
         "threads": True,
@@ -50,27 +51,6 @@ def test_the_check_of_github_is_asked_once_a_minute(bench: Bench) -> None:
     for _ in range(5):
         bench.client.get("/readyz")
     assert sum(request.operation == "get_app" for request in bench.hub.requests) <= 2
-
-
-def test_a_check_that_breaks_is_an_answer_too() -> None:
-    def broken() -> tuple[tuple[str, bool, str], ...]:
-        raise OSError("no socket")
-
-    def no_database() -> tuple[bool, str]:
-        raise OSError("no socket")
-
-    with capture_logs() as logs:
-        found = checks(Health(broken, no_database, lambda: (True, "fine"), lambda: ("publisher-0",), dict, dict))
-    assert [(entry["event"], entry["check"], entry["error"]) for entry in logs] == [
-        ("check_failed", "database", "OSError: no socket"),
-        ("check_failed", "gpu", "OSError: no socket"),
-    ]
-    assert [(check.name, check.ok) for check in found] == [
-        ("database", False),
-        ("github", True),
-        ("threads", False),
-        ("gpu", False),
-    ]
 
 
 def test_numbers_are_there_for_whoever_watches(bench: Bench) -> None:
@@ -94,11 +74,7 @@ def test_metrics_outlive_the_database() -> None:
         raise OSError("the database is gone")
 
     bare = FastAPI()
-    bare.include_router(
-        health_router(
-            Health(lambda: (), lambda: (True, ""), lambda: (True, ""), lambda: (), down, lambda: {"token": 4321})
-        )
-    )
+    bare.include_router(health_router(Health({}, {}, down, lambda: {"token": 4321})))
     with TestClient(bare) as client, capture_logs() as logs:
         answer = client.get("/metrics")
     assert answer.status_code == 200

@@ -15,6 +15,7 @@ from service.localhub.hub_deliveries import Order
 from service.publisher.trailers import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import Analyze
+from tests.workers.store.worlds import record
 from workers import inbox, outbox
 from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, JobState, JobView
 
@@ -293,7 +294,7 @@ def test_an_outage_in_the_middle_of_a_delivery_is_waited_out(bench: Bench) -> No
 
 def test_a_payload_that_is_malformed_is_put_away_and_the_next_one_handled(bench: Bench) -> None:
     for number, body in enumerate((b"not json", b"[]", b"{}", b'{"action": "created", "comment": 7}')):
-        inbox.record_delivery(f"malformed-{number}", "issue_comment", body)
+        record(f"malformed-{number}", "issue_comment", body)
     number = bench.issue()
     bench.say(number, CREATE)
     bench.persist()

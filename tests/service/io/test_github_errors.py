@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 import requests
@@ -59,7 +60,21 @@ def test_a_limit_that_names_no_time_is_waited_for_a_minute(status: int) -> None:
     assert wait_s(status, "You have exceeded a secondary rate limit.") == 60
 
 
-@pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "nan", ""])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Tue, 14 Nov 2023 22:15:00 GMT", 100),
+        ("Tuesday, 14-Nov-23 22:15:00 GMT", 100),
+        ("Tue, 14 Nov 2023 22:00:00 GMT", 1),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 3600),
+    ],
+    ids=["a date", "an old form of dates", "a date in the past", "a date in years"],
+)
+def test_a_wait_may_be_told_as_a_date(value: str, expected: float) -> None:
+    assert wait_s(429, "slow down", Retry_After=value) == expected
+
+
+@pytest.mark.parametrize("value", ["tomorrow", "Wed, 99 Oct 2026 07:28:00 GMT", "nan", ""])
 def test_a_time_that_cannot_be_read_is_a_minute(value: str) -> None:
     assert wait_s(403, "slow down", Retry_After=value) == 60
 
@@ -103,8 +118,8 @@ def test_a_fault_of_ours_is_not_taken_for_github() -> None:
 def test_who_has_used_up_its_limit_rests_and_others_do_not() -> None:
     now = [100.0]
     limits = RateLimits(lambda: now[0])
-    limits.observe("installation 1", 0, 160.0)
-    limits.observe("installation 2", 10, 160.0)
+    limits.observe("installation 1", 0, 60.0)
+    limits.observe("installation 2", 10, 60.0)
     with pytest.raises(TransientError) as caught:
         limits.check("installation 1")
     assert caught.value.retry_after_s == 60
@@ -118,11 +133,20 @@ def test_a_secondary_limit_makes_every_thread_wait() -> None:
     now = [100.0]
     limits = RateLimits(lambda: now[0])
     limits.rest("token", 30)
-    limits.observe("token", 4000, 160.0)
+    limits.observe("token", 4000, 60.0)
     with pytest.raises(TransientError):
         limits.check("token")
     now[0] = 131.0
     limits.check("token")
+
+
+def test_limits_take_no_notice_of_the_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = RateLimits()
+    limits.rest("token", 30)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    with pytest.raises(TransientError) as caught:
+        limits.check("token")
+    assert 29 < caught.value.retry_after_s <= 30
 
 
 def test_a_reset_in_the_far_future_does_not_stop_the_bot_for_ever() -> None:

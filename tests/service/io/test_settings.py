@@ -124,3 +124,9 @@ def test_a_malformed_setting_is_named_without_its_value(monkeypatch: pytest.Monk
 
 def test_values_can_be_given_without_the_environment() -> None:
     assert Settings(token=None, publisher_threads=0).problems() != ()
+
+
+def test_a_password_that_browsers_send_in_different_encodings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(monkeypatch, webhook_secrets=SECRET, token="a-token-of-the-bot", pages_password="schön")
+    with pytest.raises(ConfigurationError, match="KERNELSMITH_PAGES_PASSWORD"):
+        load_settings()

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import errno
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 
+import psycopg
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from httpx import Response
+from sqlalchemy.exc import OperationalError
+from structlog.testing import capture_logs
 
+from service import webhook
+from service.metrics import WEBHOOKS
 from service.signature import sign
 from service.webhook import BODY_LIMIT_BYTES, Intake, webhook_router
+from workers.inbox import NewDelivery
+
+Receive = Callable[[], Awaitable[dict[str, object]]]
 
 SECRET = b"a secret of the webhook"
 DELIVERY = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -23,10 +35,11 @@ class Store:
         self.kept: dict[str, tuple[str, bytes]] = {}
         self.woken = 0
 
-    def record(self, delivery_id: str, event: str, payload: bytes) -> bool:
-        new = delivery_id not in self.kept
-        self.kept.setdefault(delivery_id, (event, payload))
-        return new
+    def record(self, delivery: NewDelivery) -> Future[bool]:
+        kept: Future[bool] = Future()
+        kept.set_result(delivery.delivery_id not in self.kept)
+        self.kept.setdefault(delivery.delivery_id, (delivery.event, delivery.payload))
+        return kept
 
     def wake(self) -> None:
         self.woken += 1
@@ -100,7 +113,17 @@ def test_a_forged_delivery_is_not_told_that_its_other_headers_are_wrong(client: 
     assert client.post("/webhook", content=b"{}", headers=given).status_code == 401
 
 
-@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", ""])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "",
+        "application",
+        "application/json/x",
+        "text/x; a=application/json",
+    ],
+)
 def test_another_content_type_gets_415(client: TestClient, store: Store, content_type: str) -> None:
     answer = client.post("/webhook", content=b"{}", headers=headers(b"{}", content_type=content_type))
     assert answer.status_code == 415
@@ -108,8 +131,11 @@ def test_another_content_type_gets_415(client: TestClient, store: Store, content
     assert store.kept == {}
 
 
-def test_a_charset_beside_the_content_type_is_fine(client: TestClient) -> None:
-    given = headers(b"{}", content_type="application/json; charset=utf-8")
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", 'Application/JSON ; charset="utf-8"', "application/json;"]
+)
+def test_a_charset_beside_the_content_type_is_fine(client: TestClient, content_type: str) -> None:
+    given = headers(b"{}", content_type=content_type)
     assert client.post("/webhook", content=b"{}", headers=given).status_code == 202
 
 
@@ -147,7 +173,6 @@ def test_a_body_that_lies_about_its_length_is_cut_off_while_it_streams(app: Fast
 
 async def _raw_post(app: FastAPI, content_length: str) -> tuple[int, int]:
     # A server such as uvicorn holds a body to its declared length; the application must not rely on that.
-    statuses: list[int] = []
     sent = 0
 
     async def receive() -> dict[str, object]:
@@ -155,11 +180,24 @@ async def _raw_post(app: FastAPI, content_length: str) -> tuple[int, int]:
         sent += 1_000_000
         return {"type": "http.request", "body": b" " * 1_000_000, "more_body": True}
 
+    (status,) = await _post(app, receive, headers(b"{}") | {"content-length": content_length})
+    return status, sent
+
+
+def body_of(body: bytes) -> Receive:
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+async def _post(app: FastAPI, receive: Receive, given: dict[str, str]) -> list[int]:
+    statuses: list[int] = []
+
     async def send(message: dict[str, object]) -> None:
         if message["type"] == "http.response.start":
             statuses.append(int(str(message["status"])))
 
-    given = headers(b"{}") | {"content-length": content_length}
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -175,15 +213,97 @@ async def _raw_post(app: FastAPI, content_length: str) -> tuple[int, int]:
         "client": ("test", 1),
     }
     await app(scope, receive, send)  # type: ignore[arg-type]
-    return statuses[0], sent
+    return statuses
 
 
-def test_a_delivery_that_cannot_be_kept_is_not_answered_with_success(store: Store) -> None:
-    def broken(delivery_id: str, event: str, payload: bytes) -> bool:
-        raise OSError("disk full")
+def disk_full() -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device")
 
+
+def sqlite_says(code: int) -> OperationalError:
+    cause = sqlite3.OperationalError("it does not work")
+    cause.sqlite_errorcode = code
+    return OperationalError("INSERT", {}, cause)
+
+
+def post_with(kept: Future[bool], store: Store) -> tuple[Response, list[dict[str, object]], float]:
+    """Send a delivery of which this becomes; give the answer, the log, and how many such answers were counted."""
     app = FastAPI()
-    app.include_router(webhook_router(Intake((SECRET,), lambda event: True, broken, store.wake)))
-    with TestClient(app, raise_server_exceptions=False) as client:
-        assert client.post("/webhook", content=b"{}", headers=headers(b"{}")).status_code == 500
+    app.include_router(webhook_router(Intake((SECRET,), lambda event: True, lambda _: kept, store.wake)))
+    with TestClient(app) as client, capture_logs() as logs:
+        answer = client.post("/webhook", content=b"{}", headers=headers(b"{}"))
+    return answer, list(logs), WEBHOOKS.labels(status=str(answer.status_code))._value.get()
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (disk_full(), "the disk is full"),
+        (sqlite_says(sqlite3.SQLITE_FULL), "the disk is full"),
+        (sqlite_says(sqlite3.SQLITE_IOERR_WRITE), "the disk gives errors"),
+        (sqlite_says(sqlite3.SQLITE_BUSY_SNAPSHOT), "locked by another process"),
+        (sqlite_says(sqlite3.SQLITE_READONLY_DBMOVED), "it cannot be written to"),
+        (OperationalError("INSERT", {}, psycopg.OperationalError("refused")), "it gives no answer"),
+        (OperationalError("INSERT", {}, psycopg.errors.DiskFull("full")), "the disk is full"),
+        (OperationalError("INSERT", {}, psycopg.errors.AdminShutdown("bye")), "it gives no answer"),
+    ],
+    ids=str,
+)
+def test_a_delivery_that_cannot_be_kept_gets_503_with_the_cure_in_the_log(
+    store: Store, error: Exception, detail: str
+) -> None:
+    kept: Future[bool] = Future()
+    kept.set_exception(error)
+    before = WEBHOOKS.labels(status="503")._value.get()
+    answer, (line,), counted = post_with(kept, store)
+    assert (answer.status_code, counted) == (503, before + 1)
+    assert int(answer.headers["retry-after"]) > 0
+    assert detail in answer.json()["outcome"]
+    assert (line["event"], line["error"], line["log_level"]) == ("delivery_not_kept", detail, "error")
+    assert line["cure"]
+    assert "exc_info" not in line
     assert store.woken == 0
+
+
+def test_a_delivery_that_takes_too_long_to_keep_is_answered_before_its_sender_gives_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "KEEP_S", 0.05)
+    kept: Future[bool] = Future()
+    answer, (line,), _ = post_with(kept, store)
+    assert (answer.status_code, line["event"]) == (503, "delivery_not_kept")
+    assert kept.cancelled(), "what was answered with 503 is not to be kept later, for nothing"
+
+
+def test_a_fault_of_ours_is_counted_answered_and_logged_once_with_its_traceback(store: Store) -> None:
+    kept: Future[bool] = Future()
+    kept.set_exception(KeyError("a fault"))
+    before = WEBHOOKS.labels(status="500")._value.get()
+    answer, (line,), counted = post_with(kept, store)
+    assert (answer.status_code, counted) == (500, before + 1)
+    assert (line["event"], line["exc_info"], line["delivery_id"]) == ("webhook_fault", True, DELIVERY)
+
+
+def test_large_bodies_that_come_at_once_are_bounded_and_small_ones_have_room(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "HELD_BYTES", 3_000_000)
+
+    async def both() -> tuple[int, int]:
+        started = asyncio.Event()
+
+        async def hang() -> dict[str, object]:
+            if started.is_set():
+                await asyncio.sleep(60)
+            started.set()
+            return {"type": "http.request", "body": b" " * 3_500_000, "more_body": True}
+
+        monkeypatch.setattr(webhook, "SMALL_BYTES", 4_000_000)
+        first = asyncio.create_task(_post(app, hang, {}))
+        await started.wait()
+        monkeypatch.setattr(webhook, "SMALL_BYTES", 1_000)
+        found = [(await _post(app, body_of(b"{" + b" " * size + b"}"), {}))[0] for size in (2_000, 500)]
+        first.cancel()
+        return found[0], found[1]
+
+    assert asyncio.run(both()) == (503, 401)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.workers.engine.fakes import request
-from tests.workers.store.worlds import World
+from tests.workers.store.worlds import World, record
 from workers import embedded, inbox, outbox
 from workers.engine.advance import advance
 from workers.reconcile import Reconciled, reconcile
@@ -72,7 +72,7 @@ def test_job_whose_gpu_answer_was_not_told_goes_on(world: World) -> None:
 
 def test_leases_on_deliveries_and_updates_of_lost_workers_are_taken_back(world: World) -> None:
     inbox.submit(request())
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     outbox.claim("lost", 30)
     inbox.claim_delivery("lost", 30)
     assert reconcile(world.runtime) == NOTHING
@@ -82,7 +82,7 @@ def test_leases_on_deliveries_and_updates_of_lost_workers_are_taken_back(world: 
 
 def test_deliveries_that_nobody_can_send_again_are_forgotten(world: World) -> None:
     for name in ("handled", "waiting"):
-        inbox.record_delivery(name, "issues", b"")
+        record(name, "issues", b"")
     inbox.finish_delivery("handled", "ok")
     world.clock.advance(29 * 86_400)
     reconcile(world.runtime)

@@ -1,28 +1,30 @@
 from __future__ import annotations
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.workers.store.worlds import World
+from tests.workers.store.worlds import World, record
 from workers import embedded, inbox
 
 
 def test_delivery_is_kept_once(world: World) -> None:
-    assert inbox.record_delivery("d1", "issue_comment", b"{}") is True
-    assert inbox.record_delivery("d1", "issue_comment", b"{}") is False
+    assert record("d1", "issue_comment", b"{}") is True
+    assert record("d1", "issue_comment", b"{}") is False
     assert inbox.counts()["deliveries"] == {"pending": 1}
 
 
 def test_delivery_redelivered_to_many_processes_at_once_is_kept_once(world: World) -> None:
     with ThreadPoolExecutor(8) as pool:
-        kept = list(pool.map(lambda _: inbox.record_delivery("d1", "push", b"\x00\xff"), range(16)))
+        kept = list(pool.map(lambda _: record("d1", "push", b"\x00\xff"), range(16)))
     assert kept.count(True) == 1
 
 
 def test_deliveries_are_handled_in_order_of_arrival(world: World) -> None:
     for name in ("b", "a", "c"):
-        inbox.record_delivery(name, "issues", name.encode())
+        record(name, "issues", name.encode())
     claimed = [inbox.claim_delivery("w", 30) for _ in range(4)]
     assert [(c.delivery_id, c.event, c.payload, c.tries) for c in claimed if c] == [
         ("b", "issues", b"b", 1),
@@ -33,14 +35,14 @@ def test_deliveries_are_handled_in_order_of_arrival(world: World) -> None:
 
 def test_delivery_is_handled_by_one_of_many_workers(world: World) -> None:
     for number in range(10):
-        inbox.record_delivery(f"d{number}", "issues", b"")
+        record(f"d{number}", "issues", b"")
     with ThreadPoolExecutor(8) as pool:
         claimed = list(pool.map(lambda n: inbox.claim_delivery(f"w{n}", 30), range(20)))
     assert sorted(c.delivery_id for c in claimed if c) == [f"d{n}" for n in range(10)]
 
 
 def test_delivery_of_a_lost_worker_is_handled_again(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     inbox.claim_delivery("lost", 30)
     assert inbox.claim_delivery("w", 30) is None
     world.clock.advance(31)
@@ -50,7 +52,7 @@ def test_delivery_of_a_lost_worker_is_handled_again(world: World) -> None:
 
 
 def test_finished_delivery_is_not_handled_again(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     inbox.claim_delivery("w", 30)
     assert inbox.finish_delivery("d1", "one job") is True
     assert inbox.finish_delivery("d1", "one job") is False
@@ -59,8 +61,8 @@ def test_finished_delivery_is_not_handled_again(world: World) -> None:
 
 
 def test_released_delivery_waits_for_its_time(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
-    inbox.record_delivery("d2", "issues", b"")
+    record("d1", "issues", b"")
+    record("d2", "issues", b"")
     inbox.claim_delivery("w", 30)
     assert inbox.release_delivery("d1", 1, "GitHub answered 502", world.clock.now + 60)
     second = inbox.claim_delivery("w", 300)
@@ -75,7 +77,7 @@ def test_released_delivery_waits_for_its_time(world: World) -> None:
 
 @pytest.mark.parametrize("second", ["other", "w"], ids=["another worker", "the same one again"])
 def test_a_claim_that_was_lost_changes_nothing_of_the_one_that_followed(world: World, second: str) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     first = inbox.claim_delivery("w", 30)
     world.clock.advance(31)
     following = inbox.claim_delivery(second, 30)
@@ -88,7 +90,7 @@ def test_a_claim_that_was_lost_changes_nothing_of_the_one_that_followed(world: W
 
 
 def test_a_claim_whose_lease_ran_out_is_its_workers_until_another_one_takes_it(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     first = inbox.claim_delivery("w", 30)
     world.clock.advance(31)
     embedded.reconcile()
@@ -98,7 +100,7 @@ def test_a_claim_whose_lease_ran_out_is_its_workers_until_another_one_takes_it(w
 
 
 def test_what_was_handled_is_handled_whoever_has_it_by_now(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     inbox.claim_delivery("slow", 30)
     world.clock.advance(31)
     following = inbox.claim_delivery("w", 30)
@@ -110,9 +112,86 @@ def test_what_was_handled_is_handled_whoever_has_it_by_now(world: World) -> None
 
 
 def test_a_delivery_is_given_up_by_the_claim_that_has_it(world: World) -> None:
-    inbox.record_delivery("d1", "issues", b"")
+    record("d1", "issues", b"")
     claimed = inbox.claim_delivery("w", 30)
     assert claimed is not None
     assert inbox.give_up_delivery("d1", claimed.tries, "error: it broke") is True
     world.clock.advance(1000)
     assert inbox.claim_delivery("w", 30) is None
+
+
+def test_many_deliveries_at_once_are_each_told_whether_they_are_new(world: World) -> None:
+    batch = [inbox.NewDelivery(name, "push", name.encode()) for name in ("a", "b", "a", "c")]
+    assert inbox.record_deliveries(batch) == (True, True, False, True)
+    assert inbox.record_deliveries([*batch, inbox.NewDelivery("d", "push", b"\x00\xff")]) == (
+        False,
+        False,
+        False,
+        False,
+        True,
+    )
+    assert inbox.counts()["deliveries"] == {"pending": 4}
+    assert [claimed.payload for _ in range(4) if (claimed := inbox.claim_delivery("w", 30))] == [
+        b"a",
+        b"b",
+        b"c",
+        b"\x00\xff",
+    ]
+
+
+def test_a_rehearsed_delivery_is_seen_by_nobody(world: World) -> None:
+    assert inbox.rehearse_delivery() in {"sqlite", "postgresql"}
+    assert inbox.counts()["deliveries"] == {}
+    assert inbox.claim_delivery("w", 30) is None
+
+
+def test_threads_of_one_process_write_in_turn_and_do_not_sleep_for_each_other(local: World) -> None:
+    database = local.runtime.database
+    with database.write():
+        waits_s: list[float] = []
+
+        def write() -> None:
+            with database.write():
+                waits_s.append(time.monotonic())
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        time.sleep(0.3)  # long enough for SQLite's own wait to have come to steps of 50 ms
+    freed_s = time.monotonic()
+    thread.join(20)
+    assert waits_s[0] - freed_s < 0.02
+
+
+DAY_S = 86_400.0
+
+
+def test_a_delivery_put_back_by_a_clock_that_was_a_day_ahead_waits_no_day(world: World) -> None:
+    record("d1", "issues", b"")
+    record("d2", "issues", b"")
+    world.clock.advance(DAY_S)
+    first, second = inbox.claim_delivery("w", 180), inbox.claim_delivery("lost", 3600)
+    assert first is not None and second is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 3600)
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(-DAY_S)
+    assert [claimed.delivery_id for _ in range(3) if (claimed := inbox.claim_delivery("w", 30))] == ["d1", "d2"]
+
+
+@pytest.mark.parametrize("wait_s", [1.0, 600.0, 3600.0])
+def test_the_longest_pause_is_waited_for(world: World, wait_s: float) -> None:
+    record("d1", "issues", b"")
+    first = inbox.claim_delivery("w", 30)
+    assert first is not None
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + wait_s)
+    world.clock.advance(wait_s - 0.5)
+    assert inbox.claim_delivery("w", 30) is None
+    world.clock.advance(0.5)
+    assert inbox.claim_delivery("w", 30) is not None
+
+
+def test_a_lease_of_a_clock_that_was_a_day_ahead_is_taken_back(world: World) -> None:
+    record("d1", "issues", b"")
+    world.clock.advance(DAY_S)
+    inbox.claim_delivery("lost", 180)
+    world.clock.advance(-DAY_S)
+    assert embedded.reconcile().deliveries == 1

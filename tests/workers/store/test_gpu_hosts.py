@@ -127,3 +127,16 @@ def test_request_is_offered_again_every_ten_minutes_at_the_latest(world: World) 
         if reconcile(world.runtime).gpu_requests:
             offered.append(minute)
     assert offered == [1, 2, 4, 8, 16, 26, 36, 46, 56]
+
+
+def test_host_between_two_requests_is_at_work(world: World) -> None:
+    first, second = (inbox.submit(request(f"comment/{number}")).job_id for number in (1, 2))
+    for job_id in (first, second):
+        advance(world.runtime, job_id)
+    world.clock.advance(61)
+    reconcile(world.runtime)
+    serve(world.runtime, world.messages.gpu_requests[0][0])
+    assert inbox.gpu_hosts_ready() == (True, "0 at work, 1 waiting")
+    assert world.job(second).no_host_since is None
+    world.clock.advance(61)
+    assert not inbox.gpu_hosts_ready()[0]

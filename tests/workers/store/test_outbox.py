@@ -158,3 +158,15 @@ def test_retry_after_a_commit_that_failed_repeats_that_stage(world: World) -> No
     assert [(s.attempt, s.state) for s in world.job(job_id).stages] == [(1, StageState.failed), (2, StageState.waiting)]
     commits = [u.update for u in world.publish() if isinstance(u.update, CommitUpdate)]
     assert [c.attempt for c in commits] == [2, 2]
+
+
+def test_updates_put_back_or_leased_by_a_clock_that_was_a_day_ahead_wait_no_day(world: World) -> None:
+    first, second = at_first_checkpoint("comment/1"), at_first_checkpoint("comment/2")
+    world.clock.advance(86_400)
+    one, two = claimed("p", lease_s=3600), claimed("lost", lease_s=3600)
+    assert (one.job.job_id, two.job.job_id) == (first, second)
+    assert outbox.postpone(one.update_id, "p", "GitHub answered 502", 3600)
+    assert outbox.claim("p", 60) is None
+    world.clock.advance(-86_400)
+    assert {claimed("p", 60).job.job_id, claimed("p", 60).job.job_id} == {first, second}
+    assert outbox.claim("p", 60) is None

@@ -91,6 +91,12 @@ class World:
         return inbox.decide(job_id, None, named, decision, text, (), "mona", f"review/{self.reviews}")
 
 
+def record(delivery_id: str, event: str, payload: bytes) -> bool:
+    """Keep one delivery; tell whether it is new."""
+    (is_new,) = inbox.record_deliveries((inbox.NewDelivery(delivery_id, event, payload),))
+    return is_new
+
+
 @functools.cache
 def migrated() -> bytes:
     """Give the file of an empty database, so that not every test pays for the migrations."""

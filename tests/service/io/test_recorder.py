@@ -1,0 +1,121 @@
+"""The recorder: what comes together is written together, each is told what became of it, and nothing is told too early."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+
+import pytest
+
+from service import recorder
+from service.recorder import Recorder
+from workers.inbox import NewDelivery
+
+
+class Disk:
+    """Keeps deliveries once it is told to go on."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.entered, self.go_on = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+
+    def write(self, arrived: Sequence[NewDelivery]) -> tuple[bool, ...]:
+        self.batches.append([delivery.delivery_id for delivery in arrived])
+        self.entered.set()
+        assert self.go_on.wait(20)
+        if self.error is not None:
+            raise self.error
+        return tuple(delivery.delivery_id != "known" for delivery in arrived)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def running(disk: Disk) -> Iterator[Recorder]:
+    made = Recorder(disk.write)
+    made.start()
+    yield made
+    disk.go_on.set()
+    assert made.stop(20)
+
+
+def delivery(name: str, size: int = 2) -> NewDelivery:
+    return NewDelivery(name, "issues", b" " * size)
+
+
+def first_and_more(disk: Disk, running: Recorder, *more: NewDelivery) -> list[Future[bool]]:
+    """Have one delivery written, and more come meanwhile."""
+    found = [running.record(delivery("first"))]
+    assert disk.entered.wait(20)
+    return [*found, *(running.record(item) for item in more)]
+
+
+def test_what_comes_during_a_write_is_written_together_and_told_one_by_one(disk: Disk, running: Recorder) -> None:
+    asked = first_and_more(disk, running, delivery("a"), delivery("known"), delivery("b"))
+    assert not any(future.done() for future in asked), "nothing is told before it is durable"
+    disk.go_on.set()
+    assert [future.result(20) for future in asked] == [True, True, False, True]
+    assert disk.batches == [["first"], ["a", "known", "b"]]
+
+
+def test_a_write_that_fails_is_told_to_all_of_it_and_the_next_one_is_tried(disk: Disk, running: Recorder) -> None:
+    asked = first_and_more(disk, running, delivery("a"), delivery("b"))
+    disk.error = OSError("disk full")
+    disk.go_on.set()
+    for future in asked:
+        with pytest.raises(OSError, match="disk full"):
+            future.result(20)
+    disk.error = None
+    assert running.record(delivery("c")).result(20) is True
+
+
+def test_what_nobody_waits_for_any_more_is_not_written(disk: Disk, running: Recorder) -> None:
+    asked = first_and_more(disk, running, delivery("a"), delivery("b"))
+    assert asked[1].cancel()
+    disk.go_on.set()
+    assert asked[2].result(20) is True
+    assert disk.batches == [["first"], ["b"]]
+
+
+def test_large_deliveries_are_not_all_put_into_one_transaction(
+    disk: Disk, running: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "BATCH_BYTES", 100)
+    asked = first_and_more(disk, running, *(delivery(name, 60) for name in "abc"), delivery("d", 500))
+    disk.go_on.set()
+    assert all(future.result(20) for future in asked)
+    assert disk.batches == [["first"], ["a"], ["b"], ["c"], ["d"]]
+
+
+def test_at_the_end_what_waits_is_written(disk: Disk, running: Recorder) -> None:
+    asked = first_and_more(disk, running, delivery("a"))
+    threading.Timer(0.1, disk.go_on.set).start()
+    assert running.stop(20)
+    assert [future.result(0) for future in asked] == [True, True]
+    assert not running.is_alive
+
+
+def test_whoever_handles_deliveries_lets_those_that_come_go_first_but_not_for_ever(
+    disk: Disk, running: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.go_on.set()
+    start_s = time.monotonic()
+    running.give_way()
+    assert time.monotonic() - start_s < 0.2, "nothing has come"
+    monkeypatch.setattr(recorder, "QUIET_S", 0.3)
+    monkeypatch.setattr(recorder, "GIVE_WAY_S", 60.0)
+    running.record(delivery("a"))
+    running.give_way()
+    assert time.monotonic() - start_s >= 0.3
+    monkeypatch.setattr(recorder, "QUIET_S", 60.0)
+    monkeypatch.setattr(recorder, "GIVE_WAY_S", 0.1)
+    running.record(delivery("b"))
+    start_s = time.monotonic()
+    running.give_way()
+    assert 0.1 <= time.monotonic() - start_s < 20.0
