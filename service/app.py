@@ -26,6 +26,7 @@ from service.publisher import Publisher
 from service.settings import Settings, checked
 from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
+from workers.redaction import know
 
 MISSED_EVERY_S = 300.0
 MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
@@ -53,6 +54,7 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
         ConfigurationError: the settings do not let it start.
     """
     checked(settings)
+    know(settings.all_secrets())
     clients = clients or GitHubClients(settings)
     addresses = Addresses(settings.public_url, settings.html_url)
     worker = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"

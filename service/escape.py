@@ -1,4 +1,4 @@
-"""Makes text from people, models, candidates and repositories safe to echo in a GitHub comment. Pure.
+"""Makes text from people, models, candidates and repositories safe to echo in a GitHub comment.
 
 GitHub links mentions, issue numbers, addresses and commits after it has rendered markdown, so a backslash or an entity does
 not stop it; a zero-width space between the sign and the word does, and so does a code span.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+
+from workers.redaction import redact
 
 BREAK = "&#8203;"  # a zero-width space that can be seen in the comment's source
 INLINE_LIMIT = 300
@@ -101,8 +103,8 @@ def one_line(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Give text with one kind of line ending; what is invisible or turns the direction of reading is shown by its code."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    """Give text without secrets, with one kind of line ending; what is invisible or reorders what is read is shown by its code."""
+    lines = redact(text).replace("\r\n", "\n").replace("\r", "\n")
     return "".join(map(_visible, lines))
 
 

@@ -7,8 +7,8 @@ import sys
 import uvicorn
 
 from service.app import create_app
-from service.logging_setup import configure_logging
 from service.settings import ConfigurationError, Settings, load_settings
+from workers import observability
 
 CONCURRENT_REQUESTS = 64  # a webhook may hold up to 25 MB in memory
 GRACE_S = 25
@@ -16,7 +16,7 @@ GRACE_S = 25
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; work that was begun is finished, or is carried on by the next start."""
-    configure_logging(settings.log_level)
+    observability.configure(settings.log_level, json=True)
     uvicorn.run(
         create_app(settings),
         host=settings.host,

@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if value == "" else value
 
+    def all_secrets(self) -> tuple[str, ...]:
+        """Give every secret among these settings."""
+        held = (*self.webhook_secrets, self.pages_password, self.private_key, self.token)
+        found = [secret.get_secret_value() for secret in held if secret is not None]
+        return (*found, self.private_key_text() or "")
+
     def secrets(self) -> tuple[bytes, ...]:
         """Give the webhook secrets as they key the signature."""
         return tuple(secret.get_secret_value().encode() for secret in self.webhook_secrets)

@@ -33,7 +33,9 @@ class WrongSettingsError(WorkersError):
 class Settings(ProviderSettings):
     """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
 
-    model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True
+    )
 
     data_dir: Path = Field(default_factory=default_data_dir)
     database_url: SecretStr | None = Field(
@@ -102,6 +104,16 @@ class Settings(ProviderSettings):
                 found.append(Budget(scope, Unit.micro_dollars, round(limit * 1_000_000), _variable(dollars)))
         return tuple(found)
 
+    def secrets(self) -> tuple[str, ...]:
+        """Give every secret among these settings."""
+        found: list[str] = []
+        for value in self.model_dump().values():
+            text = value.get_secret_value() if isinstance(value, SecretStr) else value
+            if isinstance(text, str):
+                is_url = "://" in text
+                found += _passwords(text) if is_url else [text] if isinstance(value, SecretStr) else []
+        return tuple(found)
+
     def artifacts(self) -> str:
         """Give the fsspec URL of the artifact store."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
@@ -138,7 +150,10 @@ def _variable(name: str) -> str:
     return f"KERNELSMITH_{name.upper().removeprefix('KERNELSMITH_')}"
 
 
-SECRET_NAME = re.compile(r"(?:^|_)(?:TOKEN|SECRETS?|PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY)$", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRETS?|(?:PG)?PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|ACCOUNT_KEY|CONNECTION_STRING)$",
+    re.IGNORECASE,
+)
 
 
 def secret_values() -> tuple[str, ...]:
@@ -147,17 +162,18 @@ def secret_values() -> tuple[str, ...]:
     for name, value in os.environ.items():
         if SECRET_NAME.search(name):
             found.update(part.strip() for part in (value, *value.split(",")))
-        if name.upper().endswith("_URL") and "@" in value:
-            found.update(_passwords(value))
+        found.update(_passwords(value))
     return tuple(sorted(found - {""}))
 
 
 def _passwords(url: str) -> tuple[str, ...]:
     try:
-        password = urlsplit(url).password
+        parts = urlsplit(url) if "://" in url and "@" in url else None
+        user, password = (parts.username, parts.password) if parts is not None else (None, None)
     except ValueError:
         return ()
-    return (password, unquote(password)) if password else ()
+    # One that is the user's name guards nothing, and is a word that occurs: "kernelsmith".
+    return (password, unquote(password)) if password and password != user else ()
 
 
 def inherited(names: tuple[str, ...]) -> dict[str, str]:

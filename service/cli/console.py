@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.redaction import redact
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -26,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 
 def say(text: str) -> None:
     """Print one line on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(redact(text), err=True)
 
 
 def tell(markdown: str) -> None:

@@ -222,11 +222,10 @@ def run_job(
     from service.local.checkout import Checkout
     from service.local.session import LocalSession
     from service.local.terminal import Terminal
-    from service.logging_setup import configure_logging
-    from workers import embedded
+    from workers import embedded, observability
 
     # The terminal tells how far it is; what the engine logs beside that is for an operator.
-    configure_logging("WARNING")
+    observability.configure("WARNING")
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()

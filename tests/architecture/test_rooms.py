@@ -19,6 +19,8 @@ DOORS = {
         "workers.artifacts",
         "workers.embedded",
         "workers.byhand",
+        "workers.observability",
+        "workers.redaction",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
     ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.removal"},
