@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from service.escape import clean
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.redaction import redact
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -26,8 +26,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 
 
 def say(text: str) -> None:
-    """Print one line on standard error."""
-    typer.echo(redact(text), err=True)
+    """Print text on standard error; what a terminal would take for a command in it is shown by its code."""
+    typer.echo(clean(text), err=True)
 
 
 def tell(markdown: str) -> None:
