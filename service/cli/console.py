@@ -71,6 +71,15 @@ def exit_code(failure: Failure | None) -> int:
     return EXIT_REFUSED if failure.code in REFUSALS else EXIT_FAILED
 
 
+def text_of(path: Path) -> str:
+    """Give the text of a file, or say why it has none and leave."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        say(f"{path} is not UTF-8 at byte {error.start}. Save it as UTF-8.")
+        raise typer.Exit(EXIT_REFUSED) from error
+
+
 def kernel_name(problem: Path, name: str | None) -> str:
     """Give the kernel's name: as asked for, or from the problem's file name."""
     return name or re.sub(r"\W+", "_", problem.stem).strip("_").lower()

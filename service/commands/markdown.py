@@ -24,7 +24,7 @@ PYTHON = ("python", "python3", "py", "py3")
 PROBLEM_MARKS = re.compile(r"^(?:def reference\b|class Model\b)", re.MULTILINE)
 MAX_BODY = 65_536
 UNSEEN = re.compile(
-    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel)", re.IGNORECASE | re.MULTILINE
+    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel|`{3}|~{3})", re.IGNORECASE | re.MULTILINE
 )
 # Marks the n-th line that may be a command; both characters are taken out of what people write.
 MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
@@ -80,7 +80,7 @@ def normalise(body: str) -> str:
     """Give a comment with one kind of line ending, at most as long as GitHub lets it be."""
     text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
     text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
-    # Keyboards and copied text leave marks that nobody sees before the slash.
+    # Keyboards and copied text leave marks that nobody sees before the slash or the fence.
     return UNSEEN.sub(r"\1", text)
 
 
