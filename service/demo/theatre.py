@@ -103,6 +103,8 @@ def _found(hub: Hub, server: HubServer, out: Path, library: Path, service_url: s
         "KERNELSMITH_PUBLIC_URL": service_url,
         "KERNELSMITH_BOT_LOGIN": app.bot_login,
         "KERNELSMITH_POLL_S": "0.5",
+        # It runs a published library and kernels of the compiler, on hosts of any kind.
+        "KERNELSMITH_REQUIRE_ISOLATION": '["process"]',
     }
 
 

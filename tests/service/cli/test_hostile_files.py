@@ -16,6 +16,7 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_name(tmp_path: Path, comman
     path = tmp_path / "problem.py"
     path.write_bytes(content)
     given = [command, str(path), *([] if command == "compile" else [str(path)])]
+    given += ["--out", str(tmp_path / "out.py")] if command == "tune" else []
     ended = CliRunner().invoke(app, given)
     assert ended.exit_code == 2
     assert "problem.py is not UTF-8 at byte" in ended.stderr
