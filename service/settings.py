@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -155,12 +154,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def clean_environment() -> dict[str, str]:
-    """Give this process's environment without anything that configures an installation, for one that is a world of its own."""
-    ours = ("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def load_settings() -> Settings:

@@ -29,10 +29,11 @@ from workers.broker import (
     socket_path,
     wait_until_up,
 )
+from workers.environment import plain_environment
 from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
-from workers.settings import Settings, environment_with, plain_environment
+from workers.settings import Settings, environment_with
 from workers.store.gpu_work import ANY
 from workers.store.private import private_folder
 
