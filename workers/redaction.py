@@ -36,7 +36,9 @@ FORMS: dict[str, re.Pattern[str]] = {
         r"(?<![A-Za-z0-9_])(?:sk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,255}"
         r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}|AIza[A-Za-z0-9_-]{35}|hf_[A-Za-z0-9]{30,255}|gsk_[A-Za-z0-9]{30,255}"
         r"|xai-[A-Za-z0-9]{40,255}|nvapi-[A-Za-z0-9_-]{40,255}|pypi-AgE[A-Za-z0-9_-]{40,255}|npm_[A-Za-z0-9]{36}"
-        r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}|dckr_pat_[A-Za-z0-9_-]{20,64})"
+        r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}|dckr_pat_[A-Za-z0-9_-]{20,64}"
+        r"|ya29\.[A-Za-z0-9_-]{20,2048}|whsec_[A-Za-z0-9+/=]{24,128}|dop_v1_[a-f0-9]{64}"
+        r"|AccountKey=[A-Za-z0-9+/=]{40,128}|hooks\.slack\.com/services/[A-Za-z0-9/]{20,128})"
     ),
     "AWS key": re.compile(
         r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Za-z0-9])"
