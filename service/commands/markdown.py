@@ -173,8 +173,9 @@ class _Tags(HTMLParser):
         if tag in HIDING_TAGS:
             self._open.append(tag)
 
-    # Browsers do not see the slash in `<details/>`.
-    handle_startendtag = handle_starttag
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # Browsers do not see the slash in `<details/>`.
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._open:
