@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
-
-from requests.utils import parse_header_links
 
 PAGE_ITEMS = 100
 MAX_PAGES = 20
@@ -40,16 +38,10 @@ def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
             if attempt.delivered_at < since:
                 return
             yield attempt
-        cursor = _cursor(str(headers.get("link", "")))
-        if cursor is None:
+        following = re.search(r"[?&]cursor=([^&>]+)[^>]*>;\s*rel=\"next\"", str(headers.get("link", "")))
+        if following is None:
             return
-        path = f"/app/hook/deliveries?{urlencode({'per_page': PAGE_ITEMS, 'cursor': cursor})}"
-
-
-def _cursor(link: str) -> str | None:
-    """Give where the next page begins, by the answer's ``Link`` header."""
-    following = next((found["url"] for found in parse_header_links(link) if found.get("rel") == "next"), "")
-    return next(iter(parse_qs(urlsplit(following).query).get("cursor", [])), None)
+        path = f"/app/hook/deliveries?per_page={PAGE_ITEMS}&cursor={following[1]}"
 
 
 def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> tuple[HookAttempt, ...]:
