@@ -25,6 +25,8 @@ CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^`]+)(?<!`)\1(?!`)")
 # Letters and marks that nothing is drawn for: a text could be carried in them unseen (Unicode: Default_Ignorable_Code_Point).
 BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0000-\U000e0fff]")
 SELECTORS = "\ufe0e\ufe0f"  # of a sign's picture; people write them with every second emoji
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+MARKS = re.compile(f"({_MARK}{{3}}){_MARK}+")  # more on one letter than any language has are drawn over other lines
 # What GitHub turns into links, each with the place where a break stops it.
 AUTOLINKS = (
     (re.compile(r"@(?=[A-Za-z0-9])"), f"@{BREAK}"),
@@ -110,7 +112,7 @@ def one_line(text: str) -> str:
 def clean(text: str) -> str:
     """Give text without secrets, with one kind of line ending; what is invisible or reorders what is read is shown by its code."""
     lines = redact(text).replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(map(_visible, lines))
+    return "".join(map(_visible, MARKS.sub(r"\1", lines)))
 
 
 def longest_run(text: str) -> int:

@@ -181,6 +181,7 @@ def test_what_nothing_is_drawn_for_is_shown_by_its_code(hidden: str) -> None:
     for made in (code(f"a{hidden}b"), code_block(f"a{hidden}b"), plain(f"a{hidden}b")):
         assert f"a\\u{ord(hidden):04x}b" in html.unescape(made)
     assert clean("\u26a0\ufe0f") == "\u26a0"
+    assert clean("x" + 500 * "\u0301" + "y\u0301") == "x" + 3 * "\u0301" + "y\u0301"
 
 
 def test_a_label_says_the_same_letters_where_markdown_is_not_read() -> None:
