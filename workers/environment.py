@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRETS?|(?:PG)?PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|ACCOUNT_KEY|CONNECTION_STRING)$",
@@ -27,3 +28,17 @@ def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if (_PLAIN.fullmatch(name) and not SECRET_NAME.search(name)) or (more is not None and more.fullmatch(name))
     }
+
+
+# What an installation reads itself: its settings, and what the clients of databases and artifact stores look for.
+_OWN = re.compile(r"KERNELSMITH_\w+|AWS_(?!BEARER_TOKEN)\w+|AZURE_STORAGE_\w+|FSSPEC_\w+|PG(?!P_)[A-Z]\w+")
+
+
+def shed_secrets() -> None:
+    """Begin this program anew without the secrets of others that it was started with, where there are any.
+
+    To delete them would not do: what a process was started with stands in ``/proc`` as long as it runs.
+    """
+    kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
+    if len(kept) < len(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell

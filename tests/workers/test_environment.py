@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ from pydantic import SecretStr
 
 from service.demo import audit, library
 from service.local.checkout import Checkout
-from workers.environment import plain_environment
+from workers.environment import SECRET_NAME, plain_environment
 from workers.gpu_host.architecture import detect
 from workers.settings import Settings, environment_with
 
+ROOT = Path(__file__).parents[2]
 SECRETS = {
     "NVIDIA_API_KEY": "nvapi",
     "TRITON_TOKEN": "a-token",
@@ -93,3 +96,25 @@ def test_tools_see_no_secret(seen: Path, tmp_path: Path, monkeypatch: pytest.Mon
     told = seen.read_text()
     assert told.count("PATH=") >= 6
     assert [name for name in SECRETS if f"{name}=" in told] == []
+
+
+@pytest.mark.parametrize("command", ["serve", "web", "work"])
+def test_a_process_that_lives_long_sheds_the_secrets_of_others(command: str, tmp_path: Path) -> None:
+    # It ends at its settings, which is after the environment was looked at.
+    script = (
+        "import os, service.cli as c; c.app = lambda: print(open('/proc/self/environ').read(), os.getpid()); c.main()"
+    )
+    own = {"KERNELSMITH_TOKEN": "own", "AWS_SECRET_ACCESS_KEY": "own", "PGPASSWORD": "own", "DATABASE_URL": "own"}
+    started = subprocess.Popen(
+        [sys.executable, "-c", script, command],
+        env={**os.environ, **own, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    told, _ = started.communicate(timeout=60)
+    seen = dict(line.split("=", 1) for line in told.split("\0") if "=" in line)
+    assert told.rstrip().endswith(str(started.pid))
+    assert own.items() <= seen.items()
+    others = {name for name in SECRETS if SECRET_NAME.search(name) and not name.startswith("KERNELSMITH_")}
+    assert others
+    assert not others & set(seen)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -112,6 +113,7 @@ def leaves(tokens: list[Token]) -> Iterator[Token]:
         yield from leaves(token.children or [])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(POISON)
 def test_no_text_of_others_does_anything_in_any_message(poison: str) -> None:
