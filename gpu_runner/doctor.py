@@ -24,9 +24,11 @@ from gpu_runner.contracts.doctor import ChildStart
 from gpu_runner.errors import ChildFailed
 from gpu_runner.forkserver import keeper
 from gpu_runner.sandbox import landlock
-from gpu_runner.sandbox.levels import refusals
+from gpu_runner.sandbox.levels import FIXES, refusals, shortfall
 from gpu_runner.session import START, Session, has_gpu
+from gpu_runner.settings import required_isolation
 
+NO_MORE = (Isolation.process,)  # it looks at hosts on which nothing else holds
 TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
 _MARKER = "KERNELSMITH_PROOF"
 
@@ -39,12 +41,6 @@ _FILES = (
 )
 _PROCESSES = ("read the parent's environment", "signal the parent", "trace the parent")
 _NETWORK = ("connect to 127.0.0.1", "connect to an abstract socket")
-_CURES = {
-    Isolation.process: "The environment of a child is not its own; report this as a fault of the runner.",
-    Isolation.landlock: "Use a kernel with Landlock (5.13, better 6.12 or newer) and `landlock` among the boot parameter `lsm`.",
-    Isolation.namespaces: "Allow user namespaces: sysctl user.max_user_namespaces above 0, and where AppArmor restricts them,"
-    " kernel.apparmor_restrict_unprivileged_userns=0; in a container, mount and unshare must be allowed.",
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,10 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
             if held:
                 levels.append(level)
             else:
-                problems.append(f"Isolation level {level.value} does not hold: {why}. {_CURES[level]}")
+                problems.append(f"Isolation level {level.value} does not hold: {why}. {FIXES[level]}")
+    lacking = shortfall(context.require or required_isolation(), tuple(levels), gpu=False)
+    if lacking is not None:
+        problems.append(f"No request is carried out here: {lacking}")
     gpu, failed = _gpu(request, context)
     if failed:
         problems.append(
@@ -164,7 +163,7 @@ def _holder() -> Iterator[int]:
 def _proved(level: Isolation, goal: Bait, context: RunContext) -> tuple[list[IsolationProof], bool, str]:
     levels = tuple(dict.fromkeys((Isolation.process, level)))
     try:
-        with Session("probe", context.limits, gpu=False, levels=levels) as session:
+        with Session("probe", context.limits, NO_MORE, gpu=False, levels=levels) as session:
             if level not in session.isolation:
                 return [], False, refusals().get(level, "the host refuses it")
             tried = session.call("attempt", goal.meta).meta
@@ -198,7 +197,7 @@ def _child_start(context: RunContext) -> ChildStart | None:
     """Time a child from asking for it until its device is open; the process that it is forked from runs by now."""
     begin = time.monotonic()
     try:
-        with Session("reference", context.limits) as session:
+        with Session("reference", context.limits, NO_MORE) as session:
             session.call(START, {})
             ready_s = round(time.monotonic() - begin, 3)
             reason = None if session.forked else keeper.why_not()
@@ -211,7 +210,7 @@ def _gpu(request: DoctorRequest, context: RunContext) -> tuple[dict[str, Any], s
     if not has_gpu():
         return {}, None
     try:
-        with Session("probe", context.limits, gpu=True) as session:
+        with Session("probe", context.limits, NO_MORE, gpu=True) as session:
             context.isolation.append(session.isolation)
             found = session.call("gpu", {"quick": request.quick}).meta
             lost = [level for level in Isolation if level not in session.isolation]

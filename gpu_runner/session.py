@@ -35,9 +35,18 @@ from gpu_runner.output import Output
 from gpu_runner.reply import Reply, read_reply
 from gpu_runner.sandbox import make_plan, tree
 from gpu_runner.sandbox.cgroup import ControlGroup
-from gpu_runner.sandbox.levels import LEVELS, refused_level, remember_failure, remember_gpu, worth_trying
+from gpu_runner.sandbox.levels import (
+    APART,
+    LEVELS,
+    refused_level,
+    remember_failure,
+    remember_gpu,
+    shortfall,
+    worth_trying,
+)
 from gpu_runner.sandbox.watchdog import Watchdog
 from gpu_runner.scratch import Scratch
+from gpu_runner.settings import required_isolation
 from gpu_runner.spans import span
 from gpu_runner.spawn import Process, spawn
 
@@ -81,7 +90,7 @@ class Session:
         self.role = role
         self._name = name or role
         self.limits = limits or Limits()
-        self.require = require
+        self.require = require or required_isolation()
         self.gpu = has_gpu() if gpu is None else gpu
         self.isolation: tuple[Isolation, ...] = ()
         self._wanted = levels
@@ -219,9 +228,11 @@ class Session:
         self._scratch.write(self._files)
         wanted = tuple(level for level in self._wanted if level in self.require or worth_trying(level, self.gpu))
         while True:
-            missing = [level for level in self.require if level not in wanted]
-            if missing:
-                raise IsolationUnavailable(f"this host cannot give the level {missing[0]} that is required")
+            # Who asks for no level that keeps a child apart has chosen.
+            chosen = not self.require and not APART & set(self._wanted)
+            lacking = None if chosen else shortfall(self.require, wanted, self.gpu)
+            if lacking is not None:
+                raise IsolationUnavailable(lacking)
             failed = self._begin(wanted)
             if failed is None:
                 return

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 
+from gpu_runner.contracts.envelope import Isolation, RunnerError
+
+REQUIRE_ISOLATION = "KERNELSMITH_REQUIRE_ISOLATION"
 # A child on a GPU host gets these and nothing else of the parent's environment; none of them holds a secret.
 PASSED = (
     "CUDA_VISIBLE_DEVICES",
@@ -14,6 +18,20 @@ PASSED = (
     "TRITON_PTXAS_PATH",
     "OMP_NUM_THREADS",
 )
+
+
+def required_isolation() -> tuple[Isolation, ...]:
+    """Give the levels that are required where a request names none: a JSON list; none stands for one that keeps a child apart.
+
+    Raises:
+        RunnerError: it is no list of levels.
+    """
+    text = os.environ.get(REQUIRE_ISOLATION, "").strip()
+    try:
+        return tuple(Isolation(name) for name in json.loads(text or "[]"))
+    except (ValueError, TypeError) as error:
+        known = ", ".join(f'"{level}"' for level in Isolation)
+        raise RunnerError(f"{REQUIRE_ISOLATION} is no JSON list of levels ({known})") from error
 
 
 def passed_variables() -> dict[str, str]:

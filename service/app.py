@@ -27,6 +27,7 @@ from service.recorder import Recorder
 from service.settings import Settings, checked
 from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
+from workers.redaction import know
 
 STOP_S = 5.0  # for the recorder to write what waits
 MISSED_EVERY_S = 300.0
@@ -55,6 +56,7 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
         ConfigurationError: the settings do not let it start.
     """
     checked(settings)
+    know(settings.all_secrets())
     clients = clients or GitHubClients(settings)
     addresses = Addresses(settings.public_url, settings.html_url)
     worker = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"

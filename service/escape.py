@@ -1,4 +1,4 @@
-"""Makes text from people, models, candidates and repositories safe to echo in a GitHub comment. Pure.
+"""Makes text from people, models, candidates and repositories safe to echo in a GitHub comment.
 
 GitHub links mentions, issue numbers, addresses and commits after it has rendered markdown, so a backslash or an entity does
 not stop it; a zero-width space between the sign and the word does, and so does a code span.
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from workers.redaction import redact
+
 BREAK = "&#8203;"  # a zero-width space that can be seen in the comment's source
 INLINE_LIMIT = 300
 CODE_LIMIT = 120
@@ -20,6 +22,11 @@ MARKDOWN = re.compile(r"([\\`*_{}\[\]()!~])")
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;", "$": "&#36;"}
 LINE_START = re.compile(r"[-+=#]|\d{1,9}\.")
 CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^`]+)(?<!`)\1(?!`)")
+# Letters and marks that nothing is drawn for: a text could be carried in them unseen (Unicode: Default_Ignorable_Code_Point).
+BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0000-\U000e0fff]")
+SELECTORS = "\ufe0e\ufe0f"  # of a sign's picture; people write them with every second emoji
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+MARKS = re.compile(f"({_MARK}{{3}}){_MARK}+")  # more on one letter than any language has are drawn over other lines
 # What GitHub turns into links, each with the place where a break stops it.
 AUTOLINKS = (
     (re.compile(r"@(?=[A-Za-z0-9])"), f"@{BREAK}"),
@@ -85,9 +92,11 @@ def code_block(text: str, language: str = "", limit: int = BLOCK_LIMIT) -> str:
 
 
 def plain(text: str, limit: int = INLINE_LIMIT) -> str:
-    """Give text as one line for where nothing is rendered: titles, commit messages, check runs' titles."""
-    shown = clip(one_line(text), limit)
-    return re.sub(r"([@#])(?=[A-Za-z0-9])", "\\1\u200b", shown) or EMPTY
+    """Give text as one line for where nothing is rendered: titles, commit messages, check runs' titles.
+
+    GitHub reads references in these too, and one in a commit message closes issues. Ids and digests stay whole, to be searched for.
+    """
+    return _without_references(clip(one_line(text), limit)) or EMPTY
 
 
 def clip(text: str, limit: int) -> str:
@@ -101,9 +110,9 @@ def one_line(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Give text with one kind of line ending; what is invisible or turns the direction of reading is shown by its code."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(map(_visible, lines))
+    """Give text without secrets, with one kind of line ending; what is invisible or reorders what is read is shown by its code."""
+    lines = redact(text).replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(map(_visible, MARKS.sub(r"\1", lines)))
 
 
 def longest_run(text: str) -> int:
@@ -112,6 +121,10 @@ def longest_run(text: str) -> int:
 
 
 def _visible(character: str) -> str:
+    if character in SELECTORS:
+        return ""
+    if BLANK.match(character):
+        return f"\\u{ord(character):04x}"
     if character in "\n\t" or character.isprintable():
         return character
     kind = unicodedata.category(character)
@@ -134,10 +147,14 @@ def _dead(text: str, *, first: bool = True) -> str:
 
 
 def _unlinked(text: str) -> str:
+    return COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), _without_references(text))
+
+
+def _without_references(text: str) -> str:
     # Breaks are put in as a character first: entities hold signs that would be escaped.
     for pattern, broken in AUTOLINKS:
         text = pattern.sub(broken.replace(BREAK, "\u200b"), text)
-    return COMMIT.sub(lambda found: "\u200b".join(re.findall(r".{1,6}", found[0])), text)
+    return text
 
 
 def _entities(text: str) -> str:

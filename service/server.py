@@ -9,15 +9,15 @@ from starlette.types import ASGIApp
 
 from service.app import create_app
 from service.connections import BoundedProtocol
-from service.logging_setup import configure_logging
 from service.settings import ConfigurationError, Settings, load_settings
+from workers import observability
 
 GRACE_S = 25
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; work that was begun is finished, or is carried on by the next start."""
-    configure_logging(settings.log_level)
+    observability.configure(settings.log_level, json=True)
     # Threads that compute may hold the interpreter for 5 ms by default: each request would wait for that several times.
     sys.setswitchinterval(0.001)
     run(create_app(settings), settings.host, settings.port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import urllib.parse
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,6 +71,12 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if value == "" else value
+
+    def all_secrets(self) -> tuple[str, ...]:
+        """Give every secret among these settings."""
+        held = (*self.webhook_secrets, self.pages_password, self.private_key, self.token)
+        found = [secret.get_secret_value() for secret in held if secret is not None]
+        return (*found, self.private_key_text() or "")
 
     def secrets(self) -> tuple[bytes, ...]:
         """Give the webhook secrets as they key the signature."""
@@ -155,12 +160,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def clean_environment() -> dict[str, str]:
-    """Give this process's environment without anything that configures an installation, for one that is a world of its own."""
-    ours = ("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")
-    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def load_settings() -> Settings:

@@ -129,7 +129,7 @@ class _Bodies:
     async def read(self, request: Request) -> bytes:
         """Read a body while its size and its time allow."""
         declared = request.headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
+        if declared.isascii() and declared.isdigit() and (len(declared) > 9 or int(declared) > BODY_LIMIT_BYTES):
             raise _RefusedError(413, "the body is larger than 25 MB")
         body = bytearray()
         try:

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +24,22 @@ for _name in list(os.environ):
     if _name.startswith(("KERNELSMITH_", "DATABASE_URL", "REDIS_URL")):
         del os.environ[_name]
 os.environ["TRITON_INTERPRET"] = "1"
+# The suite runs its own code alone, and in containers where nothing else holds. Levels that hold are used all the same.
+os.environ["KERNELSMITH_REQUIRE_ISOLATION"] = '["process"]'
 
 from gpu_runner.verify.draws import MASTER_BYTES, Draws  # noqa: E402 - after the environment is set
+from workers import redaction  # noqa: E402
 
 # A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`.
 settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def _no_known_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what one test configures from being taken out of another's text."""
+    monkeypatch.setattr(redaction, "_known", frozenset())
 
 
 def _stay_on_this_machine(event: str, arguments: tuple[object, ...]) -> None:
@@ -103,7 +113,10 @@ def _logging_as_it_was() -> Iterator[None]:
     """Put logging back after each test: a command run in this process sends it to a stream that is closed by the next one."""
     configured, before, root = structlog.is_configured(), structlog.get_config(), logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook, logging.raiseExceptions
     yield
+    sys.excepthook, threading.excepthook, logging.raiseExceptions = hooks
+    logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.configure(**before)

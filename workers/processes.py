@@ -29,11 +29,13 @@ from workers.broker import (
     socket_path,
     wait_until_up,
 )
+from workers.environment import plain_environment
 from workers.errors import WorkersError
 from workers.gpu_host.architecture import detect
 from workers.mortal import mortal
-from workers.settings import Settings, environment_with, plain_environment
+from workers.settings import Settings, environment_with
 from workers.store.gpu_work import ANY
+from workers.store.private import private_folder
 
 log = structlog.get_logger(__name__)
 
@@ -121,7 +123,7 @@ class Supervisor:
     def _output(self, command: Command) -> contextlib.AbstractContextManager[IO[bytes] | None]:
         if self._logs is None:
             return contextlib.nullcontext()
-        self._logs.mkdir(parents=True, exist_ok=True)
+        private_folder(self._logs)
         return (self._logs / f"{command.name}.log").open("ab")
 
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
@@ -165,7 +167,7 @@ def serve_workers(
 def _sole_owner(settings: Settings) -> Iterator[None]:
     path = settings.data_dir / "serve.lock"
     try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        private_folder(settings.data_dir)
         opened = path.open("wb")
     except OSError as error:
         cure = "give its user the right to write there, or set KERNELSMITH_DATA_DIR"

@@ -14,6 +14,7 @@ from typing import Protocol
 from workers.engine.protocol import Stages
 from workers.models.ledger import Models, no_models
 from workers.recorded_job import Before
+from workers.redaction import know
 from workers.settings import Settings, secret_values
 from workers.store.blobs import BlobStore
 from workers.store.database import Database
@@ -80,6 +81,7 @@ class Runtime:
 
 def build(settings: Settings) -> Runtime:
     """Build a runtime; it speaks to the broker where the settings name one, and may ask the models that they name."""
+    know(settings.secrets())
     runtime = Runtime(settings, Database(settings.database()), BlobStore(settings.artifacts()))
     runtime.models = functools.cache(lambda: installed_models(settings))
     if settings.broker() is not None:

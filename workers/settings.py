@@ -14,6 +14,7 @@ from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from gpu_runner.contracts import Isolation
+from workers.environment import SECRET_NAME, plain_environment
 from workers.errors import WorkersError
 from workers.models.budgets import Budget, Scope, Unit
 from workers.models.pricing import Price, price_of
@@ -33,7 +34,9 @@ class WrongSettingsError(WorkersError):
 class Settings(ProviderSettings):
     """Settings of the workers, read from ``KERNELSMITH_*``; ``DATABASE_URL`` and ``REDIS_URL`` also without the prefix."""
 
-    model_config = SettingsConfigDict(env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True
+    )
 
     data_dir: Path = Field(default_factory=default_data_dir)
     database_url: SecretStr | None = Field(
@@ -102,6 +105,16 @@ class Settings(ProviderSettings):
                 found.append(Budget(scope, Unit.micro_dollars, round(limit * 1_000_000), _variable(dollars)))
         return tuple(found)
 
+    def secrets(self) -> tuple[str, ...]:
+        """Give every secret among these settings."""
+        found: list[str] = []
+        for value in self.model_dump().values():
+            text = value.get_secret_value() if isinstance(value, SecretStr) else value
+            if isinstance(text, str):
+                is_url = "://" in text
+                found += _passwords(text) if is_url else [text] if isinstance(value, SecretStr) else []
+        return tuple(found)
+
     def artifacts(self) -> str:
         """Give the fsspec URL of the artifact store."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
@@ -138,26 +151,24 @@ def _variable(name: str) -> str:
     return f"KERNELSMITH_{name.upper().removeprefix('KERNELSMITH_')}"
 
 
-SECRET_NAME = re.compile(r"(?:^|_)(?:TOKEN|SECRETS?|PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY)$", re.IGNORECASE)
-
-
 def secret_values() -> tuple[str, ...]:
     """Give every secret that this process's environment holds, its own and others': none of them may leave for a provider."""
     found: set[str] = set()
     for name, value in os.environ.items():
         if SECRET_NAME.search(name):
             found.update(part.strip() for part in (value, *value.split(",")))
-        if name.upper().endswith("_URL") and "@" in value:
-            found.update(_passwords(value))
+        found.update(_passwords(value))
     return tuple(sorted(found - {""}))
 
 
 def _passwords(url: str) -> tuple[str, ...]:
     try:
-        password = urlsplit(url).password
+        parts = urlsplit(url) if "://" in url and "@" in url else None
+        user, password = (parts.username, parts.password) if parts is not None else (None, None)
     except ValueError:
         return ()
-    return (password, unquote(password)) if password else ()
+    # One that is the user's name guards nothing, and is a word that occurs: "kernelsmith".
+    return (password, unquote(password)) if password and password != user else ()
 
 
 def inherited(names: tuple[str, ...]) -> dict[str, str]:
@@ -165,26 +176,13 @@ def inherited(names: tuple[str, ...]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-# What any process of the production gets of this one's environment: where programs, certificates and libraries are. What is not
-# named here is not passed on, so that no process holds a secret of another's.
-_PLAIN = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|PYTHON\w*|XDG_\w+|SSL_CERT_(FILE|DIR)|"
-    r"(REQUESTS|CURL)_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|TRITON_\w+|\w+_NUM_THREADS|KERNELSMITH_FORK_CHILDREN"
-)
-_STORES = {
-    "s3": "AWS_",
-    "s3a": "AWS_",
-    "gs": "GOOGLE_",
-    "gcs": "GOOGLE_",
-    "az": "AZURE_",
-    "abfs": "AZURE_",
-    "abfss": "AZURE_",
-}
-
-
-def plain_environment() -> dict[str, str]:
-    """Give what of this process's environment any program may see: no setting, and nothing that could be a secret."""
-    return {name: value for name, value in os.environ.items() if _PLAIN.fullmatch(name)}
+# What the clients of an artifact store read by themselves, by the scheme of its URL. Others' keys begin with the same words.
+_S3 = re.compile(r"AWS_(?!BEARER_TOKEN)\w+")
+_GOOGLE = re.compile(r"GOOGLE_APPLICATION_CREDENTIALS|GOOGLE_CLOUD_PROJECT|GCLOUD_PROJECT|GCSFS_\w+")
+_AZURE = re.compile(r"AZURE_(STORAGE|CLIENT|TENANT)_\w+|AZURE_AUTHORITY_HOST|AZURE_FEDERATED_TOKEN_FILE")
+_LIBPQ = re.compile(r"PG(?!P_)[A-Z]\w+")
+_FSSPEC = re.compile(r"FSSPEC_\w+")
+_STORES = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE, "gcs": _GOOGLE, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
 
 
 def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
@@ -200,10 +198,10 @@ def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[st
         for name, value in settings.model_dump().items()
         if value is not None and name not in left_out
     }
-    clients = ["FSSPEC_", _STORES.get(settings.artifacts().partition("://")[0], "FSSPEC_")]
-    clients += ["PG"] if settings.database_url is not None else []
-    more = {name: value for name, value in os.environ.items() if name.startswith(tuple(clients))}
-    return plain_environment() | more | own
+    clients = [_FSSPEC, _STORES.get(settings.artifacts().partition("://")[0], _FSSPEC)]
+    clients += [_LIBPQ] if settings.database_url is not None else []
+    read = re.compile("|".join(client.pattern for client in clients))
+    return plain_environment(read) | own
 
 
 def _spelled(value: object) -> str:

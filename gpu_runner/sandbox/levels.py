@@ -5,12 +5,43 @@ from __future__ import annotations
 import logging
 
 from gpu_runner.contracts.envelope import Isolation
+from gpu_runner.settings import REQUIRE_ISOLATION
 
 LEVELS = (Isolation.process, Isolation.landlock, Isolation.namespaces)
+APART = frozenset({Isolation.landlock, Isolation.namespaces})  # either keeps a child from this user's files
+FIXES = {
+    Isolation.process: "The environment of a child is not its own; report this as a fault of the runner.",
+    Isolation.landlock: "Use a kernel with Landlock (5.13, better 6.12 or newer) and `landlock` among the boot parameter `lsm`.",
+    Isolation.namespaces: "Allow user namespaces: sysctl user.max_user_namespaces above 0, and where AppArmor restricts them,"
+    " kernel.apparmor_restrict_unprivileged_userns=0; in a container, mount and unshare must be allowed.",
+}
 
 _log = logging.getLogger(__name__)
 _refused: dict[tuple[Isolation, bool], str] = {}
 _proved: set[tuple[Isolation, ...]] = set()
+
+
+def shortfall(required: tuple[Isolation, ...], levels: tuple[Isolation, ...], gpu: bool) -> str | None:
+    """Give why a child may not run at these levels, and the fix; None where it may.
+
+    Where nothing is required, one of the levels is that keep a child apart. To run without them is to require ``process``.
+    """
+    missing = [level for level in required if level not in levels]
+    if missing:
+        return f"this host cannot give the level {missing[0]} that is required{_because(missing[0], gpu)}. {FIXES[missing[0]]}"
+    if required or APART & set(levels):
+        return None
+    return (
+        f"this host gives neither landlock{_because(Isolation.landlock, gpu)} nor namespaces{_because(Isolation.namespaces, gpu)}: "
+        "untrusted code could read the files of this user and reach the network. "
+        f"{FIXES[Isolation.landlock]} Or: {FIXES[Isolation.namespaces]} "
+        f"Where no code of others is run, {REQUIRE_ISOLATION}='[\"process\"]' accepts it."
+    )
+
+
+def _because(level: Isolation, gpu: bool) -> str:
+    reason = refusals(gpu).get(level)
+    return f" ({reason})" if reason else ""
 
 
 def worth_trying(level: Isolation, gpu: bool) -> bool:

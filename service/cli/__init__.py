@@ -1,11 +1,16 @@
 """The command line: ``app`` with all its commands, and ``main``, which runs it."""
 
+import sys
+
 from service.cli import byhand, jobs, processes, recordings, replays
 from service.cli.console import app
+from workers.environment import shed_secrets
 
 __all__ = ["app", "byhand", "jobs", "main", "processes", "recordings", "replays"]
 
 
 def main() -> None:
     """Run the console command."""
+    if sys.argv[1:2] in (["serve"], ["web"], ["work"]):
+        shed_secrets()
     app()

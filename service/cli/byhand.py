@@ -21,6 +21,7 @@ from service.cli.console import (
     reporting,
     say,
     tell,
+    text_of,
 )
 
 
@@ -34,7 +35,7 @@ def compile_(
     from workers import byhand
 
     with reporting():
-        compiled = byhand.compile_problem(problem.read_text(encoding="utf-8"), kernel_name(problem, name))
+        compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name))
     if compiled.source is None:
         say(f"The compiler author refuses: {compiled.refusal}")
         raise typer.Exit(EXIT_REFUSED)
@@ -56,7 +57,7 @@ def verify(
     from service.conversation.verdicts import verdict_section, verdict_words
     from workers import byhand
 
-    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    sources = text_of(problem), text_of(candidate)
     with reporting():
         verdict = byhand.verify(*sources, seed).verdict()
     if as_json:
@@ -78,7 +79,7 @@ def bench(
     from service.conversation.benchmark_table import benchmark_table, memory_table, speed_sentence
     from workers import byhand
 
-    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    sources = text_of(problem), text_of(candidate)
     with reporting():
         result = byhand.benchmark(*sources, budget_s, dtype).benchmark()
     if as_json:
@@ -100,7 +101,7 @@ def tune(
     from service.conversation.tuning import tuned_section
     from workers import byhand
 
-    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    sources = text_of(problem), text_of(candidate)
     with reporting():
         tuned = byhand.tune(*sources, budget_s)
     out.write_text(tuned.source, encoding="utf-8")
@@ -122,7 +123,7 @@ def profile(
     from service.conversation.profiled import profile_section
     from workers import byhand
 
-    sources = problem.read_text(encoding="utf-8"), candidate.read_text(encoding="utf-8")
+    sources = text_of(problem), text_of(candidate)
     with reporting():
         result = byhand.profile(*sources, gpu).profile()
     if as_json:
@@ -163,7 +164,7 @@ def calibrate(
     from service.conversation.calibration import Trust, calibration_section
     from workers import byhand
 
-    sources = [(kernel_name(path, None), path.read_text(encoding="utf-8")) for path in problems or ()]
+    sources = [(kernel_name(path, None), text_of(path)) for path in problems or ()]
     with reporting():
         found = byhand.calibrate(sources, byhand.Trials(comparisons, tries, slowdown), say)
     facts = {

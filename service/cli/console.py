@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from service.escape import clean
 from workers.contracts import Failure, FailureCode, UserFacingError
 
 EXIT_FAILED = 1
@@ -25,8 +26,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 
 
 def say(text: str) -> None:
-    """Print one line on standard error."""
-    typer.echo(text, err=True)
+    """Print text on standard error; what a terminal would take for a command in it is shown by its code."""
+    typer.echo(clean(text), err=True)
 
 
 def tell(markdown: str) -> None:
@@ -68,6 +69,15 @@ def exit_code(failure: Failure | None) -> int:
     if failure.code is FailureCode.environment:
         return EXIT_ENVIRONMENT
     return EXIT_REFUSED if failure.code in REFUSALS else EXIT_FAILED
+
+
+def text_of(path: Path) -> str:
+    """Give the text of a file, or say why it has none and leave."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        say(f"{path} is not UTF-8 at byte {error.start}. Save it as UTF-8.")
+        raise typer.Exit(EXIT_REFUSED) from error
 
 
 def kernel_name(problem: Path, name: str | None) -> str:

@@ -18,6 +18,7 @@ from service.cli.console import (
     kernel_name,
     reporting,
     say,
+    text_of,
 )
 from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
 from workers.contracts import (
@@ -80,7 +81,7 @@ def create(
     from service.local.asking import LocalJob
 
     options = JobOptions(author=author, layout=layout, auto=auto, candidates=candidates, repairs=repairs, choose=choose)
-    text = problem.read_text(encoding="utf-8")
+    text = text_of(problem)
     words = ProblemText(ProblemKind.words, text.strip()) if problem.suffix.lower() in WORDS else None
     asked = LocalJob(kernel_name(problem, name), "" if words else text, options, fresh, given=words)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
@@ -114,7 +115,7 @@ def optimize(
     options = JobOptions(
         author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
     )
-    source = problem.read_text(encoding="utf-8") if problem is not None else ""
+    source = text_of(problem) if problem is not None else ""
     asked = LocalJob(name, source, options, fresh, Verb.optimize)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 
@@ -157,8 +158,8 @@ def modify(
 
     if (words is None) == (request is None):
         raise typer.BadParameter("say what to change, by --words or by --request, one of the two")
-    told = words if words is not None else request.read_text(encoding="utf-8") if request is not None else ""
-    source = problem.read_text(encoding="utf-8") if problem is not None else ""
+    told = words if words is not None else text_of(request) if request is not None else ""
+    source = text_of(problem) if problem is not None else ""
     options = JobOptions(author=AuthorName(author), layout=layout, auto=auto, candidates=candidates, repairs=repairs)
     asked = LocalJob(name, source, options, fresh, Verb.modify, words=told)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
@@ -222,11 +223,10 @@ def run_job(
     from service.local.checkout import Checkout
     from service.local.session import LocalSession
     from service.local.terminal import Terminal
-    from service.logging_setup import configure_logging
-    from workers import embedded
+    from workers import embedded, observability
 
     # The terminal tells how far it is; what the engine logs beside that is for an operator.
-    configure_logging("WARNING")
+    observability.configure("WARNING")
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -14,17 +15,13 @@ PREFIX = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
 # What stands inside of these elements is not plain text to the people who read the comment.
 HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
 HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
-HTML_PART = re.compile(
-    r"""<!--(?:-?>)?|-->|<(?P<closing>/?)(?P<tag>[A-Za-z][A-Za-z0-9-]*)(?:[^>"']|"[^"]*"|'[^']*')*(?P<end>>?)"""
-)
-COMMENT, UNENDED = "<!--", "<"
 OPENING = ("link_open", "s_open")
 CLOSING = ("link_close", "s_close")
 PYTHON = ("python", "python3", "py", "py3")
 PROBLEM_MARKS = re.compile(r"^(?:def reference\b|class Model\b)", re.MULTILINE)
 MAX_BODY = 65_536
 UNSEEN = re.compile(
-    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel)", re.IGNORECASE | re.MULTILINE
+    "^( {0,3})[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?=/kernel|`{3}|~{3})", re.IGNORECASE | re.MULTILINE
 )
 # Marks the n-th line that may be a command; both characters are taken out of what people write.
 MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
@@ -80,7 +77,7 @@ def normalise(body: str) -> str:
     """Give a comment with one kind of line ending, at most as long as GitHub lets it be."""
     text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
     text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
-    # Keyboards and copied text leave marks that nobody sees before the slash.
+    # Keyboards and copied text leave marks that nobody sees before the slash or the fence.
     return UNSEEN.sub(r"\1", text)
 
 
@@ -120,50 +117,66 @@ def _marked_lines(tokens: list[Token]) -> tuple[set[int], set[int]]:
     plain: set[int] = set()
     quoted: set[int] = set()
     quotes = 0
-    hidden_by: list[str] = []
+    tags = _Tags()
     parent = ""
     for token in tokens:
         quotes += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
         if token.type == "html_block":
-            _follow_tags(token.content, hidden_by)
+            tags.follow(token.content)
         elif token.type == "inline" and parent in ("paragraph_open", "heading_open"):
-            found = set(_line_starts(token.children or [], hidden_by))
+            found = set(_line_starts(token.children or [], tags))
             (quoted if quotes else plain).update(found)
         parent = token.type
     return plain, quoted
 
 
-def _line_starts(children: list[Token], hidden_by: list[str]) -> Iterator[int]:
+def _line_starts(children: list[Token], tags: _Tags) -> Iterator[int]:
     """Give the marks that stand at the start of a line as plain text."""
     depth, at_start = 0, True
     for child in children:
         if child.type == "text":
-            mark = MARK.match(child.content.lstrip(" ")) if at_start and not depth and not hidden_by else None
+            mark = MARK.match(child.content.lstrip(" ")) if at_start and not depth and not tags.hides else None
             if mark:
                 yield int(mark[1])
             at_start = at_start and not child.content.strip()
         elif child.type in ("softbreak", "hardbreak"):
             at_start = True
         elif child.type == "html_inline":
-            _follow_tags(child.content, hidden_by)
+            tags.follow(child.content)
             at_start = False
         else:
             depth += (child.type in OPENING) - (child.type in CLOSING)
             at_start = at_start and child.type.endswith("_open")
 
 
-def _follow_tags(html: str, hidden_by: list[str]) -> None:
-    """Keep account of what is open and hides text: elements, a comment, a tag that never ends."""
-    for part in HTML_PART.finditer(html):
-        closing, tag, end = part["closing"], (part["tag"] or "").lower(), part["end"]
-        if COMMENT in hidden_by:
-            if part[0] == "-->":
-                hidden_by.remove(COMMENT)
-        elif part[0] == "<!--":
-            hidden_by.append(COMMENT)
-        elif tag and not end:
-            hidden_by.append(UNENDED)
-        elif tag in HIDING_TAGS and not closing:
-            hidden_by.append(tag)
-        elif tag in hidden_by:
-            del hidden_by[len(hidden_by) - 1 - hidden_by[::-1].index(tag) :]
+class _Tags(HTMLParser):
+    """What is open and hides text, by the HTML so far: elements, a comment, a tag that never ends."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self._open: list[str] = []
+        self._unended = False
+
+    @property
+    def hides(self) -> bool:
+        """Tell whether text that follows is seen by nobody, or not as plain text."""
+        return bool(self._open) or self._unended or self.rawdata.startswith("<")
+
+    def follow(self, html: str) -> None:
+        """Read the next piece of HTML; between two pieces there is text."""
+        # Whole comments to HTML 5, and beginnings of one to html.parser before 3.13.6.
+        self.feed(html.replace("<!-->", "<!-- -->").replace("<!--->", "<!-- -->"))
+        # Only a comment goes on over text.
+        self._unended = self._unended or (self.rawdata.startswith("<") and not self.rawdata.startswith("<!--"))
+
+    def handle_starttag(self, tag: str, _attributes: list[tuple[str, str | None]]) -> None:
+        if tag in HIDING_TAGS:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # Browsers do not see the slash in `<details/>`.
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]

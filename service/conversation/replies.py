@@ -29,6 +29,14 @@ def reply_no_permission(login: str, permission: str, *, decides: bool = False) -
     )
 
 
+def reply_secret(kind: str, where: str) -> str:
+    """Answer a text that holds a secret: it is not obeyed, for whatever came of it would show the secret again."""
+    return (
+        f"{where} holds what looks like a secret ({kind}). Nothing was done, and it is not repeated here, but whoever reads this "
+        "conversation has it: revoke it first. Then take it out of the text and give the command again in a new comment."
+    )
+
+
 def reply_empty_create(name: str) -> str:
     """Answer a create that says nowhere what to compute."""
     return paragraphs(

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.environment import plain_environment
+
 OUTCOMES = re.compile(r"(\d+) (passed|failed|skipped|error)")
 LIMIT_S = 300.0
 
@@ -60,7 +62,9 @@ def _tests(folder: Path, path: str) -> dict[str, int]:
 
 
 def _run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=plain_environment()
+    )
 
 
 def _last(output: str) -> str:

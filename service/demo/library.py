@@ -8,6 +8,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+from workers.environment import PIP, plain_environment
+
 PROJECT = "liger-kernel"
 VERSION = "0.8.5"
 ARCHIVE = "liger_kernel-0.8.5.tar.gz"
@@ -28,9 +30,9 @@ def fetch(folder: Path) -> Path:
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-        done = subprocess.run(
-            [*command, "--dest", str(folder), f"{PROJECT}=={VERSION}"], capture_output=True, text=True, check=False
-        )
+        command += ["--dest", str(folder), f"{PROJECT}=={VERSION}"]
+        variables = plain_environment(PIP)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
         if done.returncode != 0 or not archive.exists():
             last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
             raise LibraryError(f"pip could not fetch {PROJECT} {VERSION}: {last}. Put {ARCHIVE} into {folder} by hand.")

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from service.localhub.hub import Hub
 from service.localhub.server import HubServer
-from service.settings import clean_environment
 from workers import embedded
+from workers.environment import plain_environment
 
 OWNER, NAME = "example", "liger-kernel"
 REPOSITORY = f"{OWNER}/{NAME}"
@@ -103,6 +103,8 @@ def _found(hub: Hub, server: HubServer, out: Path, library: Path, service_url: s
         "KERNELSMITH_PUBLIC_URL": service_url,
         "KERNELSMITH_BOT_LOGIN": app.bot_login,
         "KERNELSMITH_POLL_S": "0.5",
+        # It runs a published library and kernels of the compiler, on hosts of any kind.
+        "KERNELSMITH_REQUIRE_ISOLATION": '["process"]',
     }
 
 
@@ -110,7 +112,7 @@ def _found(hub: Hub, server: HubServer, out: Path, library: Path, service_url: s
 def _running(environment: dict[str, str], output: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "service.cli", "serve"],
-        env=clean_environment() | environment,
+        env=plain_environment() | environment,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,

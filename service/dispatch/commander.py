@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from service.commands import Command, ParsedComment, parse_comment
-from service.conversation import reply_command_errors, reply_no_permission
+from service.conversation import reply_command_errors, reply_no_permission, reply_secret
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import Hearing, hear, is_person
 from service.dispatch.measuring import measure
@@ -18,6 +18,7 @@ from service.dispatch.verbs import approve, cancel, help_, retry, revise, status
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from service.permissions import DECIDING, Refused
 from workers.contracts import Verb
+from workers.redaction import secret_in
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,10 @@ def _answers(hearing: Hearing, parsed: ParsedComment, *, decided: bool) -> tuple
     commands = [command for command in parsed.commands if not (decided and command.verb in DECIDING)]
     if isinstance(hearing.may_command(), Refused):
         return (reply_no_permission(login, hearing.permission),)
+    if (secret := secret_in(hearing.text.body)) is not None:
+        kind, line = secret
+        log.warning("secret_in_command", kind=kind, by=login, source=hearing.text.source, line=line)
+        return (reply_secret(kind, f"Line {line}"),)
     answers = [reply_command_errors(parsed.errors)] if parsed.errors else []
     for command in commands:
         log.info("command", verb=command.verb.value, by=login, source=hearing.text.source, line=command.line)

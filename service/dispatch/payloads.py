@@ -5,10 +5,16 @@ Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 Payload = dict[str, Any]
+LARGEST_NUMBER = 2**63 - 1  # of what the database keeps, and GitHub gives
+REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]{1,100}/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}")
+LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
+# JSON can spell both, and neither can be sent or stored: half of a character, and NUL.
+NO_TEXT = re.compile("[\ud800-\udfff\x00]")
 
 
 class MalformedPayloadError(Exception):
@@ -147,7 +153,7 @@ def _place(payload: Payload, item: Payload, *, is_pull: bool) -> Place:
 
 def _repository(payload: Payload) -> str:
     name = _text(_object(payload, "repository"), "full_name")
-    if name.count("/") != 1:
+    if not REPOSITORY.fullmatch(name):
         raise MalformedPayloadError("repository.full_name is not owner/name")
     return name
 
@@ -162,7 +168,10 @@ def _actor(payload: Payload, written: Payload) -> Actor:
     sender = _object(payload, "sender")
     author = written.get("user")
     author_is_bot = isinstance(author, dict) and author.get("type") == "Bot"
-    return Actor(_text(sender, "login"), "Bot" if author_is_bot else _text(sender, "type"))
+    login = _text(sender, "login")
+    if not LOGIN.fullmatch(login):
+        raise MalformedPayloadError("sender.login is not a login")
+    return Actor(login, "Bot" if author_is_bot else _text(sender, "type"))
 
 
 def _previous(payload: Payload) -> str | None:
@@ -172,9 +181,9 @@ def _previous(payload: Payload) -> str | None:
     body = changes.get("body") if isinstance(changes, dict) else None
     if not isinstance(body, dict):
         # Only the title was edited: every line was there before.
-        item = payload.get("comment") or payload.get("pull_request") or payload.get("issue") or {}
-        return str(item.get("body") or "")
-    return str(body.get("from") or "")
+        changed = next(name for name in ("comment", "pull_request", "issue") if payload.get(name))
+        return _text(_object(payload, changed), "body")
+    return _text(body, "from")
 
 
 def _object(payload: Payload, name: str) -> Payload:
@@ -186,8 +195,8 @@ def _object(payload: Payload, name: str) -> Payload:
 
 def _int(payload: Payload, name: str) -> int:
     value = payload.get(name)
-    if type(value) is not int:
-        raise MalformedPayloadError(f"{name} is not a whole number")
+    if type(value) is not int or not 0 < value <= LARGEST_NUMBER:
+        raise MalformedPayloadError(f"{name} is not a whole number that GitHub gives")
     return value
 
 
@@ -195,4 +204,4 @@ def _text(payload: Payload, name: str) -> str:
     value = payload.get(name)
     if value is not None and not isinstance(value, str):
         raise MalformedPayloadError(f"{name} is not a text")
-    return value or ""
+    return NO_TEXT.sub("\ufffd", value or "")

@@ -7,12 +7,14 @@ from service.commands import Command, Permalink, resolve_problem
 from service.conversation import (
     reply_empty_create,
     reply_failure,
+    reply_secret,
     reply_unreadable_link,
     reply_words_without_model,
 )
 from service.dispatch.hearing import Hearing
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, Verb
+from workers.redaction import secret_in
 
 READING = frozenset({"read", "triage", "write", "maintain", "admin"})
 
@@ -33,6 +35,7 @@ def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemTe
     """
     name = command.name or ""
     problem = resolve_problem(command, hearing.text.issue_body)
+    _refuse_secret(problem)
     if problem.kind is ProblemKind.missing:
         if command.verb is not Verb.create:
             return problem
@@ -47,9 +50,15 @@ def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemTe
         return problem
     if problem.kind is ProblemKind.permalink and command.permalink is not None:
         problem = _read_permalink(hearing, problem, command.permalink)
+        _refuse_secret(problem)
     if not (asks and hearing.desk.inbox.needs_model(problem)):
         _check(problem.text)
     return problem
+
+
+def _refuse_secret(problem: ProblemText) -> None:
+    if (secret := secret_in(problem.text)) is not None:
+        raise AnswerError(reply_secret(secret[0], f"Line {secret[1]} of the problem"))
 
 
 def _check(source: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from service.conversation import reply_decision, reply_no_permission
+import structlog
+
+from service.conversation import reply_decision, reply_no_permission, reply_secret
 from service.dispatch.commander import carry_out
 from service.dispatch.decisions import Given, decide
 from service.dispatch.desk import Desk
@@ -11,6 +13,9 @@ from service.dispatch.payloads import Review
 from service.dispatch.replies import reply_once
 from service.permissions import Refused
 from workers.contracts import Decision, DecisionOutcome, JobState, JobView
+from workers.redaction import secret_in
+
+log = structlog.get_logger(__name__)
 
 DECISIONS = {"approved": Decision.approve, "changes_requested": Decision.revise}
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
@@ -35,6 +40,11 @@ def _decide(desk: Desk, review: Review, decision: Decision, job: JobView) -> str
             reply_once(desk, github, text, (reply_no_permission(text.actor.login, hearing.permission, decides=True),))
         return "no permission"
     lines = github.pulls.review_comments(text.place.number, review.review_id) if decision is Decision.revise else ()
+    secret = secret_in("\n".join((text.body, *(line.body for line in lines))))
+    if secret is not None:
+        log.warning("secret_in_command", kind=secret[0], by=text.actor.login, source=text.source)
+        reply_once(desk, github, text, (reply_secret(secret[0], "This review"),))
+        return "holds a secret"
     key = f"{text.place.repository}#{text.source}"
     given = Given(key, decision, review.commit_sha, text.actor.login, text.given_at, text.body, lines)
     result = decide(desk.inbox, job, given)

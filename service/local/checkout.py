@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError, unreadable
+from workers.environment import GIT, plain_environment
 
 MAX_SNAPSHOT_BYTES = 512 * 2**20
 ZERO = "0" * 40
@@ -26,9 +27,9 @@ class Checkout:
         Raises:
             UserFacingError: git failed; the text holds its last line.
         """
-        variables = [f"{name}={value}" for name, value in (env or {}).items()]
-        command = ["env", *variables, "git", "-C", str(self.folder), *arguments]
-        done = subprocess.run(command, input=content, capture_output=True, check=False)
+        command = ["git", "-C", str(self.folder), *arguments]
+        variables = plain_environment(GIT) | (env or {})
+        done = subprocess.run(command, input=content, capture_output=True, check=False, env=variables)
         if done.returncode != 0:
             last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             raise _failed(
@@ -82,6 +83,7 @@ class Checkout:
             ["git", "-C", str(self.folder), "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}"],
             capture_output=True,
             check=False,
+            env=plain_environment(GIT),
         )
         return done.stdout.decode().strip() or None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from html.parser import HTMLParser
 
 from service.conversation.markdown import fences
 
-_OPENED = re.compile(r"^<details><summary>(.*?)</summary>$")
-_HIDDEN = re.compile(r"^</details>$|</?sub>")
+_SHOWN = {"summary": "**", "br": "; "}
 
 
 def unfolded(markdown: str) -> str:
@@ -16,4 +15,30 @@ def unfolded(markdown: str) -> str:
 
 
 def _shown(line: str) -> str:
-    return _HIDDEN.sub("", _OPENED.sub(r"**\1**", line).replace("<br>", "; "))
+    reader = _Line()
+    reader.feed(line)
+    reader.close()
+    return "".join(reader.parts)
+
+
+class _Line(HTMLParser):
+    """One line of a comment of ours; what no terminal knows is left out, and entities stay for markdown to read."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, _attributes: list[tuple[str, str | None]]) -> None:
+        self.parts.append(_SHOWN.get(tag, ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.parts.append(_SHOWN.get(tag, ""))
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self.parts.append(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self.parts.append(f"&#{name};")

@@ -14,11 +14,13 @@ from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from service.addresses import Addresses
 from service.pages import shown
 from service.pages.tried import tried_of
 from workers.contracts import JobState, JobView
+from workers.redaction import redact
 
 FOLDER = Path(__file__).parent
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
@@ -48,7 +50,9 @@ class Pages:
 def pages_router(pages: Pages) -> APIRouter:
     """Give the routes of the pages."""
     router = APIRouter(dependencies=[] if pages.password is None else [Depends(_guard(pages.password))])
-    templates = Environment(loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined)
+    templates = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=_shown
+    )
     templates.filters["bytes"] = shown.size
     templates.filters["with_code"] = shown.with_code
     templates.filters["quoted"] = lambda text: quote(str(text), safe="")
@@ -87,7 +91,10 @@ def pages_router(pages: Pages) -> APIRouter:
             "content-security-policy": "default-src 'none'; sandbox",
             "content-disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{file_name}",
         }
-        return Response(pages.load(held.digest), media_type=kind, headers=headers)
+        content = pages.load(held.digest)
+        if kind.startswith("text/"):
+            content = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return Response(content, media_type=kind, headers=headers)
 
     @router.get("/static/style.css")
     def style() -> Response:
@@ -96,6 +103,13 @@ def pages_router(pages: Pages) -> APIRouter:
         )
 
     return router
+
+
+def _shown(value: object) -> object:
+    """Give what a page may show of a value: text without secrets. What is markup already stays so."""
+    if isinstance(value, Markup):
+        return Markup(redact(value))  # noqa: S704 - escaped before, and what is put in has no sign of markup
+    return redact(value) if isinstance(value, str) else value
 
 
 def _job(pages: Pages, job_id: str) -> JobView:

@@ -19,6 +19,9 @@ DOORS = {
         "workers.artifacts",
         "workers.embedded",
         "workers.byhand",
+        "workers.environment",
+        "workers.observability",
+        "workers.redaction",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
     ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.removal"},
@@ -84,11 +87,11 @@ def test_the_doors_of_the_runner_import_without_torch_and_triton() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_only_settings_reads_the_environment(room: str) -> None:
+def test_the_environment_is_read_in_one_place_of_each_kind(room: str) -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules(room)
-        if path.stem != "settings"
+        if path.stem not in ("settings", "environment")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} and ast.unparse(node.value) == "os"
     ]

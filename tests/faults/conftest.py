@@ -174,6 +174,7 @@ def _environment(folder: Path, port: int, server: HubServer) -> dict[str, str]:
         "KERNELSMITH_RECONCILE_EVERY_S": "1",
         "KERNELSMITH_RENOTIFY_AFTER_S": "1",
         "KERNELSMITH_STAGE_PROCESSES": "1",
+        "KERNELSMITH_REQUIRE_ISOLATION": '["process"]',
     }
 
 

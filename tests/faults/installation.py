@@ -21,11 +21,11 @@ from redis.exceptions import RedisError
 
 from service.localhub import Hub
 from service.localhub.hub_deliveries import Order
-from service.settings import clean_environment
 from tests.faults.processes import descendants, is_gone, until
 from workers import embedded, inbox
 from workers.broker import socket_path
 from workers.contracts import JobState, JobView
+from workers.environment import plain_environment
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "octo/kernels"
@@ -65,7 +65,7 @@ class Installation:
         self.serving[name] = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.serve", *self.commands[name]],
             cwd=ROOT,
-            env=clean_environment() | self.environment | own,
+            env=plain_environment() | self.environment | own,
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=subprocess.STDOUT,

@@ -66,7 +66,10 @@ def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
     install: Callable[..., Installation],
 ) -> None:
     more = {"PAGES_PASSWORD": PASSWORD, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_MODEL": "a-model"}
-    installation = install({f"KERNELSMITH_{name}": value for name, value in more.items()} | {"OTHERS_TOKEN": OTHER})
+    installation = install(
+        {f"KERNELSMITH_{name}": value for name, value in more.items()}
+        | {"OTHERS_TOKEN": OTHER, "NVIDIA_API_KEY": OTHER}
+    )
     installation.pause("runner.capture")
     ask(installation)
     runner = installation.paused("runner.capture")

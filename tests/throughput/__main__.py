@@ -23,8 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.settings import clean_environment
 from service.signature import sign
+from workers.environment import plain_environment
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -93,7 +93,7 @@ def servers(folder: Path) -> Iterator[dict[str, int]]:
 def process(module: str, *arguments: str, **settings: str) -> Iterator[None]:
     """Run a module in a process of its own, which ends with the block."""
     command = [sys.executable, "-m", module, *arguments]
-    child = subprocess.Popen(command, cwd=ROOT, env=clean_environment() | settings, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(command, cwd=ROOT, env=plain_environment() | settings, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:

@@ -36,8 +36,11 @@ class FileChange:
 
 
 def unreadable(changes: Iterable[FileChange]) -> Failure | None:
-    """Why a change may not be committed: the first Python file in it that has not one reading; None where all have."""
+    """Why a change may not be committed: the first file that is no text, or is Python without one reading; None where all may."""
     for change in changes:
+        if change.text is not None and not _is_text(change.text):
+            message = f"`{change.path}` cannot be committed: it holds a half of a surrogate pair, or NUL"
+            return Failure(FailureCode.refused, message, "Take the character out, or write it as an escape.")
         if change.text is not None and change.path.endswith((".py", ".pyi")):
             try:
                 read_source(change.text, change.path)
@@ -45,6 +48,10 @@ def unreadable(changes: Iterable[FileChange]) -> Failure | None:
                 message = f"`{change.path}` cannot be committed: {error.message}"
                 return Failure(FailureCode.refused, message, error.fix, error.line)
     return None
+
+
+def _is_text(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,7 @@ class RunContext:
         lasting: bool = False,
     ) -> GpuResult:
         """Give the result of one action on a GPU host, now or in a later run."""
-        require = self._runtime.settings.require_isolation
-        asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits, require)
+        asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits)
         beside = dict(files or {})
         with self._held() as (session, job, row):
             work = gpu_work.find(session, row.id, key)

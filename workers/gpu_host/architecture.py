@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from workers.settings import plain_environment
+from workers.environment import plain_environment
 
 INTERPRETER = "interpreter"
 

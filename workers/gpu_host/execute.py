@@ -17,6 +17,7 @@ from workers.errors import WorkersError
 from workers.gpu_host.launching import LOG, Host, launched
 from workers.gpu_host.scratch import LOCK, scratch_folder
 from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
+from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore
 
 MAX_RESULT_BYTES = 64 << 20
@@ -131,7 +132,9 @@ def _read(path: Path, request: GpuRequest) -> GpuResult | None:
 
 
 def _failed(request: GpuRequest, error: str, started: float) -> GpuResult:
-    return GpuResult(request.request_id, request.action, None, error=error, duration_s=time.monotonic() - started)
+    return GpuResult(
+        request.request_id, request.action, None, error=redact(error), duration_s=time.monotonic() - started
+    )
 
 
 def _log_tail(scratch: Path) -> str:

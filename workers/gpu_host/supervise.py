@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from dataclasses import replace
 
 import structlog
 
@@ -99,14 +100,16 @@ def _run(runtime: Runtime, lease: GpuLease, standby: Standby | None, unwanted: t
             now = runtime.clock()
             return gpu_work.renew(session, lease.request.request_id, lease.token, now, runtime.settings.lease_s)
 
-    before = runtime.before.answer(lease.request)
+    # How a child is kept in is for the host to say on which it runs, not for whoever asked.
+    request = replace(lease.request, require=runtime.settings.require_isolation)
+    before = runtime.before.answer(request)
     if before is not None:
         return before
     with heartbeat(renew, runtime.settings.lease_s, f"gpu/{lease.request.request_id}") as lost:
         try:
             return execute(
                 host_of(runtime),
-                lease.request,
+                request,
                 lease.files,
                 runtime.blobs,
                 lambda: lost.is_set() or unwanted.is_set(),

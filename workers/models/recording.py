@@ -17,6 +17,7 @@ from typing import Any
 from gpu_runner.contracts import from_json, to_json
 from workers.errors import WorkersError
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
+from workers.redaction import redact
 
 VERSION = 1
 LINES = "recording.jsonl"
@@ -136,7 +137,9 @@ class Recording:
 
     def write(self, path: Path, beside: Mapping[str, bytes] = MappingProxyType({})) -> None:
         """Write it, and files ``beside`` it, into a folder, or a tar archive where the name ends in ``.tar`` or ``.tar.gz``."""
-        files = {LINES: b"".join(write_record(record) for record in self.records), **beside}
+        lines = b"".join(write_record(record) for record in self.records)
+        # What is written is passed on.
+        files = {name: redact(content.decode()).encode() for name, content in {LINES: lines, **beside}.items()}
         if not path.name.endswith((".tar", ".tar.gz")):
             path.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():

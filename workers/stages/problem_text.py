@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
+
+from markdown_it import MarkdownIt
 
 from gpu_runner.contracts import Problem, ProblemError, parse_problem
 from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, UserFacingError
@@ -14,9 +15,7 @@ WHAT_TO_PASTE = (
     '`INPUTS = {"x": "T H"}` and `WORKLOADS = [{"T": 4096, "H": 8192}]`, or point at such a file with `from PATH`.'
 )
 WHAT_TO_CONFIGURE = "Or an operator configures a language model, with a key, a name and a budget (docs/models.md)."
-FENCE = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[ \t]*(?:python|py)?[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
-)
+LABELS = ("", "python", "python3", "py", "py3")  # of a fence that may hold Python
 
 
 def problem_source(given: ProblemText, tree: Tree) -> str:
@@ -39,7 +38,8 @@ def problem_source(given: ProblemText, tree: Tree) -> str:
 def revised_source(texts: tuple[str, ...], before: str) -> str:
     """Give the problem after a review: the last fenced Python block in its text, or what stood before."""
     for text in reversed(texts):
-        blocks = [match.group("body") for match in FENCE.finditer(text)]
+        fences = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "fence"]
+        blocks = [fence.content for fence in fences if fence.info.strip().lower() in LABELS]
         problems = [block for block in blocks if "def reference" in block or "class Model" in block]
         if problems:
             return problems[-1]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from pathlib import Path
 from typing import Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from workers.errors import WorkersError
+from workers.store.private import private_file, private_folder
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 REHEARSAL_BYTES = 1 << 20
@@ -32,11 +35,18 @@ class BlobStore:
         files, root = self._open()
         folder = f"{root}/{digest[:2]}"
         path = f"{folder}/{digest}"
+        if local := isinstance(files, LocalFileSystem):
+            private_folder(Path(root))
         if files.exists(path):
             return digest
-        files.makedirs(folder, exist_ok=True)
+        if local:
+            private_folder(Path(folder))
+        else:
+            files.makedirs(folder, exist_ok=True)
         # A reader must never see half a file, so the bytes are written beside and moved into place.
         beside = f"{path}.{secrets.token_hex(8)}.part"
+        if local:
+            private_file(Path(beside))
         with files.open(beside, "wb") as handle:
             handle.write(content)
         files.mv(beside, path)

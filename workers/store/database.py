@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from workers.errors import WorkersError
+from workers.store.private import private_file, private_folder
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_MS = 30_000
@@ -128,12 +129,25 @@ def _engine(url: str) -> Engine:
         return create_engine(
             url, pool_pre_ping=True, pool_size=5, max_overflow=20, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
         )
-    if parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    if parsed.database and not parsed.database.startswith((":memory:", "file:")):
+        _keep_private(engine, Path(parsed.database))
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _keep_private(engine: Engine, path: Path) -> None:
+    if not path.parent.exists():
+        private_folder(path.parent)
+
+    def make(*_: object) -> None:
+        # SQLite gives its own files beside it the rights of this one.
+        for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            if name == path or name.exists():
+                private_file(name)
+
+    event.listen(engine, "do_connect", make)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from workers.redaction import redact
+
 MAX_TEXT = 20_000
 
 
 def storable(text: str, limit: int = MAX_TEXT) -> str:
-    """Give text that every database takes: no NUL, no lone surrogate, bounded."""
-    cleaned = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    """Give text that every database takes and everybody may read: no NUL, no lone surrogate, no secret, bounded."""
+    cleaned = redact(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 

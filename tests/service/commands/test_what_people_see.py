@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -116,3 +117,15 @@ def test_every_command_that_is_found_can_be_seen(pieces: list[str]) -> None:
     visible = {line.strip() for line in seen.text.split("\n")}
     for command in parse_comment("\n".join(lines)).commands:
         assert f"/kernel status {command.job}" in visible
+
+
+@pytest.mark.parametrize(
+    "html", ["<!-->", "<!--->", "<!-- a <!-->", "<br/>", "<p>a &amp", "<script>a</script>", "<?x?>"]
+)
+def test_a_command_below_html_that_is_whole_is_seen(html: str) -> None:
+    assert len(parse_comment(f"{html}\n\n/kernel help").commands) == 1
+
+
+@pytest.mark.parametrize("html", ["<!-- a", "<details>", "<details/>", "<script>", "<div ", "</p", "<!-- a <!--"])
+def test_a_command_below_html_that_is_open_is_not(html: str) -> None:
+    assert parse_comment(f"{html}\n\n/kernel help").commands == ()

@@ -165,7 +165,23 @@ def test_a_title_is_one_line_that_mentions_nobody(text: str) -> None:
     title = plain(text, 80)
     assert "\n" not in title
     assert len(title) <= 160
-    assert not re.search(r"[@#][A-Za-z0-9]", title)
+    assert not re.search(r"@[A-Za-z0-9]|#\d|://|\bGH-\d", title, re.IGNORECASE)
+
+
+def test_a_title_closes_no_issue_and_keeps_its_ids() -> None:
+    for reference in ("GH-3", "octo-org/library#3", "https://github.com/octo-org/library/issues/3"):
+        assert reference not in plain(f"Fixes {reference}")
+    assert plain("Kernelsmith-Job: deadbeef12") == "Kernelsmith-Job: deadbeef12"
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\u3164", "\u115f", "\u2800", "\ufe01", "\U000e0101", "\u034f", "\u180e", "\u200b", "\U000e0041"]
+)
+def test_what_nothing_is_drawn_for_is_shown_by_its_code(hidden: str) -> None:
+    for made in (code(f"a{hidden}b"), code_block(f"a{hidden}b"), plain(f"a{hidden}b")):
+        assert f"a\\u{ord(hidden):04x}b" in html.unescape(made)
+    assert clean("\u26a0\ufe0f") == "\u26a0"
+    assert clean("x" + 500 * "\u0301" + "y\u0301") == "x" + 3 * "\u0301" + "y\u0301"
 
 
 def test_a_label_says_the_same_letters_where_markdown_is_not_read() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from service.conversation import Kind, find_marker
-from tests.service.io.conftest import CREATE, FILES, Bench
+from tests.service.io.conftest import CREATE, FILES, SECRET, Bench
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import broken
 from workers.contracts import JobState, ProblemKind
+from workers.observability import configure
 
 
 def replies(bench: Bench, number: int) -> list[str]:
@@ -73,6 +76,43 @@ def test_what_is_no_command_gets_neither_reply_nor_reaction(bench: Bench) -> Non
         bench.handle()
         assert bench.comments(number) == []
         assert bench.reactions(number, comment) == ()
+
+
+TOKEN = "ghp_" + "a1B2c3D4" * 5
+TYPED = (
+    f"/kernel create {TOKEN}",
+    f"/kernel create reglu {TOKEN}",
+    f"/kernel help\n\nmy key is sk-{TOKEN}",
+    f"/kernel bench --against {TOKEN}",
+    f"/kernel create reglu --author={TOKEN}",
+    f"/kernel status {TOKEN[:30]}",
+    f"/kernel create reglu from https://me:{TOKEN}@github.example/o/r/blob/main/x.py",
+    f"> /kernel create {TOKEN}\n/kernel {TOKEN}",
+    with_problem(PROBLEM + f"KEY = {TOKEN!r}\n"),
+    f"/kernel create reglu {SECRET}",
+)
+
+
+@pytest.mark.parametrize("body", TYPED)
+def test_a_secret_that_somebody_types_is_named_by_its_kind_and_neither_repeated_nor_obeyed(
+    bench: Bench, body: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(json=True)
+    (reply,) = say(bench, body)
+    assert "holds what looks like a secret" in reply
+    assert "revoke it" in reply
+    assert bench.jobs() == ()
+    for shown in (reply, capsys.readouterr().err):
+        assert TOKEN[:30] not in shown
+        assert SECRET not in shown
+
+
+def test_a_secret_in_the_issue_that_holds_the_problem_is_not_stored(bench: Bench) -> None:
+    body = f"```python\n{PROBLEM}KEY = {TOKEN!r}\n```\n"
+    (reply,) = say(bench, "/kernel create reglu", issue_body=body)
+    assert "of the problem holds what looks like a secret (GitHub token)" in reply
+    assert TOKEN not in reply
+    assert bench.jobs() == ()
 
 
 def test_help_explains_the_commands(bench: Bench) -> None:

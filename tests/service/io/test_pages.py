@@ -31,6 +31,7 @@ from workers.contracts import (
     StageView,
     TimelineEvent,
 )
+from workers.redaction import know
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
@@ -134,6 +135,25 @@ def test_text_of_other_people_is_escaped_everywhere() -> None:
             elements = Elements(client.get(path).text)
             assert "script" not in elements.tags
             assert all(address.startswith("/") for address in elements.loaded)
+
+
+def test_no_page_and_no_artifact_shows_a_secret() -> None:
+    key, held = "sk-" + "a1B2c3D4" * 4, "<correct> & horse"
+    know([held])
+    text = f"it printed `{key}` and {held}"
+    failed = Failure(FailureCode.problem, text, text, 3, text, (text,))
+    shown = job(
+        state=JobState.failed,
+        failure=failed,
+        artifacts=(ArtifactView("log", "d1", "text/plain", 1), ArtifactView("a.json", "d1", "application/json", 1)),
+        timeline=(TimelineEvent("2026-01-02T03:04:05+00:00", "stage_retried", text),),
+    )
+    with pages(shown, d1=json.dumps(text).encode() + b"\xff") as client:
+        for path in ("/jobs/abcdefgh", "/jobs/abcdefgh/artifacts/log", "/jobs/abcdefgh/artifacts/a.json"):
+            told = client.get(path).content
+            assert b"it printed" in told
+            assert b"a1B2c3D4" not in told
+            assert b"correct" not in told
 
 
 def test_pages_load_nothing_from_elsewhere_and_say_so() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -83,8 +84,9 @@ def test_a_missing_part_is_named(field: str) -> None:
         comment_text({name: value for name, value in COMMENT.items() if name != field})
 
 
+ANY_TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "C", "Cs", "Cf"]), max_size=5)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.integers(10**18, 10**30) | ANY_TEXT,
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from([*COMMENT, "body", "id", "number", "login", "full_name"]), inner, max_size=6)
@@ -104,6 +106,18 @@ def test_whatever_comes_is_read_or_refused_and_nothing_else(payload: dict[str, A
                 assert str(error)
                 continue
             assert isinstance(found, Text | Review | Rerequest)
+            for value in parts(found):
+                # What is read can be stored and sent.
+                assert not isinstance(value, str) or value.encode().find(b"\0") < 0
+                assert not isinstance(value, int) or value < 2**63
+
+
+def parts(value: object) -> Iterator[object]:
+    if is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            yield from parts(getattr(value, item.name))
+    else:
+        yield value
 
 
 def test_only_events_that_something_is_done_with_are_kept() -> None:

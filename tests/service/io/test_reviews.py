@@ -55,6 +55,24 @@ def test_an_approval_leads_to_the_next_stage_without_a_reply(bench: Bench, waiti
     assert replies(bench, waiting) == []
 
 
+def test_a_review_that_holds_a_secret_decides_nothing_and_is_not_repeated(bench: Bench, waiting: JobView) -> None:
+    token = "ghp_" + "a1B2c3D4" * 5
+    review(bench, waiting, "APPROVE", body=f"fine, use {token}")
+    review(
+        bench,
+        waiting,
+        "REQUEST_CHANGES",
+        body="see",
+        comments=[{"path": "test/test_reglu.py", "line": 1, "body": token}],
+    )
+    assert stage(bench) == (StageName.analyze, 1)
+    assert bench.job().state is JobState.waiting
+    assert len(replies(bench, waiting)) == 2
+    assert all(
+        "looks like a secret (GitHub token)" in reply and token not in reply for reply in replies(bench, waiting)
+    )
+
+
 def test_requested_changes_repeat_the_stage_with_the_words_and_the_lines(bench: Bench, waiting: JobView) -> None:
     lines = [{"path": "test/test_reglu.py", "line": 1, "body": "use eps here"}]
     review(bench, waiting, "REQUEST_CHANGES", body="name it differently", comments=lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_runner.contracts import Action, DoctorRequest, GpuResult, Limits
+from gpu_runner.contracts import Action, DoctorRequest, GpuResult, Isolation, Limits
 from tests.workers.engine.fakes import fake_stages, request
 from tests.workers.engine.test_advance import Scripted
 from tests.workers.store.worlds import World
@@ -84,6 +84,17 @@ def test_runner_sees_nothing_of_the_workers_environment(
     }
     assert set(payload["environment"]) <= allowed
     assert {"PATH", "HOME", "TRITON_INTERPRET"} <= set(payload["environment"])
+
+
+def test_the_host_says_how_its_children_are_kept_in_and_not_who_asks(local: World, tmp_path: Path) -> None:
+    asking = local.runtime.settings
+    local.runtime.settings = asking.model_copy(update={"require_isolation": (Isolation.process,)})
+    told = "target.write_text(json.dumps(result | {'payload': {'require': request['require']}}))"
+    results = ask(local, tmp_path, told)
+    assert embedded.drive(1) == 1  # the stage asks
+    local.runtime.settings = asking.model_copy(update={"require_isolation": (Isolation.landlock,)})
+    embedded.drive()
+    assert results[0].payload == {"require": ["landlock"]}
 
 
 def test_files_lie_beside_the_request(local: World, tmp_path: Path) -> None:

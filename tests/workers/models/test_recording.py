@@ -154,6 +154,15 @@ def test_recording_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
     assert Recording.read(tmp_path / name) == recording
 
 
+def test_recording_passes_no_secret_on(tmp_path: Path) -> None:
+    key = "sk-" + "a1B2c3D4" * 4
+    Recording((Record(texts("a"), replace(ANSWER, text=f"it is {key}")),)).write(tmp_path, {"job.json": key.encode()})
+    written = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(written) == 2
+    assert all("[redacted: API key]" in text and key not in text for text in written)
+    assert Recording.read(tmp_path).records[0].outcome == replace(ANSWER, text="it is [redacted: API key]")
+
+
 def test_recording_that_is_not_there_or_damaged_says_where(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="there is no recording at"):
         Recording.read(tmp_path / "none")

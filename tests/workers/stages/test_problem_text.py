@@ -6,7 +6,7 @@ import pytest
 
 from tests.recorded.libraries import REGLU
 from workers.contracts import FailureCode, ProblemKind, ProblemText, UserFacingError
-from workers.stages.problem_text import problem_source
+from workers.stages.problem_text import problem_source, revised_source
 from workers.tree import Tree
 
 PATH = "problems/unit.py"
@@ -37,3 +37,29 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_reason(text: str, told: 
     assert refused.value.failure.code is FailureCode.problem
     assert refused.value.failure.message == f"`{PATH}` {told}"
     assert refused.value.failure.cure
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- like so:\n\n  ```python\n  def reference(a):\n      return a\n  ```\n",
+        " ```py3\n def reference(a):\n     return a\n ```\n",
+        "```Python\r\ndef reference(a):\r\n    return a\r\n```\r\n",
+        "~~~\ndef reference(a):\n    return a\n~~~~\n",
+        "```python\ndef reference(a):\n    return a\n",
+    ],
+)
+def test_a_block_is_found_as_github_shows_it(text: str) -> None:
+    assert revised_source((text,), "before") == "def reference(a):\n    return a\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````md\n```python\ndef reference(a):\n    return a\n```\n````\n",
+        "    ```python\n    def reference(a):\n    ```\n",
+        "```text\ndef reference(a):\n    return a\n```\n",
+    ],
+)
+def test_what_only_looks_like_a_block_is_none(text: str) -> None:
+    assert revised_source((text,), "before") == "before"

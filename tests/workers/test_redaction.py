@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.redaction import redacted
+from workers.redaction import know, redact, redacted, redacted_event, secret_in
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 A = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA PRIVATE KEY-----"
 
@@ -21,6 +25,13 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
     [
         ("GitHub token", f"ghp_{A[:36]}"),
         ("GitHub token", f"ghs_{A[:36]}"),
+        ("GitHub token", f"ghs_123456_eyJ{A}.eyJ{A}.{A}"),
+        ("API key", "sk-test1234abcd5678"),
+        ("API key", f"ya29.{A}"),
+        ("API key", f"whsec_{A[:32]}"),
+        ("API key", f"AccountKey={A}=="),
+        ("API key", f"hooks.slack.com/services/T0000/B0000/{A[:24]}"),
+        ("token in a URL", "?token=ab"),
         ("GitHub token", f"github_pat_{A}"),
         ("GitLab token", f"glpat-{A[:20]}"),
         ("Anthropic key", f"sk-ant-api03-{A}"),
@@ -38,6 +49,7 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
         ("authorization", f"authorization': 'token {A}"),
         ("password in a URL", "postgresql://bot:hunter22@"),
         ("password in a URL", "redis://:hunter22@"),
+        ("authorization", f"('Authorization', 'Basic {base64.b64encode(b'x-access-token:abcdef').decode()}"),
         ("private key", PEM),
         ("private key", PEM.replace("\n", "\\n")),
         ("private key", PEM.partition("-----END")[0]),
@@ -47,7 +59,9 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc+/=\n-----END RSA P
 )
 def test_a_secret_is_replaced_by_a_word_for_its_kind(kind: str, secret: str) -> None:
     text, counts = redacted(f"before {secret} after")
-    assert text.startswith("before [redacted: ")
+    assert text.startswith("before ")
+    assert "[redacted: " in text
+    assert secret not in text
     assert text.endswith("after")
     assert counts == {kind: 1}
 
@@ -118,3 +132,73 @@ def test_a_token_is_found_between_any_words(before: str, after: str) -> None:
     token = "ghp_" + A[:36]
     text, _ = redacted(f"{before} {token} {after}")
     assert token not in text
+
+
+SPECIAL = "p&<'\"\\ä\n/%x" + "y" * 8
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        SPECIAL,
+        repr(SPECIAL),
+        json.dumps(SPECIAL),
+        json.dumps(SPECIAL, ensure_ascii=False),
+        quote(SPECIAL),
+        quote(SPECIAL, safe=""),
+        html.escape(SPECIAL),
+    ],
+)
+def test_a_value_that_this_process_holds_is_found_in_each_form_in_which_it_is_written(form: str) -> None:
+    assert "yyyy" in redact(form)
+    know([SPECIAL, "short"])
+    assert "yyyy" not in redact(form)
+    assert redact("short") == "short"
+
+
+def test_each_line_of_a_private_key_that_this_process_holds_is_secret() -> None:
+    line = "QmFzZTY0" * 8
+    know([f"-----BEGIN KEY-----\n{line}\n-----END KEY-----"])
+    assert line not in redact(f"it read {line!r}")
+
+
+def test_nothing_nested_keeps_its_secrets() -> None:
+    know(["correct horse battery"])
+    key, event = f"sk-{A}", {"a": 0}
+    event |= {  # type: ignore[dict-item]
+        "deep": [{"x": ({"y": {f"in a key {key}": [key, "correct horse battery"]}},)}],
+        "password": "hunter22",
+        "headers": [("Authorization", "hunter22"), (b"X-Api-Key", b"hunter22")],
+        "more": {"api_key": ["hunter22", {"x": "hunter22"}], "Set-Cookie": "hunter22"},
+        "dsn": "host=db password=hunter22 user=bot",
+        "shown": {"a": repr({"client_secret": "hunter22"}), "b": "Bearer hunter22", "c": 'password="hunter22"'},
+        "error": RuntimeError(f"wrong: {key}"),
+        "bytes": key.encode(),
+        "tokens": 1200,
+    }
+    clean = redacted_event(event)
+    assert isinstance(clean, dict)
+    told = json.dumps(clean)
+    for secret in (key, "hunter22", "horse"):
+        assert secret not in told
+    assert (clean["tokens"], clean["a"]) == (1200, 0)
+    assert "host=db" in told
+    assert "user=bot" in told
+
+
+def test_what_refers_to_itself_or_cannot_be_shown_is_logged_all_the_same() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    round_trip: dict[str, object] = {}
+    round_trip["again"] = round_trip
+    assert "..." in json.dumps(redacted_event({"a": round_trip}))
+    assert redacted_event([Broken()]) == ["<Broken>"]
+
+
+def test_the_first_secret_of_a_text_is_named_with_its_line() -> None:
+    assert secret_in(f"/kernel help\n\nit is sk-ant-{A}, ghp_{A}") == ("Anthropic key", 3)
+    assert secret_in("/kernel help") is None
+    know(["correct horse battery"])
+    assert secret_in("correct horse battery") == ("configured secret", 1)

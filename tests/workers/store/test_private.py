@@ -1,0 +1,59 @@
+"""What an installation keeps is for its user alone, whatever the umask, and where it was open before too."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from workers.store.blobs import BlobStore
+from workers.store.database import Database
+from workers.store.private import private_folder
+
+
+@pytest.fixture(autouse=True)
+def _open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in (folder, *folder.rglob("*"))
+    }
+
+
+def use(folder: Path) -> dict[str, str]:
+    database = Database(f"sqlite:///{folder / 'data' / 'kernelsmith.sqlite3'}")
+    with database.write() as session:
+        session.execute(text("SELECT 1"))
+        digest = BlobStore(str(folder / "data" / "artifacts")).put(b"content")
+        found = modes(folder / "data")
+    database.dispose()
+    assert f"artifacts/{digest[:2]}/{digest}" in found
+    assert "kernelsmith.sqlite3-wal" in found
+    return found
+
+
+def test_database_and_artifacts_are_for_this_user_alone(tmp_path: Path) -> None:
+    assert set(use(tmp_path).values()) == {"0o600", "0o700"}
+
+
+def test_what_an_earlier_version_left_open_is_shut(tmp_path: Path) -> None:
+    use(tmp_path)
+    kept = tmp_path / "data" / "kernelsmith.sqlite3"
+    for path, mode in ((kept, 0o664), (tmp_path / "data" / "artifacts", 0o755)):
+        path.chmod(mode)
+    found = use(tmp_path)
+    assert (found["kernelsmith.sqlite3"], found["artifacts"]) == ("0o600", "0o700")
+
+
+def test_a_folder_of_everybody_stays_so(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    private_folder(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777

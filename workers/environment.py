@@ -1,0 +1,44 @@
+"""A door: what of this process's environment another program may see. What is not named here is not passed on."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+SECRET_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRETS?|(?:PG)?PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|ACCOUNT_KEY|CONNECTION_STRING)$",
+    re.IGNORECASE,
+)
+# Where programs, certificates and libraries are.
+_PLAIN = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|VIRTUAL_ENV|PYTHON\w*|XDG_\w+|SSL_CERT_(FILE|DIR)|"
+    r"(REQUESTS|CURL)_CA_BUNDLE|LD_LIBRARY_PATH|CUDA_\w+|NVIDIA_\w+|TRITON_\w+|\w+_NUM_THREADS|KERNELSMITH_FORK_CHILDREN"
+)
+GIT = re.compile(
+    r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)|GIT_CEILING_DIRECTORIES"
+)
+PIP = re.compile(r"PIP_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)  # an index and a proxy may need a password of theirs
+
+
+def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
+    """Give what any program may see: no setting, and nothing that could be a secret; and ``more`` that one works by."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if (_PLAIN.fullmatch(name) and not SECRET_NAME.search(name)) or (more is not None and more.fullmatch(name))
+    }
+
+
+# What an installation reads itself: its settings, and what the clients of databases and artifact stores look for.
+_OWN = re.compile(r"KERNELSMITH_\w+|AWS_(?!BEARER_TOKEN)\w+|AZURE_STORAGE_\w+|FSSPEC_\w+|PG(?!P_)[A-Z]\w+")
+
+
+def shed_secrets() -> None:
+    """Begin this program anew without the secrets of others that it was started with, where there are any.
+
+    To delete them would not do: what a process was started with stands in ``/proc`` as long as it runs.
+    """
+    kept = {name: value for name, value in os.environ.items() if not SECRET_NAME.search(name) or _OWN.fullmatch(name)}
+    if len(kept) < len(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], kept)  # noqa: S606 - the same program, no shell

@@ -1,0 +1,159 @@
+"""A door: secrets are taken out of whatever leaves a process, by the values that it holds and by the shapes that are known.
+
+Logs, comments, pages, kept errors, recordings and questions to models all go through it. It is the last net, not the first: what
+holds a secret should not be put there at all.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from urllib.parse import quote
+
+LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text
+LEAST_LINE = 32  # of a known value of several lines, such as a private key: each such line is secret alone
+DEEPEST = 12
+CONFIGURED = "configured secret"
+
+# Each has a bound on every repetition, so that no text makes the search slow.
+FORMS: dict[str, re.Pattern[str]] = {
+    "private key": re.compile(
+        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[^-]{0,20000}-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{16,80}){0,400})"
+    ),
+    "GitHub token": re.compile(
+        r"gh[pousr]_[A-Za-z0-9_]{0,40}eyJ[A-Za-z0-9_-]{8,4096}(?:\.[A-Za-z0-9_-]{8,8192}){0,2}"
+        r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255}"
+    ),
+    "GitLab token": re.compile(r"(?<![A-Za-z0-9_])gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{20,255}"),
+    "Anthropic key": re.compile(r"(?<![A-Za-z0-9_])sk-ant-[A-Za-z0-9_-]{16,255}"),
+    "API key": re.compile(
+        r"(?<![A-Za-z0-9_])(?:sk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,255}"
+        r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}|AIza[A-Za-z0-9_-]{35}|hf_[A-Za-z0-9]{30,255}|gsk_[A-Za-z0-9]{30,255}"
+        r"|xai-[A-Za-z0-9]{40,255}|nvapi-[A-Za-z0-9_-]{40,255}|pypi-AgE[A-Za-z0-9_-]{40,255}|npm_[A-Za-z0-9]{36}"
+        r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}|dckr_pat_[A-Za-z0-9_-]{20,64}"
+        r"|ya29\.[A-Za-z0-9_-]{20,2048}|whsec_[A-Za-z0-9+/=]{24,128}|dop_v1_[a-f0-9]{64}"
+        r"|AccountKey=[A-Za-z0-9+/=]{40,128}|hooks\.slack\.com/services/[A-Za-z0-9/]{20,128})"
+    ),
+    "AWS key": re.compile(
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Za-z0-9])"
+        r"|(?i:aws_?secret_?access_?key)[\"'\s:=]{1,6}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
+    ),
+    "web token": re.compile(
+        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{4,4096}\.eyJ[A-Za-z0-9_-]{4,8192}\.[A-Za-z0-9_-]{8,2048}"
+    ),
+    "authorization": re.compile(
+        r"(?i:\bauthorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s{1,3})[A-Za-z0-9._~+/=-]{8,2048}"
+    ),
+    "password in a URL": re.compile(
+        r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:[^\s/@\"'<>]{1,200}@"
+    ),
+    "token in a URL": re.compile(
+        r"(?i:(?<=[?&])(?:access_token|token|api_?key|password|client_secret|sig|signature|x-amz-signature)=)[^&\s\"'<>]{1,2048}"
+    ),
+}
+# What only logs are searched for: in code, which is sent to models and shown in comments, such a line is honest.
+SECRET_NAME = re.compile(
+    r"token|secret|passw(?:or)?d|authorization|(?:private|api|access)[_-]?key|credential|cookie|jwt|signature",
+    re.IGNORECASE,
+)
+HEADER = re.compile(rf"[\w-]{{0,40}}(?:{SECRET_NAME.pattern})[\w-]{{0,40}}", re.IGNORECASE)  # the first of a pair
+ASSIGNED = re.compile(
+    r"(?i)((?:password|passwd|secret|token|(?:api|access|private)[_-]?key)s?(?:=|[\"']\s?[:=,]\s?)|\bbearer\s{1,3})"
+    r"(?:\"[^\"\n]{1,2048}\"|'[^'\n]{1,2048}'|(?!\[redacted)[^\s\"',;&)}\]]{3,2048})"
+)
+
+_known: frozenset[str] = frozenset()
+
+
+def know(values: Iterable[str]) -> None:
+    """Have this process take these values out of whatever leaves it, in each form in which they are written."""
+    global _known  # noqa: PLW0603 - what a process holds is one set, whoever writes
+    _known = _known | {value for value in values if len(value) >= LEAST_CHARACTERS}
+
+
+def redact(text: str) -> str:
+    """Give text without any secret that this process knows, and without what has the shape of one."""
+    return redacted(text, _known)[0]
+
+
+def secret_in(text: str) -> tuple[str, int] | None:
+    """Give the kind of the first secret in a text and the line, from 1, on which it begins; None where there is none."""
+    values = _values(_known)
+    searched = [*([(CONFIGURED, values)] if values is not None else []), *FORMS.items()]
+    places = [(match.start(), kind) for kind, form in searched if (match := form.search(text))]
+    if not places:
+        return None
+    start, kind = min(places, key=lambda place: place[0])
+    return kind, text.count("\n", 0, start) + 1
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]:
+    """Give the text with each secret replaced by a word for its kind, and how many there were."""
+    counts: Counter[str] = Counter()
+    if (values := _values(frozenset(secrets))) is not None:
+        text, found = values.subn(_stand_in(CONFIGURED), text)
+        if found:
+            counts[CONFIGURED] += found
+    for kind, form in FORMS.items():
+        text, found = form.subn(_stand_in(kind), text)
+        if found:
+            counts[kind] += found
+    return text, counts
+
+
+def redacted_event(value: object, depth: int = 0) -> object:
+    """Give what is logged or written as JSON without secrets: keys, values however deep, and what is only shown by its name."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping) and depth < DEEPEST:
+        return {
+            redact(str(name)): _hidden(item) if SECRET_NAME.search(str(name)) else redacted_event(item, depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset) and depth < DEEPEST:
+        items = list(value)
+        if len(items) == 2 and isinstance(items[0], str | bytes) and HEADER.fullmatch(_text(items[0])):
+            return [_text(items[0]), _hidden(items[1])]
+        return [redacted_event(item, depth + 1) for item in items]
+    return ASSIGNED.sub(rf"\1{_stand_in('secret')}", redact(_text(value)))
+
+
+def _hidden(value: object) -> object:
+    # How many tokens a model used is no secret.
+    return value if value is None or isinstance(value, bool | int | float) else _stand_in("secret")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a line is not lost because of one value in it
+        return f"<{type(value).__name__}>"
+
+
+@lru_cache(maxsize=8)
+def _values(secrets: frozenset[str]) -> re.Pattern[str] | None:
+    forms: set[str] = set()
+    for secret in secrets:
+        parts = {secret, secret.strip(), *(line for line in secret.splitlines() if len(line) >= LEAST_LINE)}
+        for part in parts:
+            escaped = html.escape(part)
+            forms |= {part, repr(part)[1:-1], escaped, escaped.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")}
+            forms |= {quote(part), quote(part, safe="")}
+            forms |= {json.dumps(part, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    # The longest first: one value may be the beginning of another.
+    ordered = sorted((form for form in forms if len(form) >= LEAST_CHARACTERS), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+
+def _stand_in(kind: str) -> str:
+    return f"[redacted: {kind}]"
