@@ -12,7 +12,7 @@ from typing import Any
 
 from service.commands.command import GivenOptions
 from service.commands.grammar import LAYOUTS, REF, architecture
-from workers.contracts import AuthorName, Goal, JobOptions, Scope
+from workers.contracts import AuthorName, Goal, JobOptions, parse_scope
 
 PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
@@ -168,13 +168,15 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
 def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
     """Give a command's options, with the repository's own where the command says nothing."""
     standard = JobOptions()
+    scope, regime = parse_scope(given.scope or standard.scope.value)
     return JobOptions(
         author=given.author or config.author,
         layout=given.layout or config.layout,
         auto=given.auto,
         gpu=given.gpu or config.gpu,
         goal=given.goal or Goal.balanced,
-        scope=given.scope or Scope.general,
+        scope=scope,
+        regime=regime,
         variants=given.variants or standard.variants,
         target=given.target,
         against=given.against,

@@ -12,6 +12,7 @@ from workers.contracts import (
     DecisionOutcome,
     DecisionResult,
     Failure,
+    JobOptions,
     JobRequest,
     JobView,
     LineComment,
@@ -53,6 +54,7 @@ __all__ = [
     "retry",
     "submit",
     "submitted_since",
+    "touched_kernel",
 ]
 
 
@@ -71,8 +73,8 @@ def submit(request: JobRequest) -> Submission:
     return result
 
 
-def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-    """Read a create command against its repository, running nothing; give why it cannot be carried out, None where it may."""
+def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Read a create command against its repository, running nothing; give the kernel's name, or why it cannot be carried out."""
     from workers.layouts.table import find_layout, layout_named
     from workers.stages.authoring.wishes import named_freely, wish_of
     from workers.stages.problem_text import parse, problem_source
@@ -87,7 +89,7 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
             found.names(kernel, parse(problem_source(problem, tree)), tree)
     except UserFacingError as error:
         return error.failure
-    return None
+    return kernel
 
 
 def has_models() -> bool:
@@ -103,30 +105,38 @@ def needs_model(problem: ProblemText) -> bool:
     return is_installed(problem) or is_wish(problem)
 
 
-def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-    """Read an optimize command against its repository, running nothing; give all that is missing, None where nothing is."""
+def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+    """Read an optimize command against its repository, running nothing; give the kernel's name there, or all that is missing."""
     from workers.stages import standing
     from workers.tree import read_tarball
 
     try:
-        standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
     except UserFacingError as error:
         return error.failure
-    return None
 
 
-def look_over_modify(
-    kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
-) -> Failure | None:
-    """Read a modify command against its repository, running nothing; give all that is missing, None where nothing is."""
+def touched_kernel(before: str, after: str, layout: str | None) -> str | Failure:
+    """Give the one kernel in which two snapshots differ, or why there is none."""
+    from workers.stages import standing
+    from workers.tree import read_tarball
+
+    blobs = current().blobs
+    try:
+        return standing.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
+    except UserFacingError as error:
+        return error.failure
+
+
+def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Read a modify command against its repository, running nothing; give the kernel's name there, or all that is missing."""
     from workers.stages.modifying import preflight
     from workers.tree import read_tarball
 
     try:
-        preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
-    return None
 
 
 def decide(

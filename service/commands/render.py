@@ -39,7 +39,7 @@ def _options(command: Command) -> list[str]:
         ("layout", given.layout),
         ("gpu", given.gpu),
         ("goal", given.goal and given.goal.value),
-        ("scope", given.scope and given.scope.value),
+        ("scope", f'"{given.scope}"' if given.scope else None),
         ("variants", given.variants),
         ("target", f'"{given.target}"' if given.target else None),
         ("against", given.against),

@@ -8,7 +8,7 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.status import job_footer, pull_link
-from service.conversation.subject import measures
+from service.conversation.subject import decided_by_comment, measures
 from service.conversation.telling import sections, verdict
 from service.escape import code
 from workers.contracts import (
@@ -18,7 +18,6 @@ from workers.contracts import (
     OptimizeSummary,
     ProfileSummary,
     StageName,
-    Verb,
 )
 
 MAX_ATTEMPTS = 5
@@ -78,7 +77,7 @@ def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
     named = view.sha if view and (view.stage, view.attempt) == (update.stage, update.attempt) else None
     if named or job.head_sha:
         return named or job.head_sha
-    return job.request.base_sha if job.request.verb is Verb.optimize else None
+    return job.request.base_sha if decided_by_comment(job) else None
 
 
 def asks(update: CheckpointUpdate) -> bool:
@@ -113,9 +112,9 @@ def _again(update: CheckpointUpdate) -> str:
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not asks(update):
-        auto = "" if _settled(update) else ". With `--auto` nobody is asked"
+        auto = ". With `--auto` nobody is asked" if job.request.options.auto and not _settled(update) else ""
         return f"**Next:** nothing to do{auto}; {afterwards(update)}."
-    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+    if sha is not None and decided_by_comment(job):
         # There is no commit to review yet; the one that is named says which source was looked at.
         approve = code(f"/kernel approve {sha[:12]}")
         return f"**Next:** look at it, and say {approve} here, or `/kernel revise` and what should change."
@@ -127,7 +126,7 @@ def _how(update: CheckpointUpdate, job: JobView, sha: str | None) -> str:
     left = MAX_ATTEMPTS - update.attempt
     bound = f"This was attempt {update.attempt} of {MAX_ATTEMPTS}." if left > 0 else "This was the last attempt."
     after, again = f"{afterwards(update)}.", f"{_again(update)}. {bound}"
-    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+    if sha is not None and decided_by_comment(job):
         return bullets([f"{code(f'/kernel approve {sha[:12]}')}: {after}", f"`/kernel revise`: {again}"])
     points = [f"**Approve**: {after}", f"**Request changes**: {again}"]
     if sha and not measures(job):

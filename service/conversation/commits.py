@@ -9,6 +9,7 @@ SUBJECT_LIMIT = 72
 MAX_PATHS = 30
 SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "Add the reference of {kernel} and its tests",
+    CommitPurpose.profile: "Add the profile of {kernel}",
     CommitPurpose.kernel: "Add the {kernel} kernel",
     CommitPurpose.revision: "Revise the {kernel} kernel",
     CommitPurpose.optimization: "Optimize the {kernel} kernel",
@@ -18,6 +19,7 @@ SUBJECTS: dict[CommitPurpose, str] = {
 }
 REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
+    CommitPurpose.profile: "It is there to be reviewed, and goes again with the commit that optimizes the kernel.",
     CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
     CommitPurpose.revision: "It was proved against the reference again before this commit.",
     CommitPurpose.optimization: (

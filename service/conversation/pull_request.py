@@ -80,7 +80,11 @@ def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[s
     kernel, found = code(job.request.kernel), update.optimization
     asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
     if found is None:
-        return f"This makes {kernel} faster or smaller. {asked}", "**Not measured yet.**"
+        page = code(f"optimization/{job.request.kernel}/profile.md", 200)
+        return (
+            f"This is to make {kernel} faster or smaller. {asked}",
+            f"**Profiled so far:** {page} says what bounds it and what is tried. It goes again with the kernel's commit.",
+        )
     winner = found.winner
     changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, found.variants)]
     told = f"**What was changed** {changes[0]}" if len(changes) == 1 else ""

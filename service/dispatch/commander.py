@@ -25,6 +25,8 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
     Verb.modify: modify,
+    Verb.tune: optimize,
+    Verb.profile: optimize,
     Verb.bench: measure,
     Verb.verify: measure,
     Verb.status: status,

@@ -14,6 +14,7 @@ from workers.contracts import (
     Decision,
     DecisionResult,
     Failure,
+    JobOptions,
     JobRequest,
     JobView,
     LineComment,
@@ -32,20 +33,24 @@ class Inbox(Protocol):
         """Accept a command."""
         ...
 
-    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-        """Give why a create command cannot be carried out in its repository, None where it may."""
+    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+        """Give the new kernel's name, or why a create command cannot be carried out in its repository."""
         ...
 
     def look_over_optimize(
-        self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None
-    ) -> Failure | None:
-        """Give everything that an optimize command lacks in its repository, None where it lacks nothing."""
+        self, kernel: str, problem: ProblemText, snapshot: str, options: JobOptions
+    ) -> str | Failure:
+        """Give the kernel's name in the repository, or everything that an optimize command lacks there."""
+        ...
+
+    def touched_kernel(self, before: str, after: str, layout: str | None) -> str | Failure:
+        """Give the one kernel in which two snapshots differ, or why there is none."""
         ...
 
     def look_over_modify(
         self, kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
-    ) -> Failure | None:
-        """Give everything that a modify command lacks in its repository, None where it lacks nothing."""
+    ) -> str | Failure:
+        """Give the kernel's name in the repository, or everything that a modify command lacks there."""
         ...
 
     def has_models(self) -> bool:

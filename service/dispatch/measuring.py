@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from service.commands import Command
 from service.commands.grammar import SHA
 from service.conversation import (
     reply_failure,
-    reply_fork_needs_writer,
-    reply_moved,
     reply_no_change,
     reply_no_comparison,
     reply_no_pull,
 )
-from service.dispatch.decisions import SLACK
+from service.dispatch.heads import base, check_head
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError
-from service.dispatch.starting import base, job_of, origin
-from service.github import PullInfo
+from service.dispatch.starting import job_of, origin
 from service.permissions import Refused
 from service.repo_config import job_options
 from workers.contracts import Failure, FailureCode, JobRequest, ProblemKind, ProblemText, Verb
@@ -84,7 +80,7 @@ def _change(hearing: Hearing, command: Command) -> Change:
 def _of_pull(hearing: Hearing, against: str | None) -> Change:
     number = hearing.text.place.number
     pull = hearing.github.pulls.get(number)
-    _check_head(hearing, pull)
+    check_head(hearing, pull, hearing.text.commit_sha)
     compared = hearing.github.git.compare(against or pull.base_branch, pull.head_sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(against or pull.base_branch, pull.head_sha))
@@ -100,25 +96,6 @@ def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> Change:
     if compared is None:
         raise AnswerError(reply_no_comparison(against, head_sha))
     return Change(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
-
-
-def _check_head(hearing: Hearing, pull: PullInfo) -> None:
-    bound = hearing.text.commit_sha
-    if bound and bound != pull.head_sha:
-        raise AnswerError(reply_moved(bound, pull.head_sha))
-    if (pull.head_repository or "").lower() == hearing.repository.full_name.lower():
-        return
-    if isinstance(hearing.may_decide(), Refused):
-        raise AnswerError(reply_fork_needs_writer(hearing.text.actor.login))
-    # Whoever owns the fork can push after a maintainer has read the code and before the command is heard.
-    if not bound and _pushed_since(pull, hearing.text.given_at):
-        raise AnswerError(reply_moved("", pull.head_sha))
-
-
-def _pushed_since(pull: PullInfo, given_at: str) -> bool:
-    if not given_at or pull.head_pushed_at is None:
-        return False
-    return datetime.fromisoformat(pull.head_pushed_at) > datetime.fromisoformat(given_at) + SLACK
 
 
 def _check_reference(hearing: Hearing, against: str) -> None:

@@ -10,6 +10,7 @@ from service.conversation import (
     help_text,
     reply_cancel,
     reply_decision,
+    reply_failure,
     reply_jobs,
     reply_no_job,
     reply_nothing_waits,
@@ -18,10 +19,11 @@ from service.conversation import (
     reply_which_job,
 )
 from service.dispatch.decisions import Given, decide
+from service.dispatch.heads import start_of
 from service.dispatch.hearing import Hearing
 from service.dispatch.problem import AnswerError
-from service.dispatch.starting import WRITING, base
-from workers.contracts import Decision, FailureCode, JobState, JobView
+from service.dispatch.starting import WRITING
+from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
 STOPPED = (JobState.failed, JobState.cancelled)
@@ -97,7 +99,14 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     moved = job.failure is not None and job.failure.code is FailureCode.moved
     if not moved and job.head_sha is not None:
         return None
-    _, sha = base(hearing)
+    request = job.request
+    start = start_of(hearing, request.verb, request.origin.number, is_pull=request.origin.is_pull)
+    if start.ref != request.base_ref and request.origin.is_pull:
+        where = f"the branch `{request.base_ref}` of #{request.origin.number}"
+        message = f"job `{job.job_id}` was for {where}, which is not open any more"
+        cure = f"Give a new `/kernel {request.verb.value}`."
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, message, cure)))
+    sha = start.sha
     if not moved and sha == job.request.base_sha:
         return None
     return Fresh(sha, hearing.desk.snapshot(hearing.github, sha))

@@ -2,6 +2,7 @@
 
 from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
+    EVERY_SIZE,
     ArtifactView,
     AuthorName,
     CheckpointView,
@@ -18,8 +19,10 @@ from workers.contracts.job import (
     JobView,
     LineComment,
     Origin,
+    Part,
     ProblemKind,
     ProblemText,
+    Regime,
     Scope,
     StageName,
     StageState,
@@ -38,12 +41,13 @@ from workers.contracts.kernel_profile import (
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
-from workers.contracts.target import Target, parse_target
+from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
     AnalyzeSummary,
     AssetsUpdate,
     CheckpointUpdate,
     ClaimedUpdate,
+    CloseUpdate,
     CommitPurpose,
     CommitUpdate,
     ConfirmSummary,
@@ -81,6 +85,7 @@ from workers.contracts.variant import (
 )
 
 __all__ = [
+    "EVERY_SIZE",
     "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",
@@ -93,6 +98,7 @@ __all__ = [
     "CheckpointView",
     "Choose",
     "ClaimedUpdate",
+    "CloseUpdate",
     "CommitPurpose",
     "CommitUpdate",
     "ConfirmSummary",
@@ -128,6 +134,7 @@ __all__ = [
     "OptimizeSummary",
     "Origin",
     "Outcome",
+    "Part",
     "PlannedStrategy",
     "ProblemKind",
     "ProblemText",
@@ -137,6 +144,7 @@ __all__ = [
     "QuestionUse",
     "ReadyUpdate",
     "RecordingUse",
+    "Regime",
     "ReportUpdate",
     "RequestUse",
     "Scope",
@@ -157,6 +165,9 @@ __all__ = [
     "ValidateSummary",
     "Variant",
     "Verb",
+    "named_dimensions",
+    "parse_scope",
     "parse_target",
     "unreadable",
+    "written_scope",
 ]

@@ -21,7 +21,7 @@ from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
 from workers.engine.protocol import StageContext
 from workers.stages.learnings import learnings, predicted_learnings
 from workers.stages.situation import Profiled, situation_of
-from workers.stages.standing import Bench
+from workers.stages.standing import Bench, aim_of
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
 from workers.strategies.guardrails import VARIANT, breaches, score
@@ -175,7 +175,8 @@ class Trials:
             )
             told = predicted_learnings(planned)
             return replace(variant, rows=rows, outcome=outcome, notes=_learned(variant, told))
-        found, broken = score(rows, options.goal, options.scope), breaches(rows, options.goal, options.scope)
+        aim = (options.goal, options.scope, aim_of(self.bench.problem, options).regime)
+        found, broken = score(rows, *aim), breaches(rows, *aim)
         variant = replace(variant, rows=rows, score=found, breaches=broken, notes=_learned(variant, learnings(rows)))
         if found is None or _fails_somewhere(measured):
             return replace(variant, outcome=Outcome.failed, reason=_unmeasured(measured))

@@ -17,7 +17,7 @@ def wrong(*lines: str) -> str:
 
 def test_wrong_verbs_options_and_values() -> None:
     assert wrong("crate reglu") == snapshot(
-        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `bench`, `verify`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `tune`, `profile`, `bench`, `verify`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
     )
     assert wrong("create x --autor compiler", "create x --layout=ligr", "create x --gpu", "status --auto") == snapshot("""\
 Some lines of this comment could not be carried out:
@@ -30,7 +30,7 @@ Some lines of this comment could not be carried out:
     assert wrong("create x --gpu=potato", "create x --auto --auto", "create x --auto=maybe", "approve 12") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, or `h100`.
+- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`.
 - `/kernel create x --auto --auto`: `--auto` stands there twice. Say it once.
 - `/kernel create x --auto=maybe`: `maybe` is no value for `--auto`: `true` or `false`.
 - `/kernel approve 12`: `12` is no value for `SHA`. A commit is named by 7 to 40 hexadecimal digits.\

@@ -40,8 +40,10 @@ def test_help() -> None:
 | command | what it does |
 | --- | --- |
 | `/kernel create NAME [from PATH[:SYMBOL]\\|URL] [--author compiler\\|llm\\|auto] [--candidates N] [--repairs N] [--choose first\\|best] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Write, prove and measure a new kernel, on a pull request. |
-| `/kernel optimize NAME [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
+| `/kernel optimize [NAME] [from PATH[:SYMBOL]\\|URL] [--goal speed\\|memory\\|balanced] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--variants N] [--target TEXT] [--gpu ARCH] [--author compiler\\|llm\\|auto] [--repairs N] [--layout liger\\|plain] [--auto]` | Make an existing kernel faster or smaller, and prove it, on a pull request. |
 | `/kernel modify NAME TEXT [--author llm\\|auto] [--candidates N] [--repairs N] [--layout liger\\|plain] [--gpu ARCH] [--auto]` | Change an existing kernel as you say, and prove, test and measure the change, on a pull request. |
+| `/kernel tune [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain] [--auto]` | Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request. |
+| `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain]` | Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed. |
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |
 | `/kernel status [JOB]` | Say how far a job is. |
@@ -67,7 +69,7 @@ Commands in code blocks, quotes and HTML are only text. Of more than 5 commands 
 - `--repairs N`: how often a model sees what failed and tries again, 1 to 5; by default 3
 - `--choose first|best`: which of a model's proved kernels is taken: the first, or the fastest; by default first
 - `--layout liger|plain`: how a kernel lives in the repository; by default found by looking
-- `--gpu ARCH`: the architecture to measure on, such as sm_90 or h100; by default any that is there
+- `--gpu ARCH`: the architecture to measure on, such as sm_90, h100 or hopper; by default any that is there
 - `--auto`: do not stop for reviews; the pull request stays open all the same
 
 Below it may stand a fenced Python block that holds the problem, or words where a model is configured.
