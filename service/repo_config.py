@@ -36,6 +36,7 @@ class LimitsConfig:
 
     jobs_per_day_per_person: int = 20
     gpu_minutes_per_day: int = 240
+    gpu_minutes_per_day_per_person: int = 240
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class RepoConfig:
     layout: str | None = None  # None: found by looking at the repository
     author: AuthorName = AuthorName.auto
     allow: tuple[str, ...] = ()
+    ban: tuple[str, ...] = ()
     base_branch: str | None = None  # None: the default branch
     gpu: str | None = None  # None: whatever is there
     limits: LimitsConfig = field(default_factory=LimitsConfig)
@@ -104,6 +106,13 @@ KEYS: tuple[Key, ...] = (
         "who may give commands without write permission",
         _read_logins,
     ),
+    Key(
+        "ban",
+        'a list of logins such as ["octocat"]',
+        "[]",
+        "who may give no command and decide nothing, whatever permission they have",
+        _read_logins,
+    ),
     Key("base_branch", "the name of a branch", "the default branch", "where pull requests go", _read_branch),
     Key("gpu", 'an architecture such as "sm_90"', "any that is there", "the GPU to measure on", _read_gpu),
     Key(
@@ -118,6 +127,13 @@ KEYS: tuple[Key, ...] = (
         "a whole number from 0",
         str(_DEFAULTS.gpu_minutes_per_day),
         "minutes of GPU time for the whole repository in 24 hours",
+        _read_count,
+    ),
+    Key(
+        "limits.gpu_minutes_per_day_per_person",
+        "a whole number from 0",
+        str(_DEFAULTS.gpu_minutes_per_day_per_person),
+        "minutes of GPU time that the jobs of one person may take in 24 hours",
         _read_count,
     ),
 )

@@ -162,12 +162,12 @@ def decide(
     return result
 
 
-def cancel(job_id: str, by: str) -> bool:
-    """Cancel a job; False where there is none or it has ended."""
+def cancel(job_id: str, by: str, why: str = "") -> bool:
+    """Cancel a job, ``why`` where nobody asked for it; False where there is none or it has ended."""
     runtime = current()
     with runtime.database.write() as session:
         job = lifecycle.locked(session, job_id)
-        return job is not None and reviews.cancel(session, job, by, runtime.clock())
+        return job is not None and reviews.cancel(session, job, by, runtime.clock(), why)
 
 
 def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
@@ -218,16 +218,22 @@ def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], .
         return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
 
 
-def gpu_seconds_since(repository: str, since: float) -> float:
-    """Give the seconds that a repository's jobs kept a GPU busy since a time; the interpreter is no GPU."""
+def gpu_seconds_since(repository: str, since: float, author: str | None = None) -> float:
+    """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time; the interpreter is no GPU."""
     busy = func.sum(func.coalesce(GpuWork.ended_at, current().clock()) - GpuWork.started_at)
     query = (
-        select(busy)
+        select(Job.request, busy)
         .join(Job, Job.job_id == GpuWork.job_id)
         .where(Job.repository == repository, GpuWork.started_at >= since, GpuWork.architecture != "interpreter")
+        .group_by(Job.id)
     )
     with current().database.read() as session:
-        return float(session.scalar(query) or 0.0)
+        # Who asked for a job stands in its request alone; a day's jobs of one repository are few.
+        rows = session.execute(query).all()
+    wanted = None if author is None else author.lower()
+    return sum(
+        float(busy_s or 0.0) for form, busy_s in rows if wanted in (None, read_request(form).origin.author.lower())
+    )
 
 
 def model_use() -> ModelUse:

@@ -35,7 +35,8 @@ PROBLEMS = """
 4. the last fenced Python block of the issue;
 5. words, which need a model author: without one the bot answers with what to paste.
 
-`optimize`, `tune` and `profile` take it from the same places, where it is needed at all: it says how the kernel is called by a `CALL` beside the
+`optimize`, `tune` and `profile` take it from the same places, where it is needed at all: it says how the kernel is called by a
+`CALL` beside the
 reference, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`. For kernels whose problem the bot knows, nothing needs to
 be said.
 
@@ -45,7 +46,8 @@ compute it, it is taken for that. Other blocks belong to the words. See [changin
 
 ## Under a pull request
 
-`optimize`, `tune`, `profile` and `modify` take the kernel as it is on the head of an open pull request. What comes of them is a pull request onto its
+`optimize`, `tune`, `profile` and `modify` take the kernel as it is on the head of an open pull request. What comes of them is a
+pull request onto its
 branch; for a fork's it is a patch, and nothing is pushed. See [making a kernel faster](optimizing.md#on-a-pull-request).
 
 ## What is compared

@@ -17,6 +17,7 @@ from workers.contracts import (
     JobView,
     OptimizeSummary,
     ProfileSummary,
+    ReminderUpdate,
     StageName,
 )
 
@@ -69,6 +70,19 @@ def checkpoint_comment(
         job_footer(job, links),
     )
     return signed(body, job.job_id, Kind.checkpoint, f"{update.stage.value}-{update.attempt}")
+
+
+def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
+    """Give the comment that says once that a checkpoint still waits."""
+    sha = job.checkpoint.sha if job.checkpoint else None
+    approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
+    ends = f" Without a decision the job ends on {update.ends[:10]}; what was pushed stays." if update.ends else ""
+    body = paragraphs(
+        f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {update.since[:10]}.**{ends}\n"
+        f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",
+        job_footer(job, links),
+    )
+    return signed(body, job.job_id, Kind.reminder, f"{update.stage.value}-{update.attempt}")
 
 
 def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:

@@ -75,8 +75,8 @@ class Inbox(Protocol):
         """Decide at a checkpoint."""
         ...
 
-    def cancel(self, job_id: str, by: str) -> bool:
-        """Cancel a job."""
+    def cancel(self, job_id: str, by: str, why: str = "") -> bool:
+        """Cancel a job; ``why`` is one sentence, where it is not that ``by`` said so."""
         ...
 
     def retry(self, job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
@@ -97,8 +97,8 @@ class Inbox(Protocol):
         """Give who started jobs since a time, and when, both times as Unix time."""
         ...
 
-    def gpu_seconds_since(self, repository: str, since: float) -> float:
-        """Give the seconds that a repository's jobs kept a GPU busy since a time."""
+    def gpu_seconds_since(self, repository: str, since: float, author: str | None = None) -> float:
+        """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time."""
         ...
 
 

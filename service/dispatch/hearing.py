@@ -36,7 +36,7 @@ class Hearing:
     def may_decide(self) -> Allowed | Refused:
         """Decide whether the person decides at checkpoints."""
         actor = self.text.actor
-        return may_decide(self.permission, actor.login, actor.account_type, self.bot_login)
+        return may_decide(self.permission, actor.login, actor.account_type, self.bot_login, self.config)
 
     def key(self, command: Command) -> str:
         """Give what makes a command unique. An edit that replaces a line makes another command of it."""

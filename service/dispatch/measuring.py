@@ -19,7 +19,7 @@ from service.dispatch.problem import AnswerError
 from service.dispatch.starting import job_of, origin
 from service.permissions import Refused
 from service.repo_config import job_options
-from workers.contracts import Failure, FailureCode, JobRequest, ProblemKind, ProblemText, Verb
+from workers.contracts import Failure, FailureCode, JobOptions, JobRequest, JobView, ProblemKind, ProblemText, Verb
 
 MAX_JOINED = 80  # characters of a job's name, which its branch has too
 
@@ -36,30 +36,39 @@ class Change:
 
 def measure(hearing: Hearing, command: Command) -> str | None:
     """Start to compare; give the answer where no job is started."""
-    key = hearing.key(command)
+    key, options = hearing.key(command), job_options(command.options, hearing.config)
+    return _start(hearing, key, command.verb, command.names, options)
+
+
+def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
+    """Start the comparison of a job anew, on the commits that are there now; give the answer where no job is started."""
+    return _start(hearing, key, job.request.verb, job.request.kernels, job.request.options)
+
+
+def _start(hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions) -> str | None:
     if job_of(hearing, key) is not None:
         return None
     refused = hearing.config_reply or limit_reply(hearing)
     if refused is not None:
         return refused
     try:
-        change = _change(hearing, command)
+        change = _change(hearing, verb, options.against)
     except AnswerError as answer:
         return answer.text
-    joined = ",".join(command.names)
+    joined = ",".join(names)
     desk, github = hearing.desk, hearing.github
     desk.inbox.submit(
         JobRequest(
             key=key,
-            verb=command.verb,
+            verb=verb,
             kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
             origin=origin(hearing),
             base_ref=change.base_ref,
             base_sha=change.base_sha,
             snapshot=desk.snapshot(github, change.base_sha),
             problem=ProblemText(ProblemKind.missing),
-            options=job_options(command.options, hearing.config),
-            kernels=command.names,
+            options=options,
+            kernels=names,
             head_sha=change.head_sha,
             head_snapshot=desk.snapshot(github, change.head_sha),
         )
@@ -67,11 +76,10 @@ def measure(hearing: Hearing, command: Command) -> str | None:
     return None
 
 
-def _change(hearing: Hearing, command: Command) -> Change:
-    against = command.options.against
+def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:
     if against is not None:
         _check_reference(hearing, against)
-    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, command.verb, against)
+    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, verb, against)
     if change.base_sha == change.head_sha:
         raise AnswerError(reply_no_change(change.head_sha, against or change.base_ref))
     return change

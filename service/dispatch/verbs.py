@@ -21,6 +21,7 @@ from service.conversation import (
 from service.dispatch.decisions import Given, decide
 from service.dispatch.heads import start_of
 from service.dispatch.hearing import Hearing
+from service.dispatch.measuring import measure_again
 from service.dispatch.problem import AnswerError
 from service.dispatch.starting import WRITING
 from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
@@ -66,11 +67,13 @@ def _cancelled_since(job: JobView, given_at: str) -> bool:
     return bool(ends and given_at) and datetime.fromisoformat(ends[-1]) >= datetime.fromisoformat(given_at)
 
 
-def retry(hearing: Hearing, command: Command) -> str:
-    """Have a job go on that stopped, or that was cancelled where none stopped."""
+def retry(hearing: Hearing, command: Command) -> str | None:
+    """Have a job go on that stopped, or that was cancelled where none stopped; a comparison that is done is made once more."""
     job = _one(hearing, command, (JobState.failed,), (JobState.cancelled,))
     if isinstance(job, str):
         return job
+    if job.state is JobState.done and job.request.verb not in WRITING and job.request.head_sha is not None:
+        return measure_again(hearing, job, hearing.key(command))
     try:
         fresh = fresh_start(hearing, job)
     except AnswerError as answer:

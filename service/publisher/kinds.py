@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from service.publisher.assets import publish_assets
-from service.publisher.checkpoint import publish_checkpoint
+from service.publisher.checkpoint import publish_checkpoint, publish_reminder
 from service.publisher.comments import publish_report, publish_status
 from service.publisher.commit import publish_commit
 from service.publisher.publication import Publication
@@ -19,6 +19,7 @@ from workers.contracts import (
     Effect,
     PullRequestUpdate,
     ReadyUpdate,
+    ReminderUpdate,
     ReportUpdate,
     StatusUpdate,
 )
@@ -29,6 +30,7 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     PullRequestUpdate: publish_pull_request,
     AssetsUpdate: publish_assets,
     CheckpointUpdate: publish_checkpoint,
+    ReminderUpdate: publish_reminder,
     ReadyUpdate: publish_ready,
     CloseUpdate: publish_close,
     ReportUpdate: publish_report,

@@ -289,6 +289,16 @@ class CheckpointUpdate:
 
 
 @dataclass(frozen=True)
+class ReminderUpdate:
+    """Say once that a checkpoint still waits, in a comment; times are UTC, ISO 8601. ``ends`` None: it waits for ever."""
+
+    stage: StageName
+    attempt: int
+    since: str
+    ends: str | None = None
+
+
+@dataclass(frozen=True)
 class ReadyUpdate:
     """Take the pull request out of draft."""
 
@@ -305,6 +315,7 @@ class ReportUpdate:
     summary: Report | None = None
     failure: Failure | None = None
     cancelled_by: str | None = None
+    why: str = ""  # it was cancelled, where that is not because a person said so; one sentence, as markdown of ours
 
 
 Update = (
@@ -313,6 +324,7 @@ Update = (
     | PullRequestUpdate
     | AssetsUpdate
     | CheckpointUpdate
+    | ReminderUpdate
     | ReadyUpdate
     | CloseUpdate
     | ReportUpdate
