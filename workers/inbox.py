@@ -11,6 +11,7 @@ from workers.contracts import (
     Decision,
     DecisionOutcome,
     DecisionResult,
+    Estimate,
     Failure,
     JobOptions,
     JobRequest,
@@ -35,6 +36,7 @@ __all__ = [
     "claim_delivery",
     "counts",
     "decide",
+    "estimate",
     "find_jobs",
     "finish_delivery",
     "get_job",
@@ -42,6 +44,7 @@ __all__ = [
     "gpu_hosts_ready",
     "gpu_seconds_since",
     "has_models",
+    "known_repositories",
     "look_over",
     "look_over_modify",
     "look_over_optimize",
@@ -90,6 +93,20 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
     except UserFacingError as error:
         return error.failure
     return kernel
+
+
+def estimate(request: JobRequest) -> Estimate:
+    """Give what a job would take at most, starting nothing."""
+    from workers.stages.estimate import asks_models, gpu_seconds
+
+    settings, seconds = current().settings, gpu_seconds(request)
+    price, asks = settings.gpu_dollars_per_hour, asks_models(request) and has_models()
+    return Estimate(
+        seconds / 60,
+        None if price is None else price * seconds / 3600,
+        settings.model_tokens_per_job if asks else 0,
+        settings.model_dollars_per_job if asks else None,
+    )
 
 
 def has_models() -> bool:
@@ -209,6 +226,14 @@ def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
     with current().database.read() as session:
         jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
         return tuple(view(session, job, current().clock()) for job in jobs)
+
+
+def known_repositories() -> tuple[tuple[str, int | None], ...]:
+    """Give the repositories on GitHub that have had jobs, with the App's installation of the newest one."""
+    newest = select(func.max(Job.id)).where(Job.number > 0).group_by(Job.repository)
+    with current().database.read() as session:
+        jobs = session.scalars(select(Job).where(Job.id.in_(newest)).order_by(Job.id))
+        return tuple((job.repository, read_request(job.request).origin.installation_id) for job in jobs)
 
 
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:

@@ -27,6 +27,7 @@ class GivenOptions:
     candidates: int | None = None
     repairs: int | None = None
     choose: Choose | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)

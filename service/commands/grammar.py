@@ -192,6 +192,7 @@ _TARGET = Option(
     kind=ValueKind.target,
 )
 _AUTO = Option("auto", "do not stop for reviews; the pull request stays open all the same")
+_DRY_RUN = Option("dry-run", "say what would be done, and what it may take at most, and start nothing")
 _AGAINST = Option(
     "against",
     "the branch, tag or commit to compare with",
@@ -217,7 +218,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
         (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
-        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO),
+        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
         synonyms=("build", "add", "write", "generate", "implement", "new"),
         suggested_for=("make", "port", "fuse"),
@@ -244,6 +245,7 @@ GRAMMAR: tuple[Rule, ...] = (
             _SEARCH[1],
             _LAYOUT,
             _AUTO,
+            _DRY_RUN,
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
         synonyms=("optimise", "speed-up", "speedup", "accelerate", "improve"),
@@ -257,7 +259,7 @@ GRAMMAR: tuple[Rule, ...] = (
             _NAMED_KERNEL,
             Argument(ArgumentKind.text, "TEXT", "what to change; it may go on below", required=True),
         ),
-        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO),
+        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO, _DRY_RUN),
         "more words, and a fenced Python block with a problem and its `CALL`: what the kernel shall compute afterwards, or what "
         "it computes today where the library's is not known",
         synonyms=("fix", "update", "change", "extend", "edit", "adapt"),
@@ -268,7 +270,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request.",
         "/kernel tune rms_norm --gpu hopper",
         (_KERNEL, _PROBLEM),
-        (_SCOPE, _GPU, _LAYOUT, _AUTO),
+        (_SCOPE, _GPU, _LAYOUT, _AUTO, _DRY_RUN),
         synonyms=("autotune", "auto-tune"),
     ),
     Rule(
@@ -276,7 +278,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed.",
         "/kernel profile cross_entropy --scope large",
         (_KERNEL, _PROBLEM),
-        (_SCOPE, _GPU, _LAYOUT),
+        (_SCOPE, _GPU, _LAYOUT, _DRY_RUN),
         synonyms=("analyze", "analyse", "diagnose"),
     ),
     Rule(
@@ -284,7 +286,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Say with evidence whether a pull request makes kernels faster or slower than its merge base.",
         "/kernel bench rms_norm layer_norm --against main",
         (_KERNELS,),
-        (_AGAINST, _GPU),
+        (_AGAINST, _GPU, _DRY_RUN),
         synonyms=("benchmark", "measure", "compare"),
         suggested_for=("time", "race", "perf-test"),
     ),
@@ -293,7 +295,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Prove the kernels of a pull request against their references.",
         "/kernel verify rms_norm",
         (_KERNELS,),
-        (_GPU,),
+        (_GPU, _DRY_RUN),
         synonyms=("check", "prove", "test"),
         suggested_for=("validate", "correctness"),
     ),

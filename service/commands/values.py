@@ -35,6 +35,7 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         candidates=int(values["candidates"]) if "candidates" in values else None,
         repairs=int(values["repairs"]) if "repairs" in values else None,
         choose=Choose(values["choose"]) if "choose" in values else None,
+        dry_run=bool(values.get("dry-run")),
     )
 
 

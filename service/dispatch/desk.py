@@ -13,6 +13,7 @@ from service.github.credentials import Purpose
 from workers.contracts import (
     Decision,
     DecisionResult,
+    Estimate,
     Failure,
     JobOptions,
     JobRequest,
@@ -51,6 +52,10 @@ class Inbox(Protocol):
         self, kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
     ) -> str | Failure:
         """Give the kernel's name in the repository, or everything that a modify command lacks there."""
+        ...
+
+    def estimate(self, request: JobRequest) -> Estimate:
+        """Give what a job would take at most, starting nothing."""
         ...
 
     def has_models(self) -> bool:

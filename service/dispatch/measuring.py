@@ -16,7 +16,7 @@ from service.dispatch.heads import base, check_head
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError
-from service.dispatch.starting import job_of, origin
+from service.dispatch.starting import job_of, origin, submit
 from service.permissions import Refused
 from service.repo_config import job_options
 from workers.contracts import Failure, FailureCode, JobOptions, JobRequest, JobView, ProblemKind, ProblemText, Verb
@@ -37,7 +37,7 @@ class Change:
 def measure(hearing: Hearing, command: Command) -> str | None:
     """Start to compare; give the answer where no job is started."""
     key, options = hearing.key(command), job_options(command.options, hearing.config)
-    return _start(hearing, key, command.verb, command.names, options)
+    return _start(hearing, key, command.verb, command.names, options, dry_run=command.options.dry_run)
 
 
 def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
@@ -45,7 +45,9 @@ def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
     return _start(hearing, key, job.request.verb, job.request.kernels, job.request.options)
 
 
-def _start(hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions) -> str | None:
+def _start(
+    hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions, *, dry_run: bool = False
+) -> str | None:
     if job_of(hearing, key) is not None:
         return None
     refused = hearing.config_reply or limit_reply(hearing)
@@ -57,23 +59,21 @@ def _start(hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], optio
         return answer.text
     joined = ",".join(names)
     desk, github = hearing.desk, hearing.github
-    desk.inbox.submit(
-        JobRequest(
-            key=key,
-            verb=verb,
-            kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
-            origin=origin(hearing),
-            base_ref=change.base_ref,
-            base_sha=change.base_sha,
-            snapshot=desk.snapshot(github, change.base_sha),
-            problem=ProblemText(ProblemKind.missing),
-            options=options,
-            kernels=names,
-            head_sha=change.head_sha,
-            head_snapshot=desk.snapshot(github, change.head_sha),
-        )
+    request = JobRequest(
+        key=key,
+        verb=verb,
+        kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
+        origin=origin(hearing),
+        base_ref=change.base_ref,
+        base_sha=change.base_sha,
+        snapshot=desk.snapshot(github, change.base_sha),
+        problem=ProblemText(ProblemKind.missing),
+        options=options,
+        kernels=names,
+        head_sha=change.head_sha,
+        head_snapshot=desk.snapshot(github, change.head_sha),
     )
-    return None
+    return submit(hearing, request, dry_run=dry_run)
 
 
 def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:

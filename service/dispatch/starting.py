@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.commands import Command, CommandError, ErrorCode
-from service.conversation import reply_command_errors, reply_failure, reply_known, reply_no_comparison
+from service.conversation import reply_command_errors, reply_dry_run, reply_failure, reply_known, reply_no_comparison
 from service.dispatch.heads import Start, start_of
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
@@ -64,21 +64,28 @@ def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | Non
     known = _at_work_on(hearing, command, name)
     if known is not None:
         return reply_known(known, hearing.links(known))
-    hearing.desk.inbox.submit(
-        JobRequest(
-            key=key,
-            verb=command.verb,
-            kernel=name,
-            origin=origin(hearing),
-            base_ref=start.ref,
-            base_sha=start.sha,
-            snapshot=snapshot,
-            problem=problem,
-            options=options,
-            words=command.text,
-            read_only=start.read_only,
-        )
+    request = JobRequest(
+        key=key,
+        verb=command.verb,
+        kernel=name,
+        origin=origin(hearing),
+        base_ref=start.ref,
+        base_sha=start.sha,
+        snapshot=snapshot,
+        problem=problem,
+        options=options,
+        words=command.text,
+        read_only=start.read_only,
     )
+    return submit(hearing, request, dry_run=command.options.dry_run)
+
+
+def submit(hearing: Hearing, request: JobRequest, *, dry_run: bool) -> str | None:
+    """Start a job; or, where it is only to be told, say what it would do and may take."""
+    inbox = hearing.desk.inbox
+    if dry_run:
+        return reply_dry_run(request, inbox.estimate(request))
+    inbox.submit(request)
     return None
 
 

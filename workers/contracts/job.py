@@ -225,6 +225,16 @@ class JobRequest:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What a job may take at most; proofs and tests come on top of the GPU's minutes. None: it has no price."""
+
+    gpu_minutes: float
+    gpu_dollars: float | None = None
+    model_tokens: int = 0  # 0: no model is asked
+    model_dollars: float | None = None
+
+
+@dataclass(frozen=True)
 class Submission:
     """The job of a command; ``created`` is False where it was known already."""
 

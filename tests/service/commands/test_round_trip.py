@@ -29,6 +29,7 @@ OPTIONS = st.builds(
     author=st.one_of(st.none(), st.sampled_from(AuthorName)),
     layout=st.one_of(st.none(), st.sampled_from(LAYOUTS)),
     auto=st.booleans(),
+    dry_run=st.booleans(),
     gpu=st.one_of(st.none(), st.sampled_from(["sm_80", "sm_90", "sm_100a", "interpreter"])),
 )
 GOALS = st.builds(
