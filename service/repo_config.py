@@ -48,6 +48,7 @@ class RepoConfig:
     allow: tuple[str, ...] = ()
     ban: tuple[str, ...] = ()
     base_branch: str | None = None  # None: the default branch
+    conventional_commits: bool = False
     gpu: str | None = None  # None: whatever is there
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
@@ -114,6 +115,13 @@ KEYS: tuple[Key, ...] = (
         _read_logins,
     ),
     Key("base_branch", "the name of a branch", "the default branch", "where pull requests go", _read_branch),
+    Key(
+        "conventional_commits",
+        "true or false",
+        "false",
+        "whether commits and pull requests are named `feat(reglu): ...`, `perf(rms_norm): ...` and so on",
+        lambda value: value if isinstance(value, bool) else None,
+    ),
     Key("gpu", 'an architecture such as "sm_90"', "any that is there", "the GPU to measure on", _read_gpu),
     Key(
         "limits.jobs_per_day_per_person",
@@ -193,6 +201,7 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         goal=given.goal or Goal.balanced,
         scope=scope,
         regime=regime,
+        conventional_commits=config.conventional_commits,
         variants=given.variants or standard.variants,
         target=given.target,
         against=given.against,

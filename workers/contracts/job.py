@@ -201,6 +201,7 @@ class JobOptions:
     candidates: int = 3  # that a model is asked for at once
     repairs: int = 3  # rounds in which a model sees what failed, at most
     choose: Choose = Choose.first
+    conventional_commits: bool = False  # the repository wants its commits and pull requests named so
     regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
 
 
