@@ -18,6 +18,7 @@ PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
 MOST_DOTS = 200  # in a line
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slug>[a-z0-9](?:[a-z0-9_-]{0,99}))")
 
 
 class RepoConfigError(ValueError):
@@ -52,6 +53,12 @@ class RepoConfig:
     gpu: str | None = None  # None: whatever is there
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
+    @property
+    def teams(self) -> tuple[tuple[str, str], ...]:
+        """Give the teams of ``allow``: organisation and name."""
+        found = (TEAM.fullmatch(item) for item in self.allow)
+        return tuple((team["organisation"], team["slug"]) for team in found if team is not None)
+
 
 @dataclass(frozen=True)
 class Key:
@@ -75,6 +82,15 @@ def _read_author(value: Any) -> AuthorName | None:
 def _read_logins(value: Any) -> tuple[str, ...] | None:
     good = isinstance(value, list) and len(value) <= 500 and all(_is_login(item) for item in value)
     return tuple(value) if good else None
+
+
+def _read_people(value: Any) -> tuple[str, ...] | None:
+    good = isinstance(value, list) and len(value) <= 500 and all(_is_login(item) or _is_team(item) for item in value)
+    return tuple(value) if good else None
+
+
+def _is_team(value: Any) -> bool:
+    return isinstance(value, str) and TEAM.fullmatch(value) is not None
 
 
 def _is_login(value: Any) -> bool:
@@ -102,10 +118,10 @@ KEYS: tuple[Key, ...] = (
     Key("author", _AUTHOR_WORDS, '"auto"', "who writes kernels", _read_author),
     Key(
         "allow",
-        'a list of logins such as ["octocat"]',
+        'a list of logins and teams such as ["octocat", "@octo-org/kernels"]',
         "[]",
-        "who may give commands without write permission",
-        _read_logins,
+        "who may give commands without write permission; a team needs the App's permission Members: read",
+        _read_people,
     ),
     Key(
         "ban",

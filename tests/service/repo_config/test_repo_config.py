@@ -172,7 +172,9 @@ def test_no_text_of_its_size_takes_long(text: str) -> None:
 
 def test_a_command_goes_before_the_configuration() -> None:
     config = parse_repo_config(WHOLE)
-    assert job_options(GivenOptions(), config) == JobOptions(AuthorName.compiler, "liger", False, "sm_90", conventional_commits=True)
+    assert job_options(GivenOptions(), config) == JobOptions(
+        AuthorName.compiler, "liger", False, "sm_90", conventional_commits=True
+    )
     given = GivenOptions(AuthorName.auto, "plain", True, "sm_80")
     assert job_options(given, config) == JobOptions(AuthorName.auto, "plain", True, "sm_80", conventional_commits=True)
 
