@@ -223,7 +223,7 @@ def test_the_real_runner_judges_what_a_model_writes(ask_models: Ask) -> None:
     assert "only predicted" in gist(report)
     assert model_parts(report) == snapshot("""\
 | v1 | v0 | Launch settings by measurement | the same code again | It is the same code as v0. |
-| **v2** | v0 | A model's change (written by a model) | kept |  |
+| **v2** | v0 | A model's change (written by a model) | proposed, not timed |  |
 - **Hypothesis**: The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.\
 """)
     assert asking.talk.changed() == [f"{PATH} +1 -1"]

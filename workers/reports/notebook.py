@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 
 from gpu_runner.contracts import WorkloadTiming
-from workers.contracts import Variant
+from workers.contracts import Outcome, Variant
 
 HEADER = (
     "sizes",
@@ -23,6 +23,7 @@ HEADER = (
     "speedup_high",
     "error",
 )
+PROPOSED = "proposed: proved, and not timed, since no GPU took part"
 NOT_RUN = "It has not been run yet."
 
 
@@ -32,7 +33,8 @@ def notes_page(variant: Variant) -> str:
     settings = "\n".join(f"- {_line(name)}: {_line(value)}" for name, value in variant.settings)
     ran = variant.status is not None or variant.reason is not None or variant.rows
     score = f", {variant.score:.3f} times as good as v0 by the goal" if variant.score is not None else ""
-    result = f"{variant.outcome.value}{score}. {variant.reason or ''}".rstrip() if ran else NOT_RUN
+    outcome = PROPOSED if variant.outcome is Outcome.kept and variant.score is None else variant.outcome.value
+    result = f"{outcome}{score}. {variant.reason or ''}".rstrip() if ran else NOT_RUN
     parts = (
         f"# {variant.name}: {_line(variant.title)}",
         f"Made from {variant.parent}.",
