@@ -19,6 +19,7 @@ from workers.contracts import (
     ProfileSummary,
     ReminderUpdate,
     StageName,
+    Verb,
 )
 
 MAX_ATTEMPTS = 5
@@ -126,7 +127,7 @@ def _again(update: CheckpointUpdate) -> str:
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not asks(update):
-        auto = ". With `--auto` nobody is asked" if job.request.options.auto and not _settled(update) else ""
+        auto = "" if _settled(update) or job.request.verb is Verb.tune else ". With `--auto` nobody is asked"
         return f"**Next:** nothing to do{auto}; {afterwards(update)}."
     if sha is not None and decided_by_comment(job):
         # There is no commit to review yet; the one that is named says which source was looked at.
