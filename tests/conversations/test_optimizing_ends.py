@@ -26,22 +26,34 @@ def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk
     before = dict(talk.hub.branches(REPOSITORY))
     number = talk.ask("/kernel optimize geglu --goal speed --variants 3")
     assert talk.job().state is JobState.waiting
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    assert [gist(body) for body in heard(talk, number)] == snapshot(
         [
+            """\
+**`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
+""",
             """\
 **`geglu`: profile is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
 **Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.\
-"""
+""",
         ]
     )
     approve(talk, number)
     assert talk.job().state is JobState.done
     assert closed(talk)
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    assert [gist(body) for body in heard(talk, number)] == snapshot(
         [
+            """\
+**Nothing that was tried makes `geglu` better than it is:** 1 variant, every strategy whose trigger holds has been tried.
+**Next:** nothing to do; the job ends with its report, and nothing is changed.\
+""",
             """\
 **`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 **Next:** nothing; the report says what it means.\
+""",
+            """\
+**`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.\
 """,
             "Approved: `profile` is done.",
         ]
