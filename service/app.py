@@ -25,12 +25,14 @@ from service.pages import Pages, pages_router
 from service.publisher import Publisher
 from service.recorder import Recorder
 from service.settings import Settings, checked
+from service.unheard import Unheard
 from service.webhook import Intake, webhook_router
 from workers import artifacts, inbox, outbox
 from workers.redaction import know
 
 STOP_S = 5.0  # for the recorder to write what waits
 MISSED_EVERY_S = 300.0
+UNHEARD_AFTER_S = 150.0  # by then what was delivered at the start has been acknowledged
 MISSED_AGAIN_S = 20.0  # what arrived between the first look and the open port was missed as well
 
 log = structlog.get_logger(__name__)
@@ -100,7 +102,20 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
         for n in range(settings.publisher_threads)
     ]
     missed = [Loop("missed-deliveries", Missed(parts.clients).step, Wake(), MISSED_EVERY_S, MISSED_AGAIN_S)]
+    unheard = Unheard(
+        parts.desk,
+        lambda: _watched(settings.repositories),
+        inbox.record_delivery,
+        parts.wake_deliveries.ring,
+    )
+    missed.append(Loop("missed-comments", unheard.step, Wake(), MISSED_EVERY_S, UNHEARD_AFTER_S))
     return Loops([*deliveries, *publishers, *(missed if deliveries else [])])
+
+
+def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
+    """Give the repositories that comments are read of: those that are configured, and those that the bot has had jobs in."""
+    known: dict[str, int | None] = dict.fromkeys(configured)
+    return tuple((known | dict(inbox.known_repositories())).items())
 
 
 def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from service.repo_config import RepoConfig
@@ -11,6 +11,7 @@ from workers.contracts import Verb
 # Source: https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user, ``permission`` and
 # ``role_name``; a custom role shows up in ``permission`` as the one that it was made from.
 WRITING = frozenset({"write", "maintain", "admin"})
+NOTHING_SET = RepoConfig()
 DECIDING = frozenset({Verb.approve, Verb.revise})
 
 
@@ -20,6 +21,7 @@ class RefusalReason(StrEnum):
     own = "own"  # the bot's own words
     not_a_person = "not_a_person"
     permission = "permission"
+    banned = "banned"
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,19 @@ def may_command(
     refused = _not_a_person(login, account_type, bot_login)
     if refused is not None:
         return refused
+    if login.lower() in {name.lower() for name in config.ban}:
+        # Who is banned because of what they write is not answered either.
+        return Refused(RefusalReason.banned, silent=True)
     if permission.lower() in WRITING or login.lower() in {name.lower() for name in config.allow}:
         return Allowed()
     return Refused(RefusalReason.permission, silent=False)
 
 
-def may_decide(permission: str, login: str, account_type: str, bot_login: str) -> Allowed | Refused:
-    """Decide whether a person's review counts at a checkpoint: with write permission only."""
-    return may_command(permission, login, account_type, RepoConfig(), bot_login)
+def may_decide(
+    permission: str, login: str, account_type: str, bot_login: str, config: RepoConfig = NOTHING_SET
+) -> Allowed | Refused:
+    """Decide whether a person's review counts at a checkpoint: with write permission only, and where nobody banned them."""
+    return may_command(permission, login, account_type, replace(config, allow=()), bot_login)
 
 
 def _not_a_person(login: str, account_type: str, bot_login: str) -> Refused | None:

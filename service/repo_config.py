@@ -12,12 +12,13 @@ from typing import Any
 
 from service.commands.command import GivenOptions
 from service.commands.grammar import LAYOUTS, REF, architecture
-from workers.contracts import AuthorName, Goal, JobOptions, Scope
+from workers.contracts import AuthorName, Goal, JobOptions, parse_scope
 
 PATH = ".github/kernelsmith.toml"
 MAX_BYTES = 64 * 1024
 MOST_DOTS = 200  # in a line
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+TEAM = re.compile(r"@(?P<organisation>[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/(?P<slug>[a-z0-9](?:[a-z0-9_-]{0,99}))")
 
 
 class RepoConfigError(ValueError):
@@ -36,6 +37,7 @@ class LimitsConfig:
 
     jobs_per_day_per_person: int = 20
     gpu_minutes_per_day: int = 240
+    gpu_minutes_per_day_per_person: int = 240
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,17 @@ class RepoConfig:
     layout: str | None = None  # None: found by looking at the repository
     author: AuthorName = AuthorName.auto
     allow: tuple[str, ...] = ()
+    ban: tuple[str, ...] = ()
     base_branch: str | None = None  # None: the default branch
+    conventional_commits: bool = False
     gpu: str | None = None  # None: whatever is there
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+    @property
+    def teams(self) -> tuple[tuple[str, str], ...]:
+        """Give the teams of ``allow``: organisation and name."""
+        found = (TEAM.fullmatch(item) for item in self.allow)
+        return tuple((team["organisation"], team["slug"]) for team in found if team is not None)
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,15 @@ def _read_author(value: Any) -> AuthorName | None:
 def _read_logins(value: Any) -> tuple[str, ...] | None:
     good = isinstance(value, list) and len(value) <= 500 and all(_is_login(item) for item in value)
     return tuple(value) if good else None
+
+
+def _read_people(value: Any) -> tuple[str, ...] | None:
+    good = isinstance(value, list) and len(value) <= 500 and all(_is_login(item) or _is_team(item) for item in value)
+    return tuple(value) if good else None
+
+
+def _is_team(value: Any) -> bool:
+    return isinstance(value, str) and TEAM.fullmatch(value) is not None
 
 
 def _is_login(value: Any) -> bool:
@@ -99,12 +118,26 @@ KEYS: tuple[Key, ...] = (
     Key("author", _AUTHOR_WORDS, '"auto"', "who writes kernels", _read_author),
     Key(
         "allow",
+        'a list of logins and teams such as ["octocat", "@octo-org/kernels"]',
+        "[]",
+        "who may give commands without write permission; a team needs the App's permission Members: read",
+        _read_people,
+    ),
+    Key(
+        "ban",
         'a list of logins such as ["octocat"]',
         "[]",
-        "who may give commands without write permission",
+        "who may give no command and decide nothing, whatever permission they have",
         _read_logins,
     ),
     Key("base_branch", "the name of a branch", "the default branch", "where pull requests go", _read_branch),
+    Key(
+        "conventional_commits",
+        "true or false",
+        "false",
+        "whether commits and pull requests are named `feat(reglu): ...`, `perf(rms_norm): ...` and so on",
+        lambda value: value if isinstance(value, bool) else None,
+    ),
     Key("gpu", 'an architecture such as "sm_90"', "any that is there", "the GPU to measure on", _read_gpu),
     Key(
         "limits.jobs_per_day_per_person",
@@ -118,6 +151,13 @@ KEYS: tuple[Key, ...] = (
         "a whole number from 0",
         str(_DEFAULTS.gpu_minutes_per_day),
         "minutes of GPU time for the whole repository in 24 hours",
+        _read_count,
+    ),
+    Key(
+        "limits.gpu_minutes_per_day_per_person",
+        "a whole number from 0",
+        str(_DEFAULTS.gpu_minutes_per_day_per_person),
+        "minutes of GPU time that the jobs of one person may take in 24 hours",
         _read_count,
     ),
 )
@@ -168,13 +208,16 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
 def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
     """Give a command's options, with the repository's own where the command says nothing."""
     standard = JobOptions()
+    scope, regime = parse_scope(given.scope or standard.scope.value)
     return JobOptions(
         author=given.author or config.author,
         layout=given.layout or config.layout,
         auto=given.auto,
         gpu=given.gpu or config.gpu,
         goal=given.goal or Goal.balanced,
-        scope=given.scope or Scope.general,
+        scope=scope,
+        regime=regime,
+        conventional_commits=config.conventional_commits,
         variants=given.variants or standard.variants,
         target=given.target,
         against=given.against,

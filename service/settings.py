@@ -31,6 +31,7 @@ class Settings(BaseSettings):
     private_key: SecretStr | None = None  # of the App, in PEM form
     private_key_path: Path | None = None
     token: SecretStr | None = None  # instead of an App
+    repositories: tuple[str, ...] = ()  # owner/name: read for missed comments even before the bot has had a job there
     api_url: str = "https://api.github.com"
     html_url: str = "https://github.com"
     public_url: str = "http://127.0.0.1:8000"

@@ -13,7 +13,9 @@ from workers.contracts import (
     Decision,
     DecisionOutcome,
     DecisionResult,
+    Estimate,
     Failure,
+    JobOptions,
     JobRequest,
     JobView,
     LineComment,
@@ -40,6 +42,7 @@ __all__ = [
     "claim_delivery",
     "counts",
     "decide",
+    "estimate",
     "find_jobs",
     "finish_delivery",
     "get_job",
@@ -47,6 +50,7 @@ __all__ = [
     "gpu_hosts_ready",
     "gpu_seconds_since",
     "has_models",
+    "known_repositories",
     "look_over",
     "look_over_modify",
     "look_over_optimize",
@@ -59,6 +63,7 @@ __all__ = [
     "retry",
     "submit",
     "submitted_since",
+    "touched_kernel",
     "trouble_of",
 ]
 
@@ -78,8 +83,8 @@ def submit(request: JobRequest) -> Submission:
     return result
 
 
-def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-    """Read a create command against its repository, running nothing; give why it cannot be carried out, None where it may."""
+def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Read a create command against its repository, running nothing; give the kernel's name, or why it cannot be carried out."""
     from workers.layouts.table import find_layout, layout_named
     from workers.stages.authoring.wishes import named_freely, wish_of
     from workers.stages.problem_text import parse, problem_source
@@ -94,7 +99,21 @@ def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | No
             found.names(kernel, parse(problem_source(problem, tree)), tree)
     except UserFacingError as error:
         return error.failure
-    return None
+    return kernel
+
+
+def estimate(request: JobRequest) -> Estimate:
+    """Give what a job would take at most, starting nothing."""
+    from workers.stages.estimate import asks_models, gpu_seconds
+
+    settings, seconds = current().settings, gpu_seconds(request)
+    price, asks = settings.gpu_dollars_per_hour, asks_models(request) and has_models()
+    return Estimate(
+        seconds / 60,
+        None if price is None else price * seconds / 3600,
+        settings.model_tokens_per_job if asks else 0,
+        settings.model_dollars_per_job if asks else None,
+    )
 
 
 def has_models() -> bool:
@@ -110,30 +129,38 @@ def needs_model(problem: ProblemText) -> bool:
     return is_installed(problem) or is_wish(problem)
 
 
-def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-    """Read an optimize command against its repository, running nothing; give all that is missing, None where nothing is."""
+def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+    """Read an optimize command against its repository, running nothing; give the kernel's name there, or all that is missing."""
     from workers.stages import standing
     from workers.tree import read_tarball
 
     try:
-        standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
     except UserFacingError as error:
         return error.failure
-    return None
 
 
-def look_over_modify(
-    kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
-) -> Failure | None:
-    """Read a modify command against its repository, running nothing; give all that is missing, None where nothing is."""
+def touched_kernel(before: str, after: str, layout: str | None) -> str | Failure:
+    """Give the one kernel in which two snapshots differ, or why there is none."""
+    from workers.stages import standing
+    from workers.tree import read_tarball
+
+    blobs = current().blobs
+    try:
+        return standing.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
+    except UserFacingError as error:
+        return error.failure
+
+
+def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+    """Read a modify command against its repository, running nothing; give the kernel's name there, or all that is missing."""
     from workers.stages.modifying import preflight
     from workers.tree import read_tarball
 
     try:
-        preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
-    return None
 
 
 def decide(
@@ -159,12 +186,12 @@ def decide(
     return result
 
 
-def cancel(job_id: str, by: str) -> bool:
-    """Cancel a job; False where there is none or it has ended."""
+def cancel(job_id: str, by: str, why: str = "") -> bool:
+    """Cancel a job, ``why`` where nobody asked for it; False where there is none or it has ended."""
     runtime = current()
     with runtime.database.write() as session:
         job = lifecycle.locked(session, job_id)
-        return job is not None and reviews.cancel(session, job, by, runtime.clock())
+        return job is not None and reviews.cancel(session, job, by, runtime.clock(), why)
 
 
 def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
@@ -208,6 +235,14 @@ def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
         return tuple(view(session, job, current().clock()) for job in jobs)
 
 
+def known_repositories() -> tuple[tuple[str, int | None], ...]:
+    """Give the repositories on GitHub that have had jobs, with the App's installation of the newest one."""
+    newest = select(func.max(Job.id)).where(Job.number > 0).group_by(Job.repository)
+    with current().database.read() as session:
+        jobs = session.scalars(select(Job).where(Job.id.in_(newest)).order_by(Job.id))
+        return tuple((job.repository, read_request(job.request).origin.installation_id) for job in jobs)
+
+
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:
     """Give who started a repository's jobs since a time, and when, oldest first; times are seconds since the epoch."""
     query = select(Job).where(Job.repository == repository, Job.created_at >= since).order_by(Job.id)
@@ -215,16 +250,22 @@ def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], .
         return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
 
 
-def gpu_seconds_since(repository: str, since: float) -> float:
-    """Give the seconds that a repository's jobs kept a GPU busy since a time; the interpreter is no GPU."""
+def gpu_seconds_since(repository: str, since: float, author: str | None = None) -> float:
+    """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time; the interpreter is no GPU."""
     busy = func.sum(func.coalesce(GpuWork.ended_at, current().clock()) - GpuWork.started_at)
     query = (
-        select(busy)
+        select(Job.request, busy)
         .join(Job, Job.job_id == GpuWork.job_id)
         .where(Job.repository == repository, GpuWork.started_at >= since, GpuWork.architecture != "interpreter")
+        .group_by(Job.id)
     )
     with current().database.read() as session:
-        return float(session.scalar(query) or 0.0)
+        # Who asked for a job stands in its request alone; a day's jobs of one repository are few.
+        rows = session.execute(query).all()
+    wanted = None if author is None else author.lower()
+    return sum(
+        float(busy_s or 0.0) for form, busy_s in rows if wanted in (None, read_request(form).origin.author.lower())
+    )
 
 
 def model_use() -> ModelUse:

@@ -9,6 +9,7 @@ import structlog
 from workers.broker import gpu_queue
 from workers.runtime import Runtime
 from workers.store import gpu_hosts, gpu_work, leases, pending
+from workers.store.overdue import Patience, attend
 from workers.store.spending import give_up_lost
 
 DAY_S = 86_400.0
@@ -44,6 +45,8 @@ def reconcile(runtime: Runtime) -> Reconciled:
         for found in stuck:
             gpu_hosts.show(session, found, now)
         give_up_lost(session, now)
+        patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
+        reminded, expired = attend(session, patience, now)
         leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
     for job_id in jobs:
         runtime.notifier.advance(job_id)
@@ -52,6 +55,11 @@ def reconcile(runtime: Runtime) -> Reconciled:
     for item in stuck:
         log.error("no_gpu_host", job=item.job_id, gpu_request=item.request_id, queue=gpu_queue(item.architecture),
                   waiting_s=round(now - item.since), lost_host=item.lost_host, cure=item.cure)  # fmt: skip
+    for job_id in expired:
+        log.warning("checkpoint_expired", job=job_id, days=runtime.settings.checkpoint_expiry_days,
+                    cure="/kernel retry goes on; KERNELSMITH_CHECKPOINT_EXPIRY_DAYS sets how long one waits")  # fmt: skip
+    for job_id in reminded:
+        log.info("checkpoint_reminded", job=job_id)
     made = Reconciled(jobs, told, freed.deliveries, freed.updates, given_up)
     if made:
         log.warning("reconciled", jobs=made.jobs, gpu_requests=made.gpu_requests, deliveries=made.deliveries,

@@ -55,6 +55,10 @@ class Settings(ProviderSettings):
     gpu_time_limit_s: float = Field(default=3600.0, gt=60)
     stage_processes: int = Field(default=2, ge=1)
     keep_deliveries_days: float = Field(default=30.0, gt=3)  # GitHub can send a delivery again for three days
+    # How long a checkpoint waits for a person before it is reminded of, once, and before its job ends; 0 is never.
+    checkpoint_reminder_days: float = Field(default=7.0, ge=0, allow_inf_nan=False)
+    checkpoint_expiry_days: float = Field(default=30.0, ge=0, allow_inf_nan=False)
+    gpu_dollars_per_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for --dry-run alone
     # What language models may use, in dollars where they have prices; a day is one in UTC.
     model_prices: dict[str, Price] = Field(default_factory=dict)
     model_tokens_per_job: int = Field(default=2_000_000, ge=0)

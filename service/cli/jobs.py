@@ -32,9 +32,11 @@ from workers.contracts import (
     JobView,
     ProblemKind,
     ProblemText,
+    Regime,
     Scope,
     UserFacingError,
     Verb,
+    parse_scope,
     parse_target,
 )
 
@@ -92,7 +94,12 @@ def optimize(
     name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
     repo: Repo = Path(),
     goal: Annotated[Goal, typer.Option(help="What to improve.")] = Goal.balanced,
-    scope: Annotated[Scope, typer.Option(help="Which pass to improve.")] = Scope.general,
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="What to improve it for: a pass, small or large sizes, or sizes, such as 'backward, H=4096'."
+        ),
+    ] = "general",
     variants: Annotated[int, typer.Option(min=1, max=32, help="How many variants to try at most.")] = 8,
     target: Annotated[str | None, typer.Option(help="When to stop, such as 'forward < 0.3 ms @ H=4096'.")] = None,
     auto: Auto = False,
@@ -112,8 +119,16 @@ def optimize(
     """
     from service.local.asking import LocalJob
 
+    timed_pass, regime = _scope(scope)
     options = JobOptions(
-        author=author, layout=layout, auto=auto, goal=goal, scope=scope, variants=variants, target=_target(target)
+        author=author,
+        layout=layout,
+        auto=auto,
+        goal=goal,
+        scope=timed_pass,
+        regime=regime,
+        variants=variants,
+        target=_target(target),
     )
     source = text_of(problem) if problem is not None else ""
     asked = LocalJob(name, source, options, fresh, Verb.optimize)
@@ -275,6 +290,14 @@ def ended(job: JobView) -> None:
     """End the command with the job's exit code."""
     if job.state is JobState.failed:
         raise typer.Exit(exit_code(job.failure))
+
+
+def _scope(text: str) -> tuple[Scope, Regime]:
+    with reporting():
+        try:
+            return parse_scope(text)
+        except ValueError as error:
+            raise UserFacingError(Failure(FailureCode.problem, f"{text!r} is no scope", str(error))) from error
 
 
 def _target(text: str | None) -> str | None:

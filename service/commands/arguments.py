@@ -16,10 +16,12 @@ from service.commands.grammar import (
     ArgumentKind,
     Option,
     Rule,
+    meant_verb,
     nearest,
+    verb_of,
 )
-from service.commands.names import check_name
-from service.commands.source import Source, read_source
+from service.commands.names import NameFault, check_name, existing_name
+from service.commands.source import ABOUT, Source, read_source
 from service.commands.values import given_options, read_value
 from service.commands.words import OptionWord, Word, read_option
 from workers.contracts import ProblemKind, ProblemText, Verb
@@ -90,9 +92,15 @@ def _take_options(reading: _Reading) -> None:
         value = given.value
         if option is not None and option.value_wanted and value is None:
             following = next(words, None)
-            value = following.text if following and (following.quoted or read_option(following) is None) else ""
+            value = following.text if following and _is_value(reading.rule, following) else ""
         reading.options[given.name] = _value(reading, option, (value or "").strip().strip("`")) if option else ""
     reading.words = left
+
+
+def _is_value(rule: Rule, word: Word) -> bool:
+    """Tell a value from the next option; ``H=4096`` is a value where the command has no option of that name."""
+    option = None if word.quoted else read_option(word)
+    return option is None or (not option.dashed and rule.option(option.name) is None)
 
 
 def _known_option(reading: _Reading, given: OptionWord) -> Option | None:
@@ -125,17 +133,19 @@ def _value(reading: _Reading, option: Option, text: str) -> str:
     try:
         return read_value(option, text)
     except ValueError as error:
-        meant = nearest(text, option.choices)
+        meant = nearest(text, option.choices or tuple((option.value or "").lower().split("|")))
         raise reading.refuse(
             ErrorCode.unknown_value, text, about=about, nearest=meant, choices=option.choices, reason=str(error)
         ) from error
 
 
 def _read_named(reading: _Reading, below: str, host: str) -> Command:
-    if not reading.words:
+    verb, argument = reading.rule.verb, reading.rule.arguments[0]
+    unnamed = not reading.words or (not argument.required and reading.words[0].text.lower() == ABOUT)
+    if unnamed and argument.required:
         raise reading.refuse(ErrorCode.missing_argument, about="NAME")
-    first, *others = reading.words
-    verb, name = reading.rule.verb, _name(reading, first)
+    name = None if unnamed else _name(reading, reading.words[0], argument.kind)
+    others = reading.words if unnamed else reading.words[1:]
     if verb is Verb.modify:
         text = _words(others, below)
         if not text.strip():
@@ -150,11 +160,20 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
     if verb is not Verb.create:
         # The kernel is there already, so words beside its name can only be a mistake; what stands below is talk.
         if others:
-            raise reading.refuse(ErrorCode.unexpected_word, others[0].text)
+            raise _unexpected(reading, others)
         return Command(verb, name, options=options)
     text = _words(others, below)
     problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
     return Command(verb, name, problem=problem, options=options)
+
+
+def _unexpected(reading: _Reading, words: list[Word]) -> _RefusedError:
+    """Refuse words that belong nowhere; an option without its dashes, such as ``gpu h100``, is what was probably meant."""
+    option = reading.rule.option(words[0].text.lower())
+    if option is None:
+        return reading.refuse(ErrorCode.unexpected_word, words[0].text)
+    value = f" {words[1].text[:60]}" if option.value_wanted and len(words) > 1 else ""
+    return reading.refuse(ErrorCode.unexpected_word, words[0].text, nearest=f"--{option.name}{value}")
 
 
 def _words(others: list[Word], below: str) -> str:
@@ -163,19 +182,20 @@ def _words(others: list[Word], below: str) -> str:
 
 def _read_names(reading: _Reading, _below: str, _host: str) -> Command:
     words = [replace(word, text=part) for word in reading.words for part in word.text.split(",") if part.strip("`")]
-    names = tuple(dict.fromkeys(_name(reading, word) for word in words))
+    names = tuple(dict.fromkeys(_name(reading, word, ArgumentKind.kernel) for word in words))
     if len(names) > MAX_KERNELS:
         reason = f"One command takes at most {MAX_KERNELS} kernels."
         raise reading.refuse(ErrorCode.unexpected_word, names[MAX_KERNELS], reason=reason)
     return Command(reading.rule.verb, names=names, options=given_options(reading.options))
 
 
-def _name(reading: _Reading, word: Word) -> str:
+def _name(reading: _Reading, word: Word, kind: ArgumentKind) -> str:
     name = word.text.strip("`").replace("\\_", "_")
-    fault = check_name(name)
-    if fault:
+    found = existing_name(name) if kind is ArgumentKind.kernel else check_name(name) or name
+    if isinstance(found, NameFault):
+        fault = found
         raise reading.refuse(ErrorCode.bad_name, name, about="NAME", nearest=fault.suggestion, reason=fault.reason)
-    return name
+    return found
 
 
 def _read_simple(reading: _Reading, _below: str, _host: str) -> Command:
@@ -203,13 +223,14 @@ def _with_argument(reading: _Reading, verb: Verb, argument: Argument, word: str)
             reason = "A job's id is letters, digits, `-` and `_`, as its status comment shows it."
             raise reading.refuse(ErrorCode.unknown_value, word, about="JOB", reason=reason)
         return Command(verb, job=word)
-    if word.lower() not in VERBS:
-        meant = nearest(word, VERBS)
-        raise reading.refuse(ErrorCode.unknown_verb, word, about="VERB", nearest=meant, choices=VERBS)
-    return Command(verb, topic=Verb(word.lower()))
+    topic = verb_of(word)
+    if topic is None:
+        raise reading.refuse(ErrorCode.unknown_verb, word, about="VERB", nearest=meant_verb(word), choices=VERBS)
+    return Command(verb, topic=topic)
 
 
 READERS: dict[ArgumentKind, Callable[[_Reading, str, str], Command]] = {
     ArgumentKind.name: _read_named,
-    ArgumentKind.names: _read_names,
+    ArgumentKind.kernel: _read_named,
+    ArgumentKind.kernels: _read_names,
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.commands.permalink import Permalink
-from workers.contracts import AuthorName, Choose, Goal, ProblemKind, ProblemText, Scope, Verb
+from workers.contracts import AuthorName, Choose, Goal, ProblemKind, ProblemText, Verb
 
 NO_PROBLEM = ProblemText(ProblemKind.missing)
 
@@ -20,13 +20,14 @@ class GivenOptions:
     auto: bool = False
     gpu: str | None = None
     goal: Goal | None = None
-    scope: Scope | None = None
+    scope: str | None = None  # of a form that ``workers.contracts.parse_scope`` reads
     variants: int | None = None
     target: str | None = None  # of a form that ``workers.contracts.parse_target`` reads
     against: str | None = None
     candidates: int | None = None
     repairs: int | None = None
     choose: Choose | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Command:
     """
 
     verb: Verb
-    name: str | None = None  # create, optimize, modify
+    name: str | None = (
+        None  # create, optimize, modify, tune, profile; one that is there as it was typed, None where the change says it
+    )
     problem: ProblemText = NO_PROBLEM  # create, optimize, modify
     permalink: Permalink | None = None  # with ``problem.kind`` permalink
     options: GivenOptions = GivenOptions()

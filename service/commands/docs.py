@@ -35,13 +35,20 @@ PROBLEMS = """
 4. the last fenced Python block of the issue;
 5. words, which need a model author: without one the bot answers with what to paste.
 
-`optimize` takes it from the same places, where it is needed at all: it says how the kernel is called by a `CALL` beside the
+`optimize`, `tune` and `profile` take it from the same places, where it is needed at all: it says how the kernel is called by a
+`CALL` beside the
 reference, such as `CALL = "LigerRMSNormFunction.apply(x, w, eps)"`. For kernels whose problem the bot knows, nothing needs to
 be said.
 
 `modify` is told in words what to change, behind the name and below the command. A fenced block below it that reads like a
 problem is what the kernel shall compute afterwards; where nothing else says what the kernel computes today, and the kernel does
 compute it, it is taken for that. Other blocks belong to the words. See [changing a kernel](modifying.md).
+
+## Under a pull request
+
+`optimize`, `tune`, `profile` and `modify` take the kernel as it is on the head of an open pull request. What comes of them is a
+pull request onto its
+branch; for a fork's it is a patch, and nothing is pushed. See [making a kernel faster](optimizing.md#on-a-pull-request).
 
 ## What is compared
 
@@ -63,6 +70,8 @@ def _section(rule: Rule) -> str:
     lines = [f"\n## {rule.verb.value}\n", rule.summary, "", f"Example: `{rule.example}`"]
     if rule.then:
         lines += ["", f"Below it may stand: {rule.then}."]
+    if rule.synonyms:
+        lines += ["", f"Also understood: {', '.join(f'`{PREFIX} {word}`' for word in rule.synonyms)}."]
     if rule.arguments:
         lines += ["", "| argument | needed | is |", "| --- | --- | --- |"]
         lines += [f"| {_cell(a.usage)} | {'yes' if a.required else 'no'} | {a.summary} |" for a in rule.arguments]

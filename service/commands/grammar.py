@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from workers.contracts import AuthorName, Choose, Goal, Scope, Verb
+from workers.contracts import AuthorName, Choose, Goal, Verb
 
 PREFIX = "/kernel"
 MAX_COMMANDS = 5
@@ -22,14 +22,20 @@ SHA = re.compile(r"[0-9a-f]{7,40}")
 REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@-]{0,199}(?<![./])")
 ARCHITECTURE = re.compile(r"sm_\d{2,3}[a-z]?|interpreter")
 GPU_MODELS = {
+    "ampere": "sm_80",
+    "ada": "sm_89",
+    "hopper": "sm_90",
+    "blackwell": "sm_100",
     "a100": "sm_80",
     "a10": "sm_86",
+    "a10g": "sm_86",
     "l4": "sm_89",
     "l40s": "sm_89",
     "h100": "sm_90",
     "h200": "sm_90",
     "gh200": "sm_90",
     "b200": "sm_100",
+    "gb200": "sm_100",
 }  # Source: https://developer.nvidia.com/cuda-gpus
 
 
@@ -37,7 +43,8 @@ class ArgumentKind(StrEnum):
     """How a positional argument is read."""
 
     name = "name"  # a kernel's name
-    names = "names"  # several of them
+    kernel = "kernel"  # one that is there, by its name, its class's or its function's, in any spelling
+    kernels = "kernels"  # several of them
     source = "source"  # from PATH[:SYMBOL] or from URL
     job = "job"
     sha = "sha"
@@ -62,6 +69,7 @@ class ValueKind(StrEnum):
     architecture = "architecture"
     number = "number"  # a whole number from 1
     target = "target"  # such as "forward < 0.3 ms @ H=4096"
+    scope = "scope"  # such as "backward, large"
     ref = "ref"  # a branch, a tag or a commit
 
 
@@ -99,6 +107,8 @@ class Rule:
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
     then: str = ""  # what may follow on the next lines
+    synonyms: tuple[str, ...] = ()  # other words for the verb, which are understood
+    suggested_for: tuple[str, ...] = ()  # words that may mean the verb: it is suggested, and nothing is done
 
     @property
     def usage(self) -> str:
@@ -162,12 +172,27 @@ _SEARCH = (
 _LAYOUT = Option("layout", "how a kernel lives in the repository", choices=LAYOUTS, default="found by looking")
 _GPU = Option(
     "gpu",
-    "the architecture to measure on, such as sm_90 or h100",
+    "the architecture to measure on, such as sm_90, h100 or hopper",
     "ARCH",
     default="any that is there",
     kind=ValueKind.architecture,
 )
+_SCOPE = Option(
+    "scope",
+    "what to improve it for: a pass, a part of the sizes (`small`, `large`), or sizes; several in quotes, such as "
+    '`"backward, H=4096"`',
+    "general|forward|backward|small|large|SIZES",
+    default="general",
+    kind=ValueKind.scope,
+)
+_TARGET = Option(
+    "target",
+    'when to stop: a pass, a time and sizes, in quotes, such as `"forward under 0.3 ms at hidden_size=4096"`',
+    "TEXT",
+    kind=ValueKind.target,
+)
 _AUTO = Option("auto", "do not stop for reviews; the pull request stays open all the same")
+_DRY_RUN = Option("dry-run", "say what would be done, and what it may take at most, and start nothing")
 _AGAINST = Option(
     "against",
     "the branch, tag or commit to compare with",
@@ -175,8 +200,16 @@ _AGAINST = Option(
     default="the merge base of the pull request",
     kind=ValueKind.ref,
 )
+_KERNEL = Argument(
+    ArgumentKind.kernel,
+    "NAME",
+    "the kernel, by its name, its class or its function; not needed on a pull request that touches one kernel",
+)
+_NAMED_KERNEL = Argument(
+    ArgumentKind.kernel, "NAME", "the kernel, by its name, its class or its function", required=True
+)
 _KERNELS = Argument(
-    ArgumentKind.names, "NAME ...", f"the kernels, at most {MAX_KERNELS}; not needed where the change touches them"
+    ArgumentKind.kernels, "NAME ...", f"the kernels, at most {MAX_KERNELS}; not needed where the change touches them"
 )
 
 GRAMMAR: tuple[Rule, ...] = (
@@ -185,17 +218,19 @@ GRAMMAR: tuple[Rule, ...] = (
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
         (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
-        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO),
+        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
+        synonyms=("build", "add", "write", "generate", "implement", "new"),
+        suggested_for=("make", "port", "fuse"),
     ),
     Rule(
         Verb.optimize,
         "Make an existing kernel faster or smaller, and prove it, on a pull request.",
         '/kernel optimize rms_norm --goal speed --target "forward < 0.3 ms @ H=4096"',
-        (Argument(ArgumentKind.name, "NAME", "the kernel's name, as its file has it", required=True), _PROBLEM),
+        (_KERNEL, _PROBLEM),
         (
             Option("goal", "what to improve", choices=tuple(goal.value for goal in Goal), default="balanced"),
-            Option("scope", "which pass to improve", choices=tuple(scope.value for scope in Scope), default="general"),
+            _SCOPE,
             Option(
                 "variants",
                 f"how many variants to try at most, 1 to {MAX_VARIANTS}",
@@ -204,49 +239,89 @@ GRAMMAR: tuple[Rule, ...] = (
                 kind=ValueKind.number,
                 most=MAX_VARIANTS,
             ),
-            Option(
-                "target",
-                'when to stop: a pass, a time and sizes, in quotes, such as `"forward < 0.3 ms @ H=4096"`',
-                "TEXT",
-                kind=ValueKind.target,
-            ),
+            _TARGET,
             _GPU,
             _VARIANTS_AUTHOR,
             _SEARCH[1],
             _LAYOUT,
             _AUTO,
+            _DRY_RUN,
         ),
         "a fenced Python block that holds the problem with its `CALL`, where the library's is not known",
+        synonyms=("optimise", "speed-up", "speedup", "accelerate", "improve"),
+        suggested_for=("faster", "speed", "reduce", "shrink", "perf"),
     ),
     Rule(
         Verb.modify,
         "Change an existing kernel as you say, and prove, test and measure the change, on a pull request.",
         "/kernel modify geglu let the caller choose the slope of the gate; today's is the default",
         (
-            Argument(ArgumentKind.name, "NAME", "the kernel's name, as its file has it", required=True),
+            _NAMED_KERNEL,
             Argument(ArgumentKind.text, "TEXT", "what to change; it may go on below", required=True),
         ),
-        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO),
+        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO, _DRY_RUN),
         "more words, and a fenced Python block with a problem and its `CALL`: what the kernel shall compute afterwards, or what "
         "it computes today where the library's is not known",
+        synonyms=("fix", "update", "change", "extend", "edit", "adapt"),
+        suggested_for=("patch", "refactor", "repair", "rename"),
+    ),
+    Rule(
+        Verb.tune,
+        "Find the launch settings of an existing kernel by measurement, and nothing else, on a pull request.",
+        "/kernel tune rms_norm --gpu hopper",
+        (_KERNEL, _PROBLEM),
+        (_SCOPE, _GPU, _LAYOUT, _AUTO, _DRY_RUN),
+        synonyms=("autotune", "auto-tune"),
+    ),
+    Rule(
+        Verb.profile,
+        "Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed.",
+        "/kernel profile cross_entropy --scope large",
+        (_KERNEL, _PROBLEM),
+        (_SCOPE, _GPU, _LAYOUT, _DRY_RUN),
+        synonyms=("analyze", "analyse", "diagnose"),
     ),
     Rule(
         Verb.bench,
         "Say with evidence whether a pull request makes kernels faster or slower than its merge base.",
         "/kernel bench rms_norm layer_norm --against main",
         (_KERNELS,),
-        (_AGAINST, _GPU),
+        (_AGAINST, _GPU, _DRY_RUN),
+        synonyms=("benchmark", "measure", "compare"),
+        suggested_for=("time", "race", "perf-test"),
     ),
     Rule(
         Verb.verify,
         "Prove the kernels of a pull request against their references.",
         "/kernel verify rms_norm",
         (_KERNELS,),
-        (_GPU,),
+        (_GPU, _DRY_RUN),
+        synonyms=("check", "prove", "test"),
+        suggested_for=("validate", "correctness"),
     ),
-    Rule(Verb.status, "Say how far a job is.", "/kernel status", (_JOB,)),
-    Rule(Verb.cancel, "Stop a job. What was pushed stays.", "/kernel cancel", (_JOB,)),
-    Rule(Verb.retry, "Carry a stopped job on from the stage in which it stopped.", "/kernel retry", (_JOB,)),
+    Rule(
+        Verb.status,
+        "Say how far a job is.",
+        "/kernel status",
+        (_JOB,),
+        synonyms=("progress", "state", "jobs"),
+    ),
+    Rule(
+        Verb.cancel,
+        "Stop a job. What was pushed stays.",
+        "/kernel cancel",
+        (_JOB,),
+        synonyms=("stop", "abort"),
+        suggested_for=("kill", "end", "close"),
+    ),
+    Rule(
+        Verb.retry,
+        "Carry a stopped job on from the stage in which it stopped.",
+        "/kernel retry",
+        (_JOB,),
+        synonyms=("rerun", "re-run", "resume", "restart"),
+        suggested_for=("continue", "again", "repeat"),
+    ),
     Rule(
         Verb.approve,
         "Go on after a checkpoint, where GitHub does not let you review.",
@@ -256,23 +331,41 @@ GRAMMAR: tuple[Rule, ...] = (
                 ArgumentKind.sha, "SHA", "the commit that the checkpoint names, at least 7 digits of it", required=True
             ),
         ),
+        suggested_for=("accept", "lgtm", "ok", "okay", "yes", "go", "merge", "apply"),
     ),
     Rule(
         Verb.revise,
         "Have the stage before the checkpoint done again, with your words as feedback.",
         "/kernel revise keep the row in registers, and round once at the end",
         (Argument(ArgumentKind.text, "TEXT", "what should be different; it may go on below", required=True),),
+        suggested_for=("reject", "redo", "no", "request-changes", "feedback"),
     ),
     Rule(
         Verb.help,
         "Show the commands, or one of them in full.",
         "/kernel help create",
         (Argument(ArgumentKind.verb, "VERB", "the command to explain"),),
+        synonyms=("commands", "usage"),
+        suggested_for=("h", "?", "gpu", "options", "version", "list"),
     ),
 )
 
 VERBS = tuple(rule.verb.value for rule in GRAMMAR)
 OPTION_NAMES = tuple(dict.fromkeys(option.name for rule in GRAMMAR for option in rule.options))
+
+
+def verb_of(word: str) -> Verb | None:
+    """Give the verb that a word is, in any case: its own name or a synonym; None where it is neither."""
+    plain = word.lower().replace("_", "-")
+    return next((rule.verb for rule in GRAMMAR if plain == rule.verb.value or plain in rule.synonyms), None)
+
+
+def meant_verb(word: str) -> str | None:
+    """Give the verb that was probably meant by a word that is none; None where nobody can tell."""
+    plain = word.lower().lstrip("-")[:64]
+    listed = next((rule.verb.value for rule in GRAMMAR if plain in rule.suggested_for), None)
+    near = listed or nearest(plain, (*VERBS, *(word for rule in GRAMMAR for word in rule.synonyms)))
+    return None if near is None else (verb_of(near) or Verb.help).value
 
 
 def rule_of(verb: Verb) -> Rule:

@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 
 MAX_LENGTH = 64
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z0-9]*|[a-z]+[0-9]*|[0-9]+")
 
@@ -38,6 +39,23 @@ def check_name(name: str) -> NameFault | None:
     return NameFault(
         "A name is a Python identifier in snake_case: lower-case letters, digits and single underscores.",
         suggest_name(name),
+    )
+
+
+def existing_name(text: str) -> str | NameFault:
+    """Give the word by which a kernel that is there is looked for: its name, class or function, also behind a path or module.
+
+    Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.whereabouts.found_name``.
+    """
+    last = re.split(r"[/\\]", text.rstrip("/\\"))[-1].removesuffix("()").removesuffix(".py")
+    word = last.rsplit(".", 1)[-1].replace("-", "_")
+    if len(word) > MAX_LENGTH:
+        return NameFault(f"A name has at most {MAX_LENGTH} characters; this one has {len(word)}.", None)
+    if IDENTIFIER.fullmatch(word):
+        return word
+    return NameFault(
+        "A kernel is named by its file, its class or its function, such as `rms_norm` or `LigerRMSNorm`.",
+        suggest_name(word),
     )
 
 

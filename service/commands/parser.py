@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from service.commands.arguments import read_arguments
 from service.commands.command import Command, CommandError, ErrorCode, ParsedComment
-from service.commands.grammar import MAX_COMMANDS, VERBS, nearest, rule_of
+from service.commands.grammar import MAX_COMMANDS, VERBS, meant_verb, rule_of, verb_of
 from service.commands.markdown import (
     PREFIX,
     PROBLEM_MARKS,
@@ -22,7 +22,7 @@ from workers.contracts import ProblemKind, ProblemText, Verb
 
 MAX_LINE = 2_000
 MAX_RAW = 200
-TAKES_PROBLEM = (Verb.create, Verb.optimize)  # and modify, which takes words too
+TAKES_PROBLEM = (Verb.create, Verb.optimize, Verb.tune, Verb.profile)  # and modify, which takes words too
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ def _parse_line(found: Found, host: str) -> Command | CommandError:
         return _placed(Command(Verb.help), found)
     first = words[0]
     word = first.text.lower().strip(".,:;!?")
-    if word not in VERBS:
-        meant = "help" if word.lstrip("-") in ("h", "help", "") else nearest(word, VERBS)
+    verb = verb_of(word)
+    if verb is None:
+        meant = "help" if word.lstrip("-") in ("help", "") else meant_verb(word)
         error = CommandError(ErrorCode.unknown_verb, word=first.text, nearest=meant, choices=VERBS)
         return _placed(error, found)
-    verb = Verb(word)
     rest = "".join(found.rest.split(maxsplit=1)[1:])
     outcome = read_arguments(rule_of(verb), words[1:], rest, found.below, host)
     if isinstance(outcome, Command) and verb is Verb.modify:

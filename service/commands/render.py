@@ -39,7 +39,7 @@ def _options(command: Command) -> list[str]:
         ("layout", given.layout),
         ("gpu", given.gpu),
         ("goal", given.goal and given.goal.value),
-        ("scope", given.scope and given.scope.value),
+        ("scope", f'"{given.scope}"' if given.scope else None),
         ("variants", given.variants),
         ("target", f'"{given.target}"' if given.target else None),
         ("against", given.against),
@@ -47,4 +47,5 @@ def _options(command: Command) -> list[str]:
         ("repairs", given.repairs),
         ("choose", given.choose and given.choose.value),
     )
-    return [f"--{name} {value}" for name, value in pairs if value] + (["--auto"] if given.auto else [])
+    flags = [name for name, is_given in (("--auto", given.auto), ("--dry-run", given.dry_run)) if is_given]
+    return [f"--{name} {value}" for name, value in pairs if value] + flags

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 from service.commands.command import GivenOptions
 from service.commands.grammar import REF, Option, ValueKind, architecture
-from workers.contracts import AuthorName, Choose, Goal, Scope, parse_target
+from workers.contracts import AuthorName, Choose, Goal, parse_scope, parse_target, written_scope
+
+ANY_GPU = ("auto", "any", "auto-detect")
 
 
 def read_value(option: Option, text: str) -> str:
@@ -24,15 +26,16 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         author=AuthorName(values["author"]) if "author" in values else None,
         layout=values.get("layout"),
         auto=bool(values.get("auto")),
-        gpu=values.get("gpu"),
+        gpu=values.get("gpu") or None,
         goal=Goal(values["goal"]) if "goal" in values else None,
-        scope=Scope(values["scope"]) if "scope" in values else None,
+        scope=values.get("scope"),
         variants=int(values["variants"]) if "variants" in values else None,
         target=values.get("target"),
         against=values.get("against"),
         candidates=int(values["candidates"]) if "candidates" in values else None,
         repairs=int(values["repairs"]) if "repairs" in values else None,
         choose=Choose(values["choose"]) if "choose" in values else None,
+        dry_run=bool(values.get("dry-run")),
     )
 
 
@@ -43,9 +46,11 @@ def _choice(option: Option, text: str) -> str:
 
 
 def _architecture(_option: Option, text: str) -> str:
+    if text.lower() in ANY_GPU:
+        return ""
     found = architecture(text)
     if found is None:
-        raise ValueError("An architecture is written like `sm_90`, or `h100`.")
+        raise ValueError("An architecture is written like `sm_90`, `h100` or `hopper`.")
     return found
 
 
@@ -61,6 +66,10 @@ def _target(_option: Option, text: str) -> str:
     return " ".join(text.split())
 
 
+def _scope(_option: Option, text: str) -> str:
+    return written_scope(*parse_scope(text))
+
+
 def _ref(_option: Option, text: str) -> str:
     if not REF.fullmatch(text):
         raise ValueError(
@@ -74,5 +83,6 @@ READERS: dict[ValueKind, Callable[[Option, str], str]] = {
     ValueKind.architecture: _architecture,
     ValueKind.number: _count,
     ValueKind.target: _target,
+    ValueKind.scope: _scope,
     ValueKind.ref: _ref,
 }

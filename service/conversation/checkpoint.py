@@ -8,7 +8,7 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.status import job_footer, pull_link
-from service.conversation.subject import measures
+from service.conversation.subject import decided_by_comment, measures
 from service.conversation.telling import sections, verdict
 from service.escape import code
 from workers.contracts import (
@@ -17,6 +17,7 @@ from workers.contracts import (
     JobView,
     OptimizeSummary,
     ProfileSummary,
+    ReminderUpdate,
     StageName,
     Verb,
 )
@@ -72,13 +73,26 @@ def checkpoint_comment(
     return signed(body, job.job_id, Kind.checkpoint, f"{update.stage.value}-{update.attempt}")
 
 
+def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
+    """Give the comment that says once that a checkpoint still waits."""
+    sha = job.checkpoint.sha if job.checkpoint else None
+    approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
+    ends = f" Without a decision the job ends on {update.ends[:10]}; what was pushed stays." if update.ends else ""
+    body = paragraphs(
+        f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {update.since[:10]}.**{ends}\n"
+        f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",
+        job_footer(job, links),
+    )
+    return signed(body, job.job_id, Kind.reminder, f"{update.stage.value}-{update.attempt}")
+
+
 def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
     """Give the commit that a checkpoint's review is about; before an optimize has made one, the commit that it starts from."""
     view = job.checkpoint
     named = view.sha if view and (view.stage, view.attempt) == (update.stage, update.attempt) else None
     if named or job.head_sha:
         return named or job.head_sha
-    return job.request.base_sha if job.request.verb is Verb.optimize else None
+    return job.request.base_sha if decided_by_comment(job) else None
 
 
 def asks(update: CheckpointUpdate) -> bool:
@@ -113,9 +127,9 @@ def _again(update: CheckpointUpdate) -> str:
 
 def _next(update: CheckpointUpdate, job: JobView, links: Links, sha: str | None) -> str:
     if not asks(update):
-        auto = "" if _settled(update) else ". With `--auto` nobody is asked"
+        auto = "" if _settled(update) or job.request.verb is Verb.tune else ". With `--auto` nobody is asked"
         return f"**Next:** nothing to do{auto}; {afterwards(update)}."
-    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+    if sha is not None and decided_by_comment(job):
         # There is no commit to review yet; the one that is named says which source was looked at.
         approve = code(f"/kernel approve {sha[:12]}")
         return f"**Next:** look at it, and say {approve} here, or `/kernel revise` and what should change."
@@ -127,7 +141,7 @@ def _how(update: CheckpointUpdate, job: JobView, sha: str | None) -> str:
     left = MAX_ATTEMPTS - update.attempt
     bound = f"This was attempt {update.attempt} of {MAX_ATTEMPTS}." if left > 0 else "This was the last attempt."
     after, again = f"{afterwards(update)}.", f"{_again(update)}. {bound}"
-    if job.pull_number is None and sha is not None and job.request.verb is Verb.optimize:
+    if sha is not None and decided_by_comment(job):
         return bullets([f"{code(f'/kernel approve {sha[:12]}')}: {after}", f"`/kernel revise`: {again}"])
     points = [f"**Approve**: {after}", f"**Request changes**: {again}"]
     if sha and not measures(job):

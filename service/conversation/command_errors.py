@@ -12,6 +12,7 @@ from service.escape import code, inline, sentence
 SAMPLES = {
     "--gpu": "--gpu sm_90",
     "--variants": "--variants 4",
+    "--scope": "--scope large",
     "--target": '--target "forward < 0.3 ms @ H=4096"',
     "--against": "--against main",
 }

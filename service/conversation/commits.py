@@ -9,6 +9,7 @@ SUBJECT_LIMIT = 72
 MAX_PATHS = 30
 SUBJECTS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "Add the reference of {kernel} and its tests",
+    CommitPurpose.profile: "Add the profile of {kernel}",
     CommitPurpose.kernel: "Add the {kernel} kernel",
     CommitPurpose.revision: "Revise the {kernel} kernel",
     CommitPurpose.optimization: "Optimize the {kernel} kernel",
@@ -18,6 +19,7 @@ SUBJECTS: dict[CommitPurpose, str] = {
 }
 REASONS: dict[CommitPurpose, str] = {
     CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
+    CommitPurpose.profile: "It is there to be reviewed, and goes again with the commit that optimizes the kernel.",
     CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
     CommitPurpose.revision: "It was proved against the reference again before this commit.",
     CommitPurpose.optimization: (
@@ -31,10 +33,31 @@ REASONS: dict[CommitPurpose, str] = {
 }
 
 
+# Source: https://www.conventionalcommits.org/en/v1.0.0/
+TYPES: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "test",
+    CommitPurpose.profile: "docs",
+    CommitPurpose.kernel: "feat",
+    CommitPurpose.revision: "fix",
+    CommitPurpose.optimization: "perf",
+    CommitPurpose.modification: "feat",
+    CommitPurpose.restoration: "revert",
+    CommitPurpose.benchmark_data: "test",
+}
+
+
+def conventional(kind: str, subject: str, job: JobView) -> str:
+    """Give a subject as the repository wants it: with a type and the kernel as its scope where it asks for that."""
+    if not job.request.options.conventional_commits:
+        return subject
+    return f"{kind}({plain(job.request.kernel, 40)}): {subject[:1].lower()}{subject[1:]}"
+
+
 def commit_message(update: CommitUpdate, job: JobView) -> str:
     """Give subject, body and trailers."""
     kernel = plain(job.request.kernel, 40)
-    subject = clip(SUBJECTS[update.purpose].format(kernel=kernel), SUBJECT_LIMIT)
+    subject = SUBJECTS[update.purpose].format(kernel=kernel)
+    subject = clip(conventional(TYPES[update.purpose], subject, job), SUBJECT_LIMIT)
     files = [f"- {'remove ' if change.text is None else ''}{plain(change.path, 200)}" for change in update.changes]
     if len(files) > MAX_PATHS:
         files = [*files[:MAX_PATHS], f"- and {len(files) - MAX_PATHS} more"]

@@ -37,8 +37,17 @@ def finalized_verdict(summary: FinalizeSummary, job: JobView) -> str:
 def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str:
     """Give what a maintainer does next."""
     if not summary.applied:
-        return "nothing to merge. What was tried, and what was learned from it, stands below."
+        closed = f" {pull_link(job, links)} is closed." if job.pull_number is not None else ""
+        return f"nothing to merge.{closed} What was tried, and what was learned from it, stands below."
+    if job.request.read_only:
+        return fork_after(job)
     return f"merge {pull_link(job, links)} when you are content. The bot never merges."
+
+
+def fork_after(job: JobView) -> str:
+    """Give what is done with a change of a fork's branch."""
+    ref = code(job.request.base_ref)
+    return f"apply the patch below to {ref}, with `git apply`. The branch is a fork's, so nothing was pushed."
 
 
 def finalized_faults(summary: FinalizeSummary) -> list[str]:

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     status = "status"
     checkpoint = "checkpoint"
     report = "report"
+    reminder = "reminder"
     pull = "pull"
     reply = "reply"
 

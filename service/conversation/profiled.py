@@ -22,7 +22,7 @@ from service.conversation.source_reading import reading_section
 from service.conversation.validated import pictures
 from service.conversation.verdicts import excused_errors, verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
-from workers.contracts import JobView, ModelReading, PlannedStrategy, ProfileSummary, Scope
+from workers.contracts import JobView, ModelReading, PlannedStrategy, ProfileSummary, Scope, written_scope
 
 BOUND_WORDS: dict[Bound, str] = {
     Bound.memory: "memory-bound",
@@ -160,6 +160,8 @@ def _limits(summary: ProfileSummary) -> str:
 
 def _aim(summary: ProfileSummary) -> str:
     scope = "both passes" if summary.scope is Scope.general else f"the {summary.scope.value} pass"
+    sizes = written_scope(Scope.general, summary.regime)
+    scope += f" at {code(sizes)} sizes" if summary.regime.part else f" at {code(sizes)}" if summary.regime.sizes else ""
     target = f", until {code(summary.target)}" if summary.target else ""
     return f"Goal: {summary.goal.value}, of {scope}{target}."
 

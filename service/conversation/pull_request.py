@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts import Status
 from service.conversation.benchmark_table import benchmark_table, memory_table
+from service.conversation.commits import conventional
 from service.conversation.comparisons import overall_speedup
 from service.conversation.finalized import TITLES, finalized_verdict
 from service.conversation.links import Links
@@ -29,10 +30,10 @@ def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
     kernel = plain(job.request.kernel, 64)
     if update.modification is not None:
         first = job.request.words.strip().partition("\n")[0]
-        return clip(f"Change {kernel}: {plain(first, 100)}", TITLE_LIMIT)
+        return clip(conventional("feat", f"Change {kernel}: {plain(first, 100)}", job), TITLE_LIMIT)
     if update.profile is None:
-        return clip(f"Optimize {kernel}{_gain(update.optimization)}", TITLE_LIMIT)
-    return clip(f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", TITLE_LIMIT)
+        return clip(conventional("perf", f"Optimize {kernel}{_gain(update.optimization)}", job), TITLE_LIMIT)
+    return clip(conventional("feat", f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", job), TITLE_LIMIT)
 
 
 def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> str:
@@ -80,7 +81,11 @@ def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[s
     kernel, found = code(job.request.kernel), update.optimization
     asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
     if found is None:
-        return f"This makes {kernel} faster or smaller. {asked}", "**Not measured yet.**"
+        page = code(f"optimization/{job.request.kernel}/profile.md", 200)
+        return (
+            f"This is to make {kernel} faster or smaller. {asked}",
+            f"**Profiled so far:** {page} says what bounds it and what is tried. It goes again with the kernel's commit.",
+        )
     winner = found.winner
     changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, found.variants)]
     told = f"**What was changed** {changes[0]}" if len(changes) == 1 else ""

@@ -10,10 +10,21 @@ from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.pasting import paste_this
 from service.conversation.quantities import counted
 from service.conversation.status import current_stage, job_line, left_behind, pull_link
-from service.conversation.subject import again
+from service.conversation.subject import MEASURING, again
 from service.escape import code, code_block, inline, sentence
-from workers.contracts import Decision, DecisionOutcome, DecisionResult, Failure, JobState, JobView, Verb
+from workers.contracts import (
+    Decision,
+    DecisionOutcome,
+    DecisionResult,
+    Estimate,
+    Failure,
+    JobRequest,
+    JobState,
+    JobView,
+    Verb,
+)
 
+UNPUSHED = (*MEASURING, Verb.profile)
 FROM_CONFIGURATION = "`.github/kernelsmith.toml` on the default branch"
 
 
@@ -58,6 +69,27 @@ def reply_limit(what: str, used: float, limit: float, again_at: str) -> str:
     return (
         f"The limit is reached: {used:g} of {limit:g} {inline(what, 80)}. Nothing was done. The command may be given again "
         f"{inline(again_at, 60)}; the limits stand in {FROM_CONFIGURATION}."
+    )
+
+
+def reply_dry_run(request: JobRequest, estimate: Estimate) -> str:
+    """Answer a command with ``--dry-run``."""
+    what = ", ".join(code(name) for name in request.kernels) if request.verb in MEASURING else code(request.kernel)
+    what = what or "each kernel that the change touches"
+    at = f"commit {code((request.head_sha or request.base_sha)[:12])}"
+    goes = (
+        "nothing is pushed"
+        if request.read_only or request.verb in UNPUSHED
+        else f"a pull request onto {code(request.base_ref)}"
+    )
+    gpu = f"at most {estimate.gpu_minutes:.0f} GPU minutes of timing, besides proofs and tests"
+    gpu += f" (${estimate.gpu_dollars:.2f})" if estimate.gpu_dollars is not None else ""
+    asked = f"at most {estimate.model_tokens:,} tokens" if estimate.model_tokens else "none is asked"
+    asked += f" (${estimate.model_dollars:.2f})" if estimate.model_dollars is not None else ""
+    return paragraphs(
+        f"**Nothing was started.** {code(f'/kernel {request.verb.value}')} would take {what} at {at}.",
+        bullets([f"Result: {goes}.", f"GPU: {gpu}.", f"Language models: {asked}."]),
+        "**Next:** give the command without `--dry-run`.",
     )
 
 

@@ -33,16 +33,19 @@ def report_comment(
     return signed(body, job.job_id, Kind.report, key)
 
 
-def cancelled_lines(job: JobView, by: str) -> str:
-    """Give the two lines on a job that was cancelled."""
+def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
+    """Give the two lines on a job that was cancelled, by a person or because of something else."""
     stays = "" if measures(job) else f"; {left_behind(job)}"
+    if why:
+        again_ = "`/kernel retry` goes on from where it was" if not measures(job) else f"{again(job)} starts afresh"
+        return f"**{subject(job)} was ended:** {why}{stays}.\n**Next:** nothing. {again_}."
     told = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
     return f"{told}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
 
 
 def _body(update: ReportUpdate, job: JobView, links: Links, image_urls: Mapping[str, str]) -> tuple[str, ...]:
     if update.cancelled_by is not None:
-        return (cancelled_lines(job, update.cancelled_by),)
+        return (cancelled_lines(job, update.cancelled_by, update.why),)
     if update.failure is not None:
         head = f"{stopped_line(update.failure, job)}\n{next_line(update.failure, job)}"
         found = sections(update.summary, job, image_urls) if update.summary else ""

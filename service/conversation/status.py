@@ -7,9 +7,9 @@ from service.conversation.links import Links, link
 from service.conversation.markdown import bullets, paragraphs
 from service.conversation.markers import Kind, signed
 from service.conversation.quantities import counted, wait
-from service.conversation.subject import again, measures, subject
+from service.conversation.subject import again, decided_by_comment, measures, subject
 from service.escape import code, inline, sentence
-from workers.contracts import JobState, JobView, StageName, StageState, StageView, Verb
+from workers.contracts import CloseUpdate, JobState, JobView, StageName, StageState, StageView
 
 ICONS: dict[StageState, str] = {
     StageState.pending: "⬜",
@@ -91,7 +91,11 @@ def _headline(job: JobView, links: Links) -> str:
     if job.state is JobState.done:
         if measures(job):
             return f"**{kernel} is done**: the report stands below."
-        told = f"see {pull_link(job, links)}" if job.pull_number is not None else "nothing was changed"
+        unchanged = "the report has the patch" if job.request.read_only else "nothing was changed"
+        if closed(job):
+            told = f"nothing is better than what stands, and {pull_link(job, links)} is closed"
+        else:
+            told = f"see {pull_link(job, links)}" if job.pull_number is not None else unchanged
         return f"**{kernel} is done**: {told}."
     words = {JobState.queued: "is queued", JobState.cancelled: "was cancelled"}
     return f"**{kernel} {words.get(job.state, f'is in {current_stage(job)}')}.**"
@@ -102,11 +106,11 @@ def _next(job: JobView) -> str:
         return next_line(job.failure, job)
     if job.state is JobState.waiting:
         sha = job.checkpoint.sha if job.checkpoint else None
-        if job.pull_number is None and job.request.verb is Verb.optimize:
+        if decided_by_comment(job):
             approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
             return f"**Next:** {approve} or `/kernel revise`; the checkpoint's comment says what each does."
         return f"**Next:** approve or request changes on commit {short(sha)}; the checkpoint's comment says what each does."
-    if job.state is JobState.done and (measures(job) or job.pull_number is None):
+    if job.state is JobState.done and (measures(job) or job.pull_number is None or closed(job)):
         return "**Next:** nothing; the report says what it means."
     if job.state is JobState.done:
         return "**Next:** merge it when you are content. The bot never merges."
@@ -114,6 +118,11 @@ def _next(job: JobView) -> str:
         stays = "" if measures(job) else f" {left_behind(job)}."
         return f"**Next:** nothing;{stays} `/kernel retry` goes on from where it was, a new {again(job)} starts afresh."
     return f"**Now:** {_now(job)}"
+
+
+def closed(job: JobView) -> bool:
+    """Tell whether the bot closed the draft, since nothing came of the job."""
+    return any(event.kind == "update_published" and event.text == CloseUpdate.__name__ for event in job.timeline)
 
 
 def _now(job: JobView) -> str:

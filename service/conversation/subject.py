@@ -14,6 +14,12 @@ def measures(job: JobView) -> bool:
     return job.request.verb in MEASURING
 
 
+def decided_by_comment(job: JobView) -> bool:
+    """Tell whether a checkpoint is decided by a command, since there is no commit of the bot's to review."""
+    unpushed = job.request.read_only or job.request.verb in (Verb.optimize, Verb.tune)
+    return job.pull_number is None and unpushed
+
+
 def subject(job: JobView) -> str:
     """Give the kernel of a job, or what is compared."""
     request = job.request

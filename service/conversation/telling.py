@@ -9,7 +9,13 @@ from typing import Any
 from gpu_runner.contracts import Status
 from service.conversation.analyzed import analyzed_sections, analyzed_verdict, generated_sections, generated_verdict
 from service.conversation.conclusion import Conclusion
-from service.conversation.finalized import finalized_after, finalized_faults, finalized_sections, finalized_verdict
+from service.conversation.finalized import (
+    finalized_after,
+    finalized_faults,
+    finalized_sections,
+    finalized_verdict,
+    fork_after,
+)
 from service.conversation.links import Links
 from service.conversation.measured import (
     measured_after,
@@ -30,6 +36,7 @@ from service.conversation.proved import proved_after, proved_conclusion, proved_
 from service.conversation.status import pull_link
 from service.conversation.validated import faults, validated_sections, validated_verdict
 from service.conversation.variants import optimized_sections, optimized_verdict
+from service.escape import code
 from workers.contracts import (
     AnalyzeSummary,
     ConfirmSummary,
@@ -46,7 +53,15 @@ from workers.contracts import (
 )
 
 
+def _profiled_after(summary: ProfileSummary, job: JobView, _links: Links) -> str:
+    if summary.nothing_to_gain or not summary.strategies:
+        return "nothing. No strategy is worth a try on it."
+    return f"{code(f'/kernel optimize {job.request.kernel}')} tries what is listed below, each proved and measured."
+
+
 def _merge(_summary: object, job: JobView, links: Links) -> str:
+    if job.request.read_only:
+        return fork_after(job)
     return f"merge {pull_link(job, links)} when you are content. The bot never merges."
 
 
@@ -80,6 +95,7 @@ TELLINGS: dict[type, Telling] = {
         profiled_verdict,
         lambda s, _job, urls: profiled_sections(s, urls),
         lambda s: Conclusion.neutral if profiled_holds(s) else Conclusion.failure,
+        _profiled_after,
     ),
     OptimizeSummary: Telling(
         optimized_verdict, lambda s, _job, urls: optimized_sections(s, urls), lambda _: Conclusion.neutral

@@ -34,6 +34,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.unusable: "no usable answer",
 }
 UNPROVED = "not proved"
+PROPOSED = "proposed, not timed"
 STOP_WORDS: dict[StopReason, str] = {
     StopReason.variants_used: "as many variants as were allowed have been tried",
     StopReason.no_progress: "two variants in a row were less than 1% better",
@@ -94,7 +95,7 @@ def winner_of(summary: OptimizeSummary) -> Variant | None:
 def gain_words(variant: Variant, goal: Goal, *, predicted: bool) -> str:
     """Give what a variant gains over v0, as the end of a sentence."""
     if variant.score is None:
-        return "is proved, and the last that was kept" if predicted else "is the best"
+        return "is proved, and proposed without having been timed" if predicted else "is the best"
     told = GAIN_WORDS[goal].format(score=ratio(variant.score))
     return f"is predicted to be {told}" if predicted else f"is {told}"
 
@@ -177,4 +178,6 @@ def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Varian
 
 def _outcome(variant: Variant) -> str:
     """What became of a variant; one that the judge cannot evaluate is not called wrong."""
+    if variant.outcome is Outcome.kept and variant.score is None:
+        return PROPOSED  # without a GPU nothing is known to be better, so nothing is kept
     return UNPROVED if variant.status is Status.unproved else OUTCOME_WORDS[variant.outcome]

@@ -26,6 +26,8 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.create: create,
     Verb.optimize: optimize,
     Verb.modify: modify,
+    Verb.tune: optimize,
+    Verb.profile: optimize,
     Verb.bench: measure,
     Verb.verify: measure,
     Verb.status: status,
@@ -45,8 +47,12 @@ def carry_out(desk: Desk, text: Text, *, decided: bool = False) -> str:
     if not is_person(desk, text):
         return "not from a person"
     github = desk.client(text.place.repository, text.place.installation_id)
-    _acknowledge(github, text)
     hearing = hear(desk, github, text)
+    refused = hearing.may_command()
+    if isinstance(refused, Refused) and refused.silent:
+        log.info("command_not_answered", by=text.actor.login, reason=refused.reason.value)
+        return refused.reason.value
+    _acknowledge(github, text)
     answers = _answers(hearing, parsed, decided=decided)
     reply_once(desk, github, text, answers)
     return f"{len(parsed.commands)} commands, {len(parsed.errors)} errors, {len(answers)} answers"

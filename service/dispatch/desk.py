@@ -13,7 +13,9 @@ from service.github.credentials import Purpose
 from workers.contracts import (
     Decision,
     DecisionResult,
+    Estimate,
     Failure,
+    JobOptions,
     JobRequest,
     JobView,
     LineComment,
@@ -32,20 +34,28 @@ class Inbox(Protocol):
         """Accept a command."""
         ...
 
-    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-        """Give why a create command cannot be carried out in its repository, None where it may."""
+    def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
+        """Give the new kernel's name, or why a create command cannot be carried out in its repository."""
         ...
 
     def look_over_optimize(
-        self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None
-    ) -> Failure | None:
-        """Give everything that an optimize command lacks in its repository, None where it lacks nothing."""
+        self, kernel: str, problem: ProblemText, snapshot: str, options: JobOptions
+    ) -> str | Failure:
+        """Give the kernel's name in the repository, or everything that an optimize command lacks there."""
+        ...
+
+    def touched_kernel(self, before: str, after: str, layout: str | None) -> str | Failure:
+        """Give the one kernel in which two snapshots differ, or why there is none."""
         ...
 
     def look_over_modify(
         self, kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
-    ) -> Failure | None:
-        """Give everything that a modify command lacks in its repository, None where it lacks nothing."""
+    ) -> str | Failure:
+        """Give the kernel's name in the repository, or everything that a modify command lacks there."""
+        ...
+
+    def estimate(self, request: JobRequest) -> Estimate:
+        """Give what a job would take at most, starting nothing."""
         ...
 
     def has_models(self) -> bool:
@@ -70,8 +80,8 @@ class Inbox(Protocol):
         """Decide at a checkpoint."""
         ...
 
-    def cancel(self, job_id: str, by: str) -> bool:
-        """Cancel a job."""
+    def cancel(self, job_id: str, by: str, why: str = "") -> bool:
+        """Cancel a job; ``why`` is one sentence, where it is not that ``by`` said so."""
         ...
 
     def retry(self, job_id: str, by: str, snapshot: str | None = None, base_sha: str | None = None) -> bool:
@@ -92,8 +102,8 @@ class Inbox(Protocol):
         """Give who started jobs since a time, and when, both times as Unix time."""
         ...
 
-    def gpu_seconds_since(self, repository: str, since: float) -> float:
-        """Give the seconds that a repository's jobs kept a GPU busy since a time."""
+    def gpu_seconds_since(self, repository: str, since: float, author: str | None = None) -> float:
+        """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time."""
         ...
 
 

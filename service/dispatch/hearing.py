@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.commands import Command
 from service.conversation import Links, reply_configuration
 from service.dispatch.desk import Desk
 from service.dispatch.payloads import Text
 from service.github import ConflictError, GitHubClient, RepositoryInfo
-from service.permissions import Allowed, Refused, may_command, may_decide
-from service.repo_config import PATH, RepoConfig, RepoConfigError, parse_repo_config
+from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
+from service.repo_config import LOGIN, PATH, RepoConfig, RepoConfigError, parse_repo_config
 from workers.contracts import JobView
 
 
@@ -36,7 +36,7 @@ class Hearing:
     def may_decide(self) -> Allowed | Refused:
         """Decide whether the person decides at checkpoints."""
         actor = self.text.actor
-        return may_decide(self.permission, actor.login, actor.account_type, self.bot_login)
+        return may_decide(self.permission, actor.login, actor.account_type, self.bot_login, self.config)
 
     def key(self, command: Command) -> str:
         """Give what makes a command unique. An edit that replaces a line makes another command of it."""
@@ -59,7 +59,16 @@ def hear(desk: Desk, github: GitHubClient, text: Text) -> Hearing:
     repository = github.repository.info()
     config, reply = _configuration(github, repository.default_branch)
     permission = github.repository.permission(text.actor.login)
+    if config.teams and permission.lower() not in WRITING:
+        config = _with_teams(github, config, text.actor.login)
     return Hearing(desk, github, text, repository, permission, config, reply, desk.clients.bot_login())
+
+
+def _with_teams(github: GitHubClient, config: RepoConfig, login: str) -> RepoConfig:
+    """Put a person who is in one of the teams that may give commands beside the logins."""
+    known = LOGIN.fullmatch(login) is not None
+    member = known and any(github.repository.in_team(login, *team) for team in config.teams)
+    return replace(config, allow=(*config.allow, login)) if member else config
 
 
 def _configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str | None]:

@@ -11,7 +11,12 @@ RAISED = "once the limit is raised"
 
 def limit_reply(hearing: Hearing) -> str | None:
     """Give the answer to a create beyond the limits; None where it is within them."""
-    return _jobs(hearing) or _gpu(hearing)
+    limits, login = hearing.config.limits, hearing.text.actor.login
+    return (
+        _jobs(hearing)
+        or _gpu(hearing, limits.gpu_minutes_per_day, None, "this repository")
+        or _gpu(hearing, limits.gpu_minutes_per_day_per_person, login, "one person")
+    )
 
 
 def _jobs(hearing: Hearing) -> str | None:
@@ -25,15 +30,14 @@ def _jobs(hearing: Hearing) -> str | None:
     return reply_limit("jobs a day for one person", len(own), most, again)
 
 
-def _gpu(hearing: Hearing) -> str | None:
-    most = hearing.config.limits.gpu_minutes_per_day
+def _gpu(hearing: Hearing, most: int, author: str | None, whose: str) -> str | None:
     since = hearing.desk.clock() - DAY_S
-    used = hearing.desk.inbox.gpu_seconds_since(hearing.text.place.repository, since) / 60
+    used = hearing.desk.inbox.gpu_seconds_since(hearing.text.place.repository, since, author) / 60
     # Without a GPU nothing is ever used up, so a limit of zero minutes stops nobody there.
     if used < most or used == 0:
         return None
     again = "when a day has passed since they were used" if most else RAISED
-    return reply_limit("GPU minutes a day for this repository", round(used), most, again)
+    return reply_limit(f"GPU minutes a day for {whose}", round(used), most, again)
 
 
 def _in_words(wait_s: float) -> str:

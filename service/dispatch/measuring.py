@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from service.commands import Command
 from service.commands.grammar import SHA
 from service.conversation import (
     reply_failure,
-    reply_fork_needs_writer,
-    reply_moved,
     reply_no_change,
     reply_no_comparison,
     reply_no_pull,
 )
-from service.dispatch.decisions import SLACK
+from service.dispatch.heads import base, check_head
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError
-from service.dispatch.starting import base, job_of, origin
-from service.github import PullInfo
+from service.dispatch.starting import job_of, origin, submit
 from service.permissions import Refused
 from service.repo_config import job_options
-from workers.contracts import Failure, FailureCode, JobRequest, ProblemKind, ProblemText, Verb
+from workers.contracts import Failure, FailureCode, JobOptions, JobRequest, JobView, ProblemKind, ProblemText, Verb
 
 MAX_JOINED = 80  # characters of a job's name, which its branch has too
 
@@ -40,42 +36,50 @@ class Change:
 
 def measure(hearing: Hearing, command: Command) -> str | None:
     """Start to compare; give the answer where no job is started."""
-    key = hearing.key(command)
+    key, options = hearing.key(command), job_options(command.options, hearing.config)
+    return _start(hearing, key, command.verb, command.names, options, dry_run=command.options.dry_run)
+
+
+def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
+    """Start the comparison of a job anew, on the commits that are there now; give the answer where no job is started."""
+    return _start(hearing, key, job.request.verb, job.request.kernels, job.request.options)
+
+
+def _start(
+    hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions, *, dry_run: bool = False
+) -> str | None:
     if job_of(hearing, key) is not None:
         return None
     refused = hearing.config_reply or limit_reply(hearing)
     if refused is not None:
         return refused
     try:
-        change = _change(hearing, command)
+        change = _change(hearing, verb, options.against)
     except AnswerError as answer:
         return answer.text
-    joined = ",".join(command.names)
+    joined = ",".join(names)
     desk, github = hearing.desk, hearing.github
-    desk.inbox.submit(
-        JobRequest(
-            key=key,
-            verb=command.verb,
-            kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
-            origin=origin(hearing),
-            base_ref=change.base_ref,
-            base_sha=change.base_sha,
-            snapshot=desk.snapshot(github, change.base_sha),
-            problem=ProblemText(ProblemKind.missing),
-            options=job_options(command.options, hearing.config),
-            kernels=command.names,
-            head_sha=change.head_sha,
-            head_snapshot=desk.snapshot(github, change.head_sha),
-        )
+    request = JobRequest(
+        key=key,
+        verb=verb,
+        kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
+        origin=origin(hearing),
+        base_ref=change.base_ref,
+        base_sha=change.base_sha,
+        snapshot=desk.snapshot(github, change.base_sha),
+        problem=ProblemText(ProblemKind.missing),
+        options=options,
+        kernels=names,
+        head_sha=change.head_sha,
+        head_snapshot=desk.snapshot(github, change.head_sha),
     )
-    return None
+    return submit(hearing, request, dry_run=dry_run)
 
 
-def _change(hearing: Hearing, command: Command) -> Change:
-    against = command.options.against
+def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:
     if against is not None:
         _check_reference(hearing, against)
-    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, command.verb, against)
+    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, verb, against)
     if change.base_sha == change.head_sha:
         raise AnswerError(reply_no_change(change.head_sha, against or change.base_ref))
     return change
@@ -84,7 +88,7 @@ def _change(hearing: Hearing, command: Command) -> Change:
 def _of_pull(hearing: Hearing, against: str | None) -> Change:
     number = hearing.text.place.number
     pull = hearing.github.pulls.get(number)
-    _check_head(hearing, pull)
+    check_head(hearing, pull, hearing.text.commit_sha)
     compared = hearing.github.git.compare(against or pull.base_branch, pull.head_sha)
     if compared is None:
         raise AnswerError(reply_no_comparison(against or pull.base_branch, pull.head_sha))
@@ -100,25 +104,6 @@ def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> Change:
     if compared is None:
         raise AnswerError(reply_no_comparison(against, head_sha))
     return Change(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
-
-
-def _check_head(hearing: Hearing, pull: PullInfo) -> None:
-    bound = hearing.text.commit_sha
-    if bound and bound != pull.head_sha:
-        raise AnswerError(reply_moved(bound, pull.head_sha))
-    if (pull.head_repository or "").lower() == hearing.repository.full_name.lower():
-        return
-    if isinstance(hearing.may_decide(), Refused):
-        raise AnswerError(reply_fork_needs_writer(hearing.text.actor.login))
-    # Whoever owns the fork can push after a maintainer has read the code and before the command is heard.
-    if not bound and _pushed_since(pull, hearing.text.given_at):
-        raise AnswerError(reply_moved("", pull.head_sha))
-
-
-def _pushed_since(pull: PullInfo, given_at: str) -> bool:
-    if not given_at or pull.head_pushed_at is None:
-        return False
-    return datetime.fromisoformat(pull.head_pushed_at) > datetime.fromisoformat(given_at) + SLACK
 
 
 def _check_reference(hearing: Hearing, against: str) -> None:

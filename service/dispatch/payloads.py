@@ -70,13 +70,24 @@ class Review:
 
 
 @dataclass(frozen=True)
+class PullEvent:
+    """A pull request got commits, or was closed."""
+
+    place: Place
+    actor: Actor
+    merged: bool
+
+
+@dataclass(frozen=True)
 class Rerequest:
-    """Somebody pressed the re-run button of a check run."""
+    """Somebody pressed the re-run button of a check run, or one of the bot's own; ``button`` is the latter's identifier."""
 
     repository: str
     installation_id: int | None
     actor: Actor
     external_id: str
+    head_sha: str
+    button: str = ""
 
 
 def comment_text(payload: Payload) -> Text:
@@ -136,14 +147,23 @@ def review_of(payload: Payload) -> Review:
     return Review(text, review_id, _text(review, "state").lower(), text.commit_sha)
 
 
+def pull_event_of(payload: Payload) -> PullEvent:
+    """Read ``pull_request`` synchronize and closed."""
+    pull = _object(payload, "pull_request")
+    return PullEvent(_place(payload, pull, is_pull=True), _actor(payload, {}), pull.get("merged") is True)
+
+
 def rerequest_of(payload: Payload) -> Rerequest:
-    """Read ``check_run`` rerequested."""
+    """Read ``check_run`` rerequested and requested_action."""
     check = _object(payload, "check_run")
+    pressed = payload.get("requested_action")
     return Rerequest(
         _repository(payload),
         _installation(payload),
         _actor(payload, {}),
         _text(check, "external_id"),
+        _text(check, "head_sha"),
+        _text(pressed, "identifier") if isinstance(pressed, dict) else "",
     )
 
 

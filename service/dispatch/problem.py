@@ -27,7 +27,7 @@ class AnswerError(Exception):
         self.text = text
 
 
-def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemText:
+def find_problem(hearing: Hearing, command: Command, ref: str, sha: str) -> ProblemText:
     """Give the problem, read and checked as far as that is possible without running it; only a create must have one.
 
     Raises:
@@ -46,7 +46,7 @@ def find_problem(hearing: Hearing, command: Command, base_sha: str) -> ProblemTe
     if asks and problem.kind is not ProblemKind.permalink and hearing.desk.inbox.needs_model(problem):
         return problem
     if problem.kind is ProblemKind.path:
-        _check_path(hearing, problem, base_sha)
+        _check_path(hearing, problem, ref, sha)
         return problem
     if problem.kind is ProblemKind.permalink and command.permalink is not None:
         problem = _read_permalink(hearing, problem, command.permalink)
@@ -69,16 +69,15 @@ def _check(source: str) -> None:
         raise AnswerError(reply_failure(failure)) from error
 
 
-def _check_path(hearing: Hearing, problem: ProblemText, base_sha: str) -> None:
+def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> None:
     path = problem.path or ""
     try:
-        found = hearing.github.repository.text(path, base_sha)
+        found = hearing.github.repository.text(path, sha)
     except ConflictError as error:
         raise AnswerError(reply_failure(Failure(FailureCode.problem, str(error), "Name a Python file."))) from error
     if found is None:
-        branch = hearing.config.base_branch or hearing.repository.default_branch
         cure = "A path is relative to the repository's root, such as `src/model.py:MLP`."
-        raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{branch}`", cure)))
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", cure)))
 
 
 def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> ProblemText:

@@ -35,8 +35,9 @@ def _decide(desk: Desk, review: Review, decision: Decision, job: JobView) -> str
     text = review.text
     github = desk.client(text.place.repository, text.place.installation_id)
     hearing = hear(desk, github, text)
-    if isinstance(hearing.may_decide(), Refused):
-        if job.state is JobState.waiting:
+    refused = hearing.may_decide()
+    if isinstance(refused, Refused):
+        if job.state is JobState.waiting and not refused.silent:
             reply_once(desk, github, text, (reply_no_permission(text.actor.login, hearing.permission, decides=True),))
         return "no permission"
     lines = github.pulls.review_comments(text.place.number, review.review_id) if decision is Decision.revise else ()

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from service.dispatch.commander import carry_out
 from service.dispatch.desk import Desk
-from service.dispatch.payloads import Payload, comment_text, opening_text, rerequest_of, review_of
+from service.dispatch.payloads import Payload, comment_text, opening_text, pull_event_of, rerequest_of, review_of
+from service.dispatch.pull_events import carry_out_close, carry_out_push
 from service.dispatch.rerun import carry_out_rerequest
 from service.dispatch.reviews import carry_out_review
 
@@ -29,6 +30,14 @@ def _rerequest(desk: Desk, payload: Payload) -> str:
     return carry_out_rerequest(desk, rerequest_of(payload))
 
 
+def _push(desk: Desk, payload: Payload) -> str:
+    return carry_out_push(desk, pull_event_of(payload))
+
+
+def _close(desk: Desk, payload: Payload) -> str:
+    return carry_out_close(desk, pull_event_of(payload))
+
+
 # None: nothing is to be done. The line comments of a review come one by one as
 # pull_request_review_comment; they are read with their review, when it is submitted. That somebody pushed to the bot's
 # branch is seen when the bot wants to commit.
@@ -39,10 +48,12 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("issues", "edited"): _opening,
     ("pull_request", "opened"): _opening,
     ("pull_request", "edited"): _opening,
-    ("pull_request", "synchronize"): None,
+    ("pull_request", "synchronize"): _push,
+    ("pull_request", "closed"): _close,
     ("pull_request_review", "submitted"): _review,
     ("pull_request_review_comment", "created"): None,
     ("check_run", "rerequested"): _rerequest,
+    ("check_run", "requested_action"): _rerequest,
     ("installation", "created"): None,
     ("installation_repositories", "added"): None,
 }

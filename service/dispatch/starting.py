@@ -1,74 +1,113 @@
-"""The commands that start a job on the base branch: the problem is found, and the repository is kept as it is now."""
+"""The commands that start a job on a kernel: the problem is found, and the repository is kept as it is now."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from service.commands import Command
-from service.conversation import reply_configuration, reply_failure, reply_known
+from service.commands import Command, CommandError, ErrorCode
+from service.conversation import reply_command_errors, reply_dry_run, reply_failure, reply_known, reply_no_comparison
+from service.dispatch.heads import Start, start_of
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError, find_problem
 from service.repo_config import job_options
-from workers.contracts import Failure, FailureCode, JobRequest, JobView, Origin, ProblemText, Verb
+from workers.contracts import Failure, JobOptions, JobRequest, JobView, Origin, ProblemText, Verb
 
-LookOver = Callable[[str, ProblemText, str, str | None], Failure | None]
-WRITING = (Verb.create, Verb.optimize, Verb.modify)
+LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
+WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.tune)
 
 
 def create(hearing: Hearing, command: Command) -> str | None:
     """Start a new kernel; give the answer where no job is started."""
-    return _start(hearing, command, hearing.desk.inbox.look_over)
+
+    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+        return hearing.desk.inbox.look_over(name, problem, snapshot, options.layout)
+
+    return _start(hearing, command, look_over)
 
 
 def optimize(hearing: Hearing, command: Command) -> str | None:
-    """Start to make a kernel faster; give the answer where no job is started."""
+    """Start to make a kernel faster, to tune or to profile it; give the answer where no job is started."""
     return _start(hearing, command, hearing.desk.inbox.look_over_optimize)
 
 
 def modify(hearing: Hearing, command: Command) -> str | None:
     """Start to change a kernel as a person says; give the answer where no job is started."""
 
-    def look_over(name: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
-        return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, layout)
+    def look_over(name: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
+        return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, options.layout)
 
     return _start(hearing, command, look_over)
 
 
 def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | None:
-    name, key = command.name, hearing.key(command)
-    assert name is not None, "the parser gives every such command a name"
-    known = job_of(hearing, key) or _at_work_on(hearing, name)
+    key = hearing.key(command)
+    if job_of(hearing, key) is not None:
+        return None
+    known = None if command.name is None else _at_work_on(hearing, command, command.name)
     if known is not None:
-        return None if known.request.key == key else reply_known(known, hearing.links(known))
+        return reply_known(known, hearing.links(known))
     refused = hearing.config_reply or limit_reply(hearing)
     if refused is not None:
         return refused
+    text, options = hearing.text, job_options(command.options, hearing.config)
     try:
-        base_ref, base_sha = base(hearing)
-        problem = find_problem(hearing, command, base_sha)
+        start = start_of(hearing, command.verb, text.place.number, is_pull=text.place.is_pull, bound=text.commit_sha)
+        problem = find_problem(hearing, command, start.ref, start.sha)
+        snapshot = hearing.desk.snapshot(hearing.github, start.sha)
+        wanted = command.name or _touched(hearing, command, start, snapshot, options)
     except AnswerError as answer:
         return answer.text
-    options = job_options(command.options, hearing.config)
-    snapshot = hearing.desk.snapshot(hearing.github, base_sha)
-    failure = look_over(name, problem, snapshot, options.layout)
-    if failure is not None:
-        return reply_failure(failure)
-    hearing.desk.inbox.submit(
-        JobRequest(
-            key=key,
-            verb=command.verb,
-            kernel=name,
-            origin=origin(hearing),
-            base_ref=base_ref,
-            base_sha=base_sha,
-            snapshot=snapshot,
-            problem=problem,
-            options=options,
-            words=command.text,
-        )
+    name = look_over(wanted, problem, snapshot, options)
+    if isinstance(name, Failure):
+        return reply_failure(name)
+    known = _at_work_on(hearing, command, name)
+    if known is not None:
+        return reply_known(known, hearing.links(known))
+    request = JobRequest(
+        key=key,
+        verb=command.verb,
+        kernel=name,
+        origin=origin(hearing),
+        base_ref=start.ref,
+        base_sha=start.sha,
+        snapshot=snapshot,
+        problem=problem,
+        options=options,
+        words=command.text,
+        read_only=start.read_only,
     )
+    return submit(hearing, request, dry_run=command.options.dry_run)
+
+
+def submit(hearing: Hearing, request: JobRequest, *, dry_run: bool) -> str | None:
+    """Start a job; or, where it is only to be told, say what it would do and may take."""
+    inbox = hearing.desk.inbox
+    if dry_run:
+        return reply_dry_run(request, inbox.estimate(request))
+    inbox.submit(request)
     return None
+
+
+def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, options: JobOptions) -> str:
+    """Give the kernel that the pull request changes, where the command names none.
+
+    Raises:
+        AnswerError: it is no pull request, or touches no kernel or several.
+    """
+    if start.pull is None:
+        error = CommandError(
+            ErrorCode.missing_argument, verb=command.verb, about="NAME", line=command.line, raw=command.raw
+        )
+        raise AnswerError(reply_command_errors((error,)))
+    compared = hearing.github.git.compare(start.pull.base_branch, start.sha)
+    if compared is None:
+        raise AnswerError(reply_no_comparison(start.pull.base_branch, start.sha))
+    before = hearing.desk.snapshot(hearing.github, compared.merge_base_sha)
+    found = hearing.desk.inbox.touched_kernel(before, snapshot, options.layout)
+    if isinstance(found, Failure):
+        raise AnswerError(reply_failure(found))
+    return found
 
 
 def origin(hearing: Hearing) -> Origin:
@@ -92,23 +131,17 @@ def job_of(hearing: Hearing, key: str) -> JobView | None:
     return next((job for job in found if job.request.key == key), None)
 
 
-def base(hearing: Hearing) -> tuple[str, str]:
-    """Give the branch that pull requests go to, and its head at this moment.
-
-    Raises:
-        AnswerError: there is no such branch.
-    """
-    configured = hearing.config.base_branch
-    branch = configured or hearing.repository.default_branch
-    sha = hearing.github.git.head(branch)
-    if sha is not None:
-        return branch, sha
-    if configured is not None:
-        cure = "Correct `base_branch`, or leave it out: then it is the default branch."
-        raise AnswerError(reply_configuration(None, f"there is no branch `{configured}`", cure))
-    raise AnswerError(reply_failure(Failure(FailureCode.layout, "the repository is empty", "Push a first commit.")))
-
-
-def _at_work_on(hearing: Hearing, name: str) -> JobView | None:
+def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None:
+    """Give a job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
+    if command.verb not in WRITING:
+        return None
     active = hearing.desk.inbox.find_jobs(hearing.text.place.repository, active=True)
-    return next((job for job in active if job.request.kernel == name and job.request.verb in WRITING), None)
+    same = [job for job in active if job.request.kernel == name and job.request.verb in WRITING]
+    place = hearing.text.place
+    return next(
+        (job for job in same if _pull_of(job.request.origin) == (place.number if place.is_pull else None)), None
+    )
+
+
+def _pull_of(asked: Origin) -> int | None:
+    return asked.number if asked.is_pull else None

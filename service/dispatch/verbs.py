@@ -10,6 +10,7 @@ from service.conversation import (
     help_text,
     reply_cancel,
     reply_decision,
+    reply_failure,
     reply_jobs,
     reply_no_job,
     reply_nothing_waits,
@@ -18,10 +19,12 @@ from service.conversation import (
     reply_which_job,
 )
 from service.dispatch.decisions import Given, decide
+from service.dispatch.heads import start_of
 from service.dispatch.hearing import Hearing
+from service.dispatch.measuring import measure_again
 from service.dispatch.problem import AnswerError
-from service.dispatch.starting import WRITING, base
-from workers.contracts import Decision, FailureCode, JobState, JobView
+from service.dispatch.starting import WRITING
+from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
 STOPPED = (JobState.failed, JobState.cancelled)
@@ -64,11 +67,13 @@ def _cancelled_since(job: JobView, given_at: str) -> bool:
     return bool(ends and given_at) and datetime.fromisoformat(ends[-1]) >= datetime.fromisoformat(given_at)
 
 
-def retry(hearing: Hearing, command: Command) -> str:
-    """Have a job go on that stopped, or that was cancelled where none stopped."""
+def retry(hearing: Hearing, command: Command) -> str | None:
+    """Have a job go on that stopped, or that was cancelled where none stopped; a comparison that is done is made once more."""
     job = _one(hearing, command, (JobState.failed,), (JobState.cancelled,))
     if isinstance(job, str):
         return job
+    if job.state is JobState.done and job.request.verb not in WRITING and job.request.head_sha is not None:
+        return measure_again(hearing, job, hearing.key(command))
     try:
         fresh = fresh_start(hearing, job)
     except AnswerError as answer:
@@ -97,7 +102,14 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     moved = job.failure is not None and job.failure.code is FailureCode.moved
     if not moved and job.head_sha is not None:
         return None
-    _, sha = base(hearing)
+    request = job.request
+    start = start_of(hearing, request.verb, request.origin.number, is_pull=request.origin.is_pull)
+    if start.ref != request.base_ref and request.origin.is_pull:
+        where = f"the branch `{request.base_ref}` of #{request.origin.number}"
+        message = f"job `{job.job_id}` was for {where}, which is not open any more"
+        cure = f"Give a new `/kernel {request.verb.value}`."
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, message, cure)))
+    sha = start.sha
     if not moved and sha == job.request.base_sha:
         return None
     return Fresh(sha, hearing.desk.snapshot(hearing.github, sha))

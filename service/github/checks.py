@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from github.CheckRun import CheckRun
 from github.GithubObject import NotSet
@@ -14,6 +14,15 @@ MAX_CHECKS = 300
 
 
 @dataclass(frozen=True)
+class Button:
+    """A button on a check run. GitHub takes 20 characters of the label and the identifier, and 40 of the description."""
+
+    label: str
+    description: str
+    identifier: str
+
+
+@dataclass(frozen=True)
 class CheckText:
     """What a check run shows, and how it ended."""
 
@@ -21,6 +30,7 @@ class CheckText:
     summary: str
     conclusion: str
     details_url: str
+    buttons: tuple[Button, ...] = ()
 
 
 class Checks(RepositoryCalls):
@@ -44,6 +54,7 @@ class Checks(RepositoryCalls):
                     status="in_progress" if text.conclusion is None else "completed",
                     conclusion=NotSet if text.conclusion is None else text.conclusion,
                     output={"title": text.title, "summary": text.summary},
+                    actions=[asdict(button) for button in text.buttons] or NotSet,
                 ).id
             )
         )

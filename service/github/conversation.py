@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
@@ -21,6 +22,22 @@ class Conversation(RepositoryCalls):
         issue = self._repository.get_issue(number)
         found = self._listed(lambda: issue.get_comments(since=since or NotSet), MAX_COMMENTS)
         return [CommentInfo(comment.id, login_of(comment.user), comment.body or "") for comment in found]
+
+    def written_since(self, since: datetime) -> list[dict[str, Any]]:
+        """Give the comments of all conversations that were written or edited since a time, oldest first, as GitHub has them."""
+        found = self._listed(
+            lambda: self._repository.get_issues_comments(sort="updated", direction="asc", since=since), MAX_COMMENTS
+        )
+        return [comment.raw_data for comment in found]
+
+    def who_reacted(self, comment_id: int, reaction: str) -> set[str]:
+        """Give the logins of those who reacted to a comment in one way."""
+        found = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
+        return {login_of(each.user) for each in found if each.content == reaction}
+
+    def issue(self, number: int) -> dict[str, Any]:
+        """Give an issue or a pull request, as GitHub has it among issues."""
+        return self._call(lambda: self._repository.get_issue(number).raw_data)
 
     def comment(self, number: int, body: str) -> int:
         """Write a new comment; give its id."""

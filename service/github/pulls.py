@@ -36,9 +36,13 @@ class Pulls(RepositoryCalls):
             lambda: _info(self._repository.create_pull(title=title, body=body, head=head, base=base, draft=draft))
         )
 
-    def edit(self, number: int, body: str) -> None:
-        """Replace a pull request's body."""
-        self._call(lambda: self._repository.get_pull(number).edit(body=body))
+    def edit(self, number: int, body: str, title: str) -> None:
+        """Replace a pull request's body and title."""
+        self._call(lambda: self._repository.get_pull(number).edit(body=body, title=title))
+
+    def close(self, number: int) -> None:
+        """Close a pull request without merging it."""
+        self._call(lambda: self._repository.get_pull(number).edit(state="closed"))
 
     def request_review(self, number: int, login: str) -> None:
         """Ask a person for a review."""

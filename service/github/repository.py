@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+import structlog
 from github.ContentFile import ContentFile
 
-from service.github.errors import ConflictError, MissingError
+from service.github.errors import ConflictError, ForbiddenError, MissingError
 from service.github.records import RepositoryInfo
 from service.github.session import RepositoryCalls
+
+log = structlog.get_logger(__name__)
 
 MAX_TEXT_BYTES = 512 * 1024
 
@@ -29,6 +34,19 @@ class RepositoryReads(RepositoryCalls):
             return self._call(lambda: self._repository.get_collaborator_permission(login))
         except MissingError:
             return "none"
+
+    def in_team(self, login: str, organisation: str, slug: str) -> bool:
+        """Tell whether a person is in a team; false also where the bot may not see the organisation's members."""
+        path = f"/orgs/{quote(organisation)}/teams/{quote(slug)}/memberships/{quote(login)}"
+        requester = self._session.github.requester
+        try:
+            _, found = self._call(lambda: requester.requestJsonAndCheck("GET", path))
+        except MissingError:
+            return False
+        except ForbiddenError as error:
+            log.warning("team_not_read", team=f"{organisation}/{slug}", error=str(error))
+            return False
+        return isinstance(found, dict) and found.get("state") == "active"
 
     def text(self, path: str, ref: str) -> str | None:
         """Give a file's text at a commit or branch; None where there is no such file.

@@ -18,6 +18,7 @@ from workers.contracts import (
     ProblemText,
     UserFacingError,
     Verb,
+    written_scope,
 )
 
 
@@ -48,25 +49,27 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     block = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
     problem = asked.given or block
     if asked.verb is Verb.modify:
-        failure = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
+        name = inbox.look_over_modify(asked.name, asked.words, problem, digest, options.layout)
+    elif asked.verb is Verb.optimize:
+        name = inbox.look_over_optimize(asked.name, problem, digest, options)
     else:
-        look_over = inbox.look_over_optimize if asked.verb is Verb.optimize else inbox.look_over
-        failure = look_over(asked.name, problem, digest, options.layout)
-    if failure is not None:
-        raise UserFacingError(failure)
-    parts = [head, asked.name, asked.problem, options.layout or "", options.author.value]
+        name = inbox.look_over(asked.name, problem, digest, options.layout)
+    if isinstance(name, Failure):
+        raise UserFacingError(name)
+    parts = [head, name, asked.problem, options.layout or "", options.author.value]
     if asked.given is not None:
         parts += [asked.given.kind.value, asked.given.text, asked.given.path or "", asked.given.symbol or ""]
     if asked.verb is Verb.create and searching(options) != searching(JobOptions()):
         parts += searching(options)
     if asked.verb is Verb.optimize:
-        parts += [options.goal.value, options.scope.value, str(options.variants), options.target or ""]
+        parts += [options.goal.value, written_scope(options.scope, options.regime)]
+        parts += [str(options.variants), options.target or ""]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(
         key=_key(asked, parts),
         verb=asked.verb,
-        kernel=asked.name,
+        kernel=name,
         origin=_origin(checkout),
         base_ref=checkout.branch(),
         base_sha=head,

@@ -113,6 +113,13 @@ class HubActs:
             repository = self.world.repository(repo)
             return merging.merge(self.world, repository, self.world.issue(repository, number), self.world.actor(by))
 
+    def press_check(self, repo: str, check_run_id: int, identifier: str, by: str) -> None:
+        """Press a button that the app put on a check run."""
+        with self.world.lock:
+            repository = self.world.repository(repo)
+            run = checks.find_check_run(repository, check_run_id)
+            checks.press(self.world, repository, run, identifier, self.world.actor(by))
+
     def rerequest_check(self, repo: str, check_run_id: int, by: str) -> None:
         """Press the re-run button of a check run."""
         with self.world.lock:

@@ -47,6 +47,13 @@ class HubSetup:
             self.world.state.users[login.lower()] = user
             return user
 
+    def add_team(self, organisation: str, slug: str, *members: str) -> None:
+        """Add a team of an organisation, or change who is in it."""
+        with self.world.lock:
+            for member in members:
+                self.add_user(member)
+            self.world.state.teams[f"{organisation}/{slug}".lower()] = [member.lower() for member in members]
+
     def add_token(self, login: str, value: str | None = None) -> str:
         """A personal token of a user."""
         with self.world.lock:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import structlog
 
+from service.conversation.checkpoint import asks
 from service.conversation.checks import check_run_output
+from service.conversation.subject import measures
 from service.github import ConflictError, ForbiddenError
-from service.github.checks import CheckText
+from service.github.checks import Button, CheckText
 from service.publisher.publication import Publication
 from workers.contracts import CheckpointUpdate, ReportUpdate
+
+APPROVE, REVISE, CANCEL, AGAIN = "approve", "revise", "cancel", "again"
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +35,8 @@ def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpd
     if head_sha is None:
         return None
     output = check_run_output(update, job)
-    text = CheckText(output.title, output.summary, output.conclusion.value, publication.addresses.job(job.job_id))
+    url, buttons = publication.addresses.job(job.job_id), _buttons(publication, update)
+    text = CheckText(output.title, output.summary, output.conclusion.value, url, buttons)
     key = external_id(job.job_id, publication.update_id)
     try:
         found = checks.find(head_sha, key)
@@ -40,6 +45,22 @@ def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpd
         # Only a GitHub App can make check runs; with a plain token the comments have to do.
         log.warning("check_run_not_made", error=str(error))
         return None
+
+
+def _buttons(publication: Publication, update: CheckpointUpdate | ReportUpdate) -> tuple[Button, ...]:
+    """Give what can be decided on the check run; an approval is bound to its checkpoint, since two may name one commit."""
+    if isinstance(update, CheckpointUpdate):
+        if not asks(update):
+            return ()
+        bound = f"{update.stage.value}/{update.attempt}"
+        return (
+            Button("Approve", "Go on after this checkpoint", f"{APPROVE}/{bound}"),
+            Button("Run again", "Have this stage done again", f"{REVISE}/{bound}"),
+            Button("Cancel", "Stop the job; what was pushed stays", CANCEL),
+        )
+    stopped = update.failure is not None or update.cancelled_by is not None
+    again = Button("Run again", "Carry it on, or measure it once more", AGAIN)
+    return (again,) if stopped or measures(publication.job) else ()
 
 
 def _measured(publication: Publication) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation.checkpoint import asks, checkpoint_comment
+from service.conversation.checkpoint import asks, checkpoint_comment, reminder_comment
 from service.conversation.markers import find_marker
 from service.github import ConflictError, ForbiddenError, MissingError
 from service.publisher.check_run import publish_check
 from service.publisher.comments import fold_superseded, write_once
 from service.publisher.publication import Publication
-from workers.contracts import CheckpointUpdate, Effect
+from workers.contracts import CheckpointUpdate, Effect, JobState, ReminderUpdate
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +27,18 @@ def publish_checkpoint(publication: Publication, update: CheckpointUpdate) -> Ef
     if asks(update):
         _request_review(publication)
     return Effect(comment_id=comment_id, check_run_id=check_run_id)
+
+
+def publish_reminder(publication: Publication, update: ReminderUpdate) -> Effect:
+    """Say once that a checkpoint waits; nothing where it was decided meanwhile."""
+    waits = publication.job.checkpoint
+    asked = (update.stage, update.attempt)
+    if publication.job.state is not JobState.waiting or waits is None or (waits.stage, waits.attempt) != asked:
+        return Effect()
+    body = reminder_comment(update, publication.job, publication.links())
+    marker = find_marker(body)
+    assert marker is not None, "every comment about a job is signed"
+    return Effect(comment_id=write_once(publication, marker, body))
 
 
 def _request_review(publication: Publication) -> None:

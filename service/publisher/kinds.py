@@ -6,18 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from service.publisher.assets import publish_assets
-from service.publisher.checkpoint import publish_checkpoint
+from service.publisher.checkpoint import publish_checkpoint, publish_reminder
 from service.publisher.comments import publish_report, publish_status
 from service.publisher.commit import publish_commit
 from service.publisher.publication import Publication
-from service.publisher.pull import publish_pull_request, publish_ready
+from service.publisher.pull import publish_close, publish_pull_request, publish_ready
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
+    CloseUpdate,
     CommitUpdate,
     Effect,
     PullRequestUpdate,
     ReadyUpdate,
+    ReminderUpdate,
     ReportUpdate,
     StatusUpdate,
 )
@@ -28,12 +30,18 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     PullRequestUpdate: publish_pull_request,
     AssetsUpdate: publish_assets,
     CheckpointUpdate: publish_checkpoint,
+    ReminderUpdate: publish_reminder,
     ReadyUpdate: publish_ready,
+    CloseUpdate: publish_close,
     ReportUpdate: publish_report,
 }
+# What changes a branch or a pull request; for a fork's nothing of it is done, and the report holds the patch.
+PUSHES = (CommitUpdate, PullRequestUpdate, ReadyUpdate, CloseUpdate)
 
 
 def publish(publication: Publication) -> Effect:
     """Make the effect of an update on GitHub, or find it where it was made already."""
     update = publication.claimed.update
+    if publication.job.request.read_only and isinstance(update, PUSHES):
+        return Effect()
     return KINDS[type(update)](publication, update)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from service.conversation.pull_request import pull_request_body, pull_request_title
 from service.github import ConflictError, PullInfo
 from service.publisher.publication import GiveUpError, Publication
-from workers.contracts import Effect, Failure, FailureCode, PullRequestUpdate, ReadyUpdate
+from workers.contracts import CloseUpdate, Effect, Failure, FailureCode, PullRequestUpdate, ReadyUpdate
 
 
 def publish_pull_request(publication: Publication, update: PullRequestUpdate) -> Effect:
@@ -23,8 +25,11 @@ def publish_pull_request(publication: Publication, update: PullRequestUpdate) ->
             found = pulls.create(title, body, job.branch, job.request.base_ref)
         except ConflictError as error:
             found = _ours(publication) or _without_draft(publication, title, body, error)
-    elif found.body != body:
-        pulls.edit(found.number, body)
+    else:
+        # The title tells the gain once that is known, unless a person has given it another one.
+        renamed = found.title != pull_request_title(replace(update, optimization=None), job)
+        if found.body != body or (not renamed and found.title != title):
+            pulls.edit(found.number, body, found.title if renamed else title)
     return Effect(pull_number=found.number)
 
 
@@ -34,6 +39,14 @@ def publish_ready(publication: Publication, _update: ReadyUpdate) -> Effect:
     if number is None:
         raise GiveUpError(Failure(FailureCode.internal, "there is no pull request to take out of draft"))
     publication.github.pulls.mark_ready(number)
+    return Effect(pull_number=number)
+
+
+def publish_close(publication: Publication, _update: CloseUpdate) -> Effect:
+    """Close the pull request, where there is one that is still open; its branch stays."""
+    number = publication.job.pull_number
+    if number is not None and _ours(publication) is not None:
+        publication.github.pulls.close(number)
     return Effect(pull_number=number)
 
 

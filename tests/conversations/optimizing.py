@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from gpu_runner.contracts import BenchmarkResult, CaptureResult, Pass, RecordResult, TuneResult, Word, to_json
 from tests.conversations.normal import folded
-from tests.conversations.talk import Talk
+from tests.conversations.talk import REPOSITORY, Talk
 from tests.service.conversation.facts import VERDICT
 from tests.service.conversation.kernels_facts import PROFILED, V0, measured
+from workers import inbox
 
 
 def answers(talk: Talk) -> None:
@@ -22,8 +23,15 @@ def answers(talk: Talk) -> None:
 
 
 def heard(talk: Talk, number: int) -> list[str]:
-    """Give what the bot wrote or edited since the last look as it is seen before anything is unfolded."""
-    return sorted(folded(body) for body in talk.heard(number))
+    """Give what the bot wrote or edited since the last look, also on the job's pull request, before anything is unfolded."""
+    pulls = {job.pull_number for job in inbox.find_jobs(REPOSITORY, number=number)} - {None}
+    return sorted(folded(body) for place in {number} | pulls for body in talk.heard(place or number))
+
+
+def closed(talk: Talk) -> bool:
+    """Tell whether the job's pull request holds the profile alone, and is closed."""
+    state = talk.hub.issue(REPOSITORY, talk.pull()).state
+    return state == "closed" and [line.split()[0] for line in talk.changed()] == ["optimization/geglu/profile.md"]
 
 
 def approve(talk: Talk, number: int) -> None:

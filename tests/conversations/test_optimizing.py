@@ -28,7 +28,7 @@ def test_a_kernel_is_made_faster_from_the_command_to_the_pull_request(open_talk:
         [
             """\
 **`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50%, full reaches 50% of the speed that the hardware allows.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 Goal: speed, of both passes.
 
@@ -73,21 +73,22 @@ These would be tried, in this order:
 
 <sub>Limits of NVIDIA H200: 4240 GB/s, 740 TFLOP/s in matrix products, 60 TFLOP/s otherwise; measured in the same run.</sub>
 
-- `/kernel approve COMMIT1`: the strategies are tried in this order, each proved and measured against v0.
-- `/kernel revise`: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+- **Approve**: the strategies are tried in this order, each proved and measured against v0.
+- **Request changes**: the profile is made again; a Python block in your words replaces the problem. This was attempt 1 of 5.
+- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu`: profile is done and waits for your decision** here.
+**`geglu`: profile is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
 - 👀 **profile**: measure what stands today, read its source, list what can be tried
 - ⬜ **optimize**: try variants, each proved and measured against what stands
 - ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
         ]
     )
@@ -97,7 +98,7 @@ These would be tried, in this order:
         [
             """\
 **Of 4 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** Row lengths as constants.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 | variant | from | strategy | outcome | forward | backward | full | memory | score | why |
 | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
@@ -118,21 +119,22 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 
 ▸ v4: Eviction hints on streamed loads, no gain
 
-- `/kernel approve COMMIT1`: `v3` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
+- **Approve**: `v3` is applied, and the library's whole test file and style check run on it.
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 1 of 5.
+- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu`: optimize is done and waits for your decision** here.
+**`geglu`: optimize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
 - ✅ **profile**: measure what stands today, read its source, list what can be tried
 - 👀 **optimize**: try variants, each proved and measured against what stands
 - ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             "Approved: `profile` is done.",
         ]
@@ -145,7 +147,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
         [
             """\
 **Of 4 variants of `geglu`, `v2` is 1.40× as fast as v0 on NVIDIA H200:** Pipelined loops.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
 | variant | from | strategy | outcome | forward | backward | full | memory | score | why |
 | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
@@ -168,79 +170,31 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 
 ▸ v4: Eviction hints on streamed loads, no gain
 
-- `/kernel approve COMMIT1`: `v2` is applied, and the library's whole test file and style check run on it.
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 2 of 5.
+- **Approve**: `v2` is applied, and the library's whole test file and style check run on it.
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail. This was attempt 2 of 5.
+- Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu`: optimize is done and waits for your decision** here.
+**`geglu`: optimize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
 
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
 
 - ✅ **profile**: measure what stands today, read its source, list what can be tried
 - 👀 **optimize** (2 attempts): try variants, each proved and measured against what stands
 - ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             "Understood: `optimize` is done again.",
         ]
     )
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
-    assert talk.hub.pull_numbers(REPOSITORY) == []
+    assert talk.changed() == snapshot(["optimization/geglu/profile.md +33 -0"])
     approve(talk, number)
     assert talk.asked()[12:] == ["tests", "verify", "benchmark", "tests"]
     assert heard(talk, number) == snapshot(
-        [
-            """\
-**`geglu`: finalize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
-
-**Next:** approve or request changes on commit `COMMIT4`; the checkpoint's comment says what each does.
-
-- ✅ **profile**: measure what stands today, read its source, list what can be tried
-- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
-- 👀 **finalize**: apply the winner, run the library's own checks and tests, the report
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-""",
-            "Approved: `optimize` is done.",
-        ]
-    )
-    assert talk.body(talk.pull()) == snapshot("""\
-**`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
-It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)). Only the kernel and its benchmark data are changed.
-
-**What was changed** (Pipelined loops): Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: `_geglu_forward_kernel` \\(1 loops\\), `_geglu_backward_kernel` \\(1 loops\\).
-
-| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-| `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
-
-<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
-
-▸ Noise and conditions
-
-▸ Peak memory
-
-▸ All variants
-
-▸ Proof
-
-Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
-
-▸ Reference
-
-The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
-""")
-    assert heard(talk, talk.pull()) == snapshot(
         [
             """\
 **`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
@@ -280,7 +234,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 ▸ Peak memory
 
-Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT6`
 
 To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
 
@@ -293,11 +247,64 @@ kernelsmith optimize geglu --repo . --auto --goal speed --scope general --varian
 - Where GitHub does not let you review: `/kernel approve COMMIT4`, or `/kernel revise` and what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
+""",
+            """\
+**`geglu`: finalize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
+
+**Next:** approve or request changes on commit `COMMIT4`; the checkpoint's comment says what each does.
+
+- ✅ **profile**: measure what stands today, read its source, list what can be tried
+- ✅ **optimize** (2 attempts): try variants, each proved and measured against what stands
+- 👀 **finalize**: apply the winner, run the library's own checks and tests, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""",
+            "Approved: `optimize` is done.",
         ]
     )
+    assert talk.body(talk.pull()) == snapshot("""\
+**`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
+It was asked for in #1 ([comment](https://hub/octo/kernels/issues/1#issuecomment-1013)). Only the kernel and its benchmark data are changed.
+
+**What was changed** (Pipelined loops): Loops that load are pipelined, as deep as shared memory holds on every GPU since sm\\_80: `_geglu_forward_kernel` \\(1 loops\\), `_geglu_backward_kernel` \\(1 loops\\).
+
+| workload | pass | after | before | eager | torch.compile | host | against before (95% interval) | against the best baseline (95% interval) | floor | of the floor | so it is |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| `M=2048 N=4096 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | forward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | backward | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=4096 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+| `M=2048 N=16384 bfloat16` | full | 143 µs | 200 µs | 900 µs | 210 µs | 14.0 µs | 1.40× (1.39 to 1.41) faster | 1.47× (1.46 to 1.48) | 100 µs | 70% | faster than torch.compile |
+
+<sub>Medians. The floor is the least time that the hardware allows. Host is what the host needs to queue the pass. Noise: a baseline measured against itself in the same run differed by 0.2% (median) and 0.2% (most). Faster and slower are said only beyond 1% and beyond what it showed. 6 disturbed rounds were left out.</sub>
+
+▸ Noise and conditions
+
+▸ Peak memory
+
+▸ All variants
+
+▸ Proof
+
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT6`
+
+▸ Reference
+
+The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""")
+    assert heard(talk, talk.pull()) == snapshot([])
     assert talk.changed() == snapshot(["src/liger_kernel/ops/geglu.py +36 -6"])
-    assert talk.checks() == snapshot(["Kernelsmith: completed success, finalize: passed"])
+    assert talk.checks() == snapshot(
+        [
+            "Kernelsmith: completed neutral, profile: the kernel is measured",
+            "Kernelsmith: completed neutral, optimize: done",
+            "Kernelsmith: completed neutral, optimize: done",
+            "Kernelsmith: completed success, finalize: passed",
+        ]
+    )
     talk.review()
     assert talk.job().state is JobState.done
     assert heard(talk, number) == snapshot(
@@ -318,10 +325,14 @@ kernelsmith optimize geglu --repo . --auto --goal speed --scope general --varian
     assert heard(talk, talk.pull()) == snapshot([])
     assert talk.page(talk.pull()) == snapshot("""\
 smith[bot] opened «Optimize geglu: 1.40× as fast»
+smith[bot] committed: Add the profile of geglu
+smith[bot] commented (outdated): **`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50%, full reaches 50% of the speed that the hardware allows.
+smith[bot]: review_requested maintainer
+smith[bot] commented (outdated): **Of 4 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** Row lengths as constants.
+smith[bot] commented (outdated): **Of 4 variants of `geglu`, `v2` is 1.40× as fast as v0 on NVIDIA H200:** Pipelined loops.
 smith[bot] committed: Optimize the geglu kernel
 smith[bot]: ready_for_review
 smith[bot] commented: **`geglu` is 1.40× as fast as before on NVIDIA H200, peak memory same.** Its values and gradients are proved, and the library's tests pass. By pass: forward 1.40×, backward 1.40×, full 1.40×.
-smith[bot]: review_requested maintainer
 maintainer reviewed: approved\
 """)
     talk.answer("benchmark", to_json(so_fast(1.4)))

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from gpu_runner.contracts import CaseOutcome, TestCase, TestsResult, to_json
 from tests.conversations.conftest import Open
-from tests.conversations.optimizing import alone, answers, approve, heard, searched, so_fast, to_the_comparison
+from tests.conversations.optimizing import alone, answers, approve, closed, heard, searched, so_fast, to_the_comparison
 from tests.conversations.talk import REPOSITORY, gist
 from tests.recorded.libraries import LIGER, STANDING
 from workers.contracts import JobState
@@ -26,40 +26,46 @@ def test_where_no_strategy_applies_the_job_says_so_and_changes_nothing(open_talk
     before = dict(talk.hub.branches(REPOSITORY))
     number = talk.ask("/kernel optimize geglu --goal speed --variants 3")
     assert talk.job().state is JobState.waiting
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    assert [gist(body) for body in heard(talk, number)] == snapshot(
         [
             """\
 **`geglu` is memory-bound in forward, latency-bound in backward on NVIDIA H200:** forward reaches 50%, backward reaches 50% of the speed that the hardware allows.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """,
             """\
-**`geglu`: profile is done and waits for your decision** here.
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.\
+**`geglu`: profile is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.\
 """,
         ]
     )
     approve(talk, number)
     assert talk.job().state is JobState.done
-    assert talk.job().pull_number is None
-    assert sorted(gist(body) for body in talk.heard(number)) == snapshot(
+    assert closed(talk)
+    assert [gist(body) for body in heard(talk, number)] == snapshot(
         [
             """\
 **Nothing that was tried makes `geglu` better than it is:** 1 variant, every strategy whose trigger holds has been tried.
 **Next:** nothing to do; the job ends with its report, and nothing is changed.\
 """,
             """\
-**`geglu` is done**: nothing was changed.
+**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 **Next:** nothing; the report says what it means.\
 """,
             """\
 **`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.\
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.\
 """,
             "Approved: `profile` is done.",
         ]
     )
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
-    assert talk.checks() == []
+    assert talk.checks() == snapshot(
+        [
+            "Kernelsmith: completed neutral, profile: the kernel is measured",
+            "Kernelsmith: completed neutral, optimize: done",
+            "Kernelsmith: completed success, Done",
+        ]
+    )
 
 
 def test_a_kernel_at_its_floor_ends_with_a_report_and_no_question(open_talk: Open) -> None:
@@ -188,10 +194,10 @@ The search (greedy) ended because two variants in a row were less than 1% better
 
 ▸ v3: Row lengths as constants, no gain
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
-**`geglu` is done**: nothing was changed.
+**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 
 **Next:** nothing; the report says what it means.
 
@@ -199,11 +205,11 @@ The search (greedy) ended because two variants in a row were less than 1% better
 - ✅ **optimize**: try variants, each proved and measured against what stands
 - ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
 **`geglu` stays as it is:** No variant was better than what stands, within the guardrails: nothing is changed.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
 
 | workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -226,7 +232,7 @@ The search ended because two variants in a row were less than 1% better.
 
 ▸ Peak memory
 
-Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT4`
 
 To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
 
@@ -234,12 +240,12 @@ To repeat it on a checkout of the base commit, with `problem.py` from the job's 
 kernelsmith optimize geglu --repo . --auto --goal balanced --scope general --variants 8
 ```
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             "Approved: `profile` is done.",
         ]
     )
-    assert talk.hub.pull_numbers(REPOSITORY) == []
+    assert closed(talk)
 
 
 def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(open_talk: Open) -> None:
@@ -258,7 +264,7 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` is done**: nothing was changed.
+**`geglu` is done**: nothing is better than what stands, and [pull request 2](https://hub/octo/kernels/pull/2) is closed.
 
 **Next:** nothing; the report says what it means.
 
@@ -266,11 +272,11 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
 - ✅ **optimize**: try variants, each proved and measured against what stands
 - ✅ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
 **`geglu` stays as it is:** Every variant that was tried failed the library's own tests or the full verdict: the original stands.
-**Next:** nothing to merge. What was tried, and what was learned from it, stands below.
+**Next:** nothing to merge. [pull request 2](https://hub/octo/kernels/pull/2) is closed. What was tried, and what was learned from it, stands below.
 
 | workload | pass | v0 | eager | torch.compile | host | speedup (95% interval) | floor | of the floor | so it is |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -297,7 +303,7 @@ The search ended because every strategy whose trigger holds has been tried.
 
 ▸ Peak memory
 
-Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT1`
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT4`
 
 To repeat it on a checkout of the base commit, with `problem.py` from the job's page:
 
@@ -305,13 +311,12 @@ To repeat it on a checkout of the base commit, with `problem.py` from the job's 
 kernelsmith optimize geglu --repo . --auto --goal speed --scope general --variants 8
 ```
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             "Approved: `optimize` is done.",
         ]
     )
-    assert talk.hub.pull_numbers(REPOSITORY) == []
-    assert "kernelsmith/" not in " ".join(talk.hub.branches(REPOSITORY))
+    assert closed(talk)
 
 
 def test_a_choice_that_cannot_be_met_is_answered_and_costs_nothing(open_talk: Open) -> None:
@@ -349,21 +354,21 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu` was cancelled** by `maintainer`; nothing was pushed.
+**`geglu` was cancelled** by `maintainer`; what was pushed stays.
 **Next:** nothing. `/kernel retry` goes on from where it was; a new `/kernel optimize` starts afresh.
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
             """\
 **`geglu` was cancelled.**
 
-**Next:** nothing; nothing was pushed. `/kernel retry` goes on from where it was, a new `/kernel optimize` starts afresh.
+**Next:** nothing; what was pushed stays. `/kernel retry` goes on from where it was, a new `/kernel optimize` starts afresh.
 
 - ✅ **profile**: measure what stands today, read its source, list what can be tried
 - ⏹️ **optimize**: try variants, each proved and measured against what stands
 - ⬜ **finalize**: apply the winner, run the library's own checks and tests, the report
 
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer`</sub>\
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
 """,
         ]
     )
@@ -375,11 +380,11 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
         [
             """\
 **Of 4 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** Row lengths as constants.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """,
             """\
-**`geglu`: optimize is done and waits for your decision** here.
-**Next:** `/kernel approve COMMIT1` or `/kernel revise`; the checkpoint's comment says what each does.\
+**`geglu`: optimize is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.\
 """,
             "Job `JOB1` goes on from optimize.",
         ]

@@ -64,7 +64,7 @@ def test_a_model_writes_variants_acts_on_a_review_and_mends_what_the_librarys_te
     line.answer(DIAGNOSIS)
     number = talk.ask(ASKED)
     assert line.tasks() == ["give_diagnosis"]
-    profiled = next(body for body in talk.heard(number) if "These would be tried" in body)
+    profiled = next(body for body in talk.heard(talk.pull()) if "These would be tried" in body)
     start = profiled.index("<details><summary>A model")
     assert profiled[start : profiled.index("</details>", start)] == snapshot("""\
 <details><summary>A model's reading</summary>
@@ -95,10 +95,10 @@ These are a model's words; what stands outside of this fold is measured, or foun
     assert line.tasks()[1:] == ["give_variant"] * 3
     assert "the old text of edit 1 is not there" in line.prompts()[2]
     assert "Blocks of 2048 in backward." in line.prompts()[3] and "One program walks a whole row" in line.prompts()[3]
-    compared = next(body for body in talk.heard(number) if "The search (greedy)" in body)
+    compared = next(body for body in talk.heard(talk.pull()) if "The search (greedy)" in body)
     assert gist(compared) == snapshot("""\
 **Of 3 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** A model's change.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """)
     assert model_parts(compared) == snapshot("""\
 **Of 3 variants of `geglu`, `v3` is 1.50× as fast as v0 on NVIDIA H200:** A model's change.
@@ -115,7 +115,7 @@ Written by a model: what is supposed, changed and expected are its own words.
 Written by a model: what is supposed, changed and expected are its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 3 | change, variation 2 | `passed` | 142 |
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
 """)
 
     talk.answer("benchmark", to_json(so_fast(1.6)))
@@ -123,10 +123,10 @@ Written by a model: what is supposed, changed and expected are its own words.
     talk.clock[0] += 10
     talk.say(number, "/kernel revise Try smaller blocks <img src=x>, as @octocat said")
     talk.settle()
-    again = next(body for body in talk.heard(number) if "The search (greedy)" in body)
+    again = next(body for body in talk.heard(talk.pull()) if "The search (greedy)" in body)
     assert gist(again) == snapshot("""\
 **Of 4 variants of `geglu`, `v4` is 1.60× as fast as v0 on NVIDIA H200:** A model's change.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """)
     assert model_parts(again) == snapshot("""\
 **Of 4 variants of `geglu`, `v4` is 1.60× as fast as v0 on NVIDIA H200:** A model's change.
@@ -149,7 +149,7 @@ Written by a model: what is supposed, changed and expected are its own words.
 Written by a model: what is supposed, changed and expected are its own words.
 - **Hypothesis**: Too few warps hide the loads.
 | 1 | change, variation 1 | `passed` | 142 |
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 2 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 2 of 5.\
 """)
 
     talk.answer("tests", to_json(failing_tests("test_grad")))
@@ -193,7 +193,7 @@ def test_a_provider_that_goes_down_in_the_middle_leaves_what_was_kept(ask_models
     assert compared.count("Written by a model") == 0
     assert gist(compared) == snapshot("""\
 **Of 4 variants of `geglu`, `v2` is 1.40× as fast as v0 on NVIDIA H200:** A model's change.
-**Next:** look at it, and say `/kernel approve COMMIT1` here, or `/kernel revise` and what should change.\
+**Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.\
 """)
     assert model_parts(compared) == snapshot("""\
 **Of 4 variants of `geglu`, `v2` is 1.40× as fast as v0 on NVIDIA H200:** A model's change.
@@ -204,7 +204,7 @@ def test_a_provider_that_goes_down_in_the_middle_leaves_what_was_kept(ask_models
 The search (greedy) ended because no model answered any more, and nothing else was left to try.
 - No model was asked any further: anthropic is overloaded \\(status 529, overloaded\\_error\\). What was measured before stands.
 ▸ v2: A model&#39;s change, kept
-- `/kernel revise`: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
+- **Request changes**: `use v2` takes that variant instead, unless it is wrong or breaks a guardrail; other words go to a model, which makes one more variant of them and answers each point. This was attempt 1 of 5.\
 """)
 
 
@@ -218,12 +218,12 @@ def test_the_real_runner_judges_what_a_model_writes(ask_models: Ask) -> None:
     assert asking.talk.job().state is JobState.done, asking.talk.heard(number)
     assert asking.line.tasks() == ["give_diagnosis", "give_variant", "give_variant"]
     assert "incorrect_gradient" in asking.line.prompts()[2]
-    asking.talk.skip(number)
     report = asking.talk.heard(asking.talk.pull())[-1]
+    asking.talk.skip(number)
     assert "only predicted" in gist(report)
     assert model_parts(report) == snapshot("""\
 | v1 | v0 | Launch settings by measurement | the same code again | It is the same code as v0. |
-| **v2** | v0 | A model's change (written by a model) | kept |  |
+| **v2** | v0 | A model's change (written by a model) | proposed, not timed |  |
 - **Hypothesis**: The settings come from a rule that knows neither this GPU nor these sizes; measured ones are at least as fast.\
 """)
     assert asking.talk.changed() == [f"{PATH} +1 -1"]

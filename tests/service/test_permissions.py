@@ -47,3 +47,18 @@ def test_the_bot_never_obeys_itself(login: str) -> None:
     for kind in ("Bot", "User"):
         assert may_command("admin", login, kind, config, BOT) == Refused(RefusalReason.own, silent=True)
         assert may_decide("admin", login, kind, "kernelsmith") == Refused(RefusalReason.own, silent=True)
+
+
+@pytest.mark.parametrize("login", ["octocat", "OctoCat"])
+def test_who_is_banned_is_neither_heard_nor_answered_whatever_permission_they_have(login: str) -> None:
+    banned = RepoConfig(ban=("octocat",), allow=("octocat",))
+    refused = Refused(RefusalReason.banned, silent=True)
+    assert may_command("admin", login, "User", banned, "smith[bot]") == refused
+    assert may_decide("admin", login, "User", "smith[bot]", banned) == refused
+    assert may_decide("admin", "other", "User", "smith[bot]", banned) == Allowed()
+
+
+def test_allow_lets_nobody_decide() -> None:
+    assert may_decide("read", "octocat", "User", "smith[bot]", RepoConfig(allow=("octocat",))) == Refused(
+        RefusalReason.permission, silent=False
+    )

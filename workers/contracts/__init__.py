@@ -2,6 +2,7 @@
 
 from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
+    EVERY_SIZE,
     ArtifactView,
     AuthorName,
     CheckpointView,
@@ -9,6 +10,7 @@ from workers.contracts.job import (
     Decision,
     DecisionOutcome,
     DecisionResult,
+    Estimate,
     Failure,
     FailureCode,
     Goal,
@@ -18,8 +20,10 @@ from workers.contracts.job import (
     JobView,
     LineComment,
     Origin,
+    Part,
     ProblemKind,
     ProblemText,
+    Regime,
     Scope,
     StageName,
     StageState,
@@ -38,12 +42,13 @@ from workers.contracts.kernel_profile import (
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
-from workers.contracts.target import Target, parse_target
+from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
     AnalyzeSummary,
     AssetsUpdate,
     CheckpointUpdate,
     ClaimedUpdate,
+    CloseUpdate,
     CommitPurpose,
     CommitUpdate,
     ConfirmSummary,
@@ -59,6 +64,7 @@ from workers.contracts.update import (
     ProfileSummary,
     PullRequestUpdate,
     ReadyUpdate,
+    ReminderUpdate,
     ReportUpdate,
     StatusUpdate,
     StyleOutcome,
@@ -81,6 +87,7 @@ from workers.contracts.variant import (
 )
 
 __all__ = [
+    "EVERY_SIZE",
     "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",
@@ -93,6 +100,7 @@ __all__ = [
     "CheckpointView",
     "Choose",
     "ClaimedUpdate",
+    "CloseUpdate",
     "CommitPurpose",
     "CommitUpdate",
     "ConfirmSummary",
@@ -100,6 +108,7 @@ __all__ = [
     "DecisionOutcome",
     "DecisionResult",
     "Effect",
+    "Estimate",
     "Failure",
     "FailureCode",
     "FileChange",
@@ -128,6 +137,7 @@ __all__ = [
     "OptimizeSummary",
     "Origin",
     "Outcome",
+    "Part",
     "PlannedStrategy",
     "ProblemKind",
     "ProblemText",
@@ -137,6 +147,8 @@ __all__ = [
     "QuestionUse",
     "ReadyUpdate",
     "RecordingUse",
+    "Regime",
+    "ReminderUpdate",
     "ReportUpdate",
     "RequestUse",
     "Scope",
@@ -157,6 +169,9 @@ __all__ = [
     "ValidateSummary",
     "Variant",
     "Verb",
+    "named_dimensions",
+    "parse_scope",
     "parse_target",
     "unreadable",
+    "written_scope",
 ]

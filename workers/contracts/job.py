@@ -12,6 +12,8 @@ class Verb(StrEnum):
     create = "create"
     optimize = "optimize"
     modify = "modify"
+    tune = "tune"
+    profile = "profile"
     bench = "bench"
     verify = "verify"
     status = "status"
@@ -88,6 +90,24 @@ class Scope(StrEnum):
     general = "general"
     forward = "forward"
     backward = "backward"
+
+
+class Part(StrEnum):
+    """A part of the sizes that are measured: those that ask least of the GPU, or most."""
+
+    small = "small"
+    large = "large"
+
+
+@dataclass(frozen=True)
+class Regime:
+    """The sizes that an optimize job is to improve: a part of them, or those at which dimensions have these values."""
+
+    part: Part | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+EVERY_SIZE = Regime()
 
 
 class ProblemKind(StrEnum):
@@ -181,6 +201,8 @@ class JobOptions:
     candidates: int = 3  # that a model is asked for at once
     repairs: int = 3  # rounds in which a model sees what failed, at most
     choose: Choose = Choose.first
+    conventional_commits: bool = False  # the repository wants its commits and pull requests named so
+    regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
 
 
 @dataclass(frozen=True)
@@ -200,6 +222,17 @@ class JobRequest:
     head_sha: str | None = None  # bench and verify: what is compared with base_sha, and its snapshot
     head_snapshot: str | None = None
     words: str = ""  # modify: what to change, as a person wrote it
+    read_only: bool = False  # it starts from a fork's branch: nothing is pushed, and the result is told as a patch
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a job may take at most; proofs and tests come on top of the GPU's minutes. None: it has no price."""
+
+    gpu_minutes: float
+    gpu_dollars: float | None = None
+    model_tokens: int = 0  # 0: no model is asked
+    model_dollars: float | None = None
 
 
 @dataclass(frozen=True)

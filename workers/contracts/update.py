@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
 from workers.contracts.attempt import Attempt
-from workers.contracts.job import Failure, FailureCode, Goal, JobView, Scope, StageName
+from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
@@ -18,6 +18,7 @@ class CommitPurpose(StrEnum):
     """Why a commit is made; the service words its message."""
 
     reference = "reference"
+    profile = "profile"
     kernel = "kernel"
     revision = "revision"
     optimization = "optimization"
@@ -131,6 +132,7 @@ class ProfileSummary:
     notes: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     diagnosis: ModelReading | None = None
+    regime: Regime = EVERY_SIZE  # the sizes that are to be improved
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,10 @@ Summary = (
 )
 
 
+# What a job may end with.
+Report = ValidateSummary | FinalizeSummary | ProfileSummary | ConfirmSummary | MeasureSummary
+
+
 @dataclass(frozen=True)
 class StatusUpdate:
     """Create or edit the job's status comment; it is rendered from the job as it is when published."""
@@ -290,20 +296,46 @@ class CheckpointUpdate:
 
 
 @dataclass(frozen=True)
+class ReminderUpdate:
+    """Say once that a checkpoint still waits, in a comment; times are UTC, ISO 8601. ``ends`` None: it waits for ever."""
+
+    stage: StageName
+    attempt: int
+    since: str
+    ends: str | None = None
+
+
+@dataclass(frozen=True)
 class ReadyUpdate:
     """Take the pull request out of draft."""
+
+
+@dataclass(frozen=True)
+class CloseUpdate:
+    """Close the draft pull request: nothing came of the job that is worth a merge."""
 
 
 @dataclass(frozen=True)
 class ReportUpdate:
     """The end of a job: done with its report, failed, or cancelled; a new comment, since an edit notifies nobody."""
 
-    summary: ValidateSummary | FinalizeSummary | MeasureSummary | None = None
+    summary: Report | None = None
     failure: Failure | None = None
     cancelled_by: str | None = None
+    why: str = ""  # it was cancelled, where that is not because a person said so; one sentence, as markdown of ours
 
 
-Update = StatusUpdate | CommitUpdate | PullRequestUpdate | AssetsUpdate | CheckpointUpdate | ReadyUpdate | ReportUpdate
+Update = (
+    StatusUpdate
+    | CommitUpdate
+    | PullRequestUpdate
+    | AssetsUpdate
+    | CheckpointUpdate
+    | ReminderUpdate
+    | ReadyUpdate
+    | CloseUpdate
+    | ReportUpdate
+)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,12 @@ Pipeline = tuple[Step, ...]
 PIPELINES: dict[Verb, Pipeline] = {
     Verb.create: (Step(StageName.analyze), Step(StageName.generate), Step(StageName.validate)),
     Verb.optimize: (Step(StageName.profile), Step(StageName.optimize), Step(StageName.finalize)),
+    Verb.tune: (
+        Step(StageName.profile, checkpoint=False),
+        Step(StageName.optimize, checkpoint=False),
+        Step(StageName.finalize),
+    ),
+    Verb.profile: (Step(StageName.profile, checkpoint=False),),
     Verb.modify: (Step(StageName.modify), Step(StageName.confirm)),
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from gpu_runner.contracts import BenchmarkResult
-from workers.contracts import AuthorName, JobOptions, JobRequest, ProblemKind
+from workers.contracts import AuthorName, JobOptions, JobRequest, ProblemKind, Verb, written_scope
 
 DEFAULTS = JobOptions()
 
@@ -33,8 +34,17 @@ def reproduce(name: str, *, asks: bool = False) -> str:
 def reproduce_optimize(request: JobRequest) -> str:
     """Give the one command that repeats an optimize job on a checkout of the base commit."""
     options = request.options
+    if request.verb is Verb.tune:  # the sweep is what optimize tries first
+        options = replace(options, variants=1, author=AuthorName.compiler)
     words = ["kernelsmith", "optimize", request.kernel, "--repo", ".", "--auto"]
-    words += ["--goal", options.goal.value, "--scope", options.scope.value, "--variants", str(options.variants)]
+    words += [
+        "--goal",
+        options.goal.value,
+        "--scope",
+        written_scope(options.scope, options.regime),
+        "--variants",
+        str(options.variants),
+    ]
     words += ["--target", options.target] if options.target else []
     words += [] if options.author is AuthorName.auto else ["--author", options.author.value]
     return shlex.join([*words, *_search(options, "repairs")])

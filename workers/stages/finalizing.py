@@ -16,6 +16,7 @@ from gpu_runner.contracts import (
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
+    CloseUpdate,
     CommitPurpose,
     CommitUpdate,
     FileChange,
@@ -78,8 +79,10 @@ class Finalize:
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("winner.patch", summary.diff.encode(), "text/x-diff")
         before = _before(context)
+        passed = replace(passed, changes=(*passed.changes, *(replace(page, text=None) for page in _profile(context))))
         output = {"changes": changes_to_json(merged(before, (*passed.changes, *data))), "summary": to_json(summary)}
-        return StageResult(output, _updates(context, bench, before, passed, data, summary))
+        updates = _updates(context, bench, before, passed, data, summary)
+        return StageResult(output, updates, checkpoint=not context.request.read_only)
 
 
 def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSummary:
@@ -92,10 +95,15 @@ def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSumma
 
 
 def _before(context: StageContext) -> tuple[FileChange, ...]:
+    """Give what is on the branch: what an earlier attempt of this stage left, else the profile."""
     try:
         return changes_from_json(context.result_of(StageName.finalize)["changes"])
     except KeyError:
-        return ()
+        return _profile(context)
+
+
+def _profile(context: StageContext) -> tuple[FileChange, ...]:
+    return changes_from_json(context.result_of(StageName.profile).get("changes", ()))
 
 
 def _updates(
@@ -112,6 +120,8 @@ def _updates(
         new = tuple(change for change in changes if standing.read(change.path) != change.text)
         if new:
             commits.append(CommitUpdate(purpose, new, StageName.finalize, context.attempt))
+    if context.request.read_only:
+        return (AssetsUpdate(summary.images), ReportUpdate(summary))
     return (
         *commits,
         PullRequestUpdate(None, bench.problem.source, summary.verdict, summary),
@@ -142,7 +152,9 @@ def _unchanged(
         notes=(why, *tried),
     )
     context.artifact("report.json", json_bytes(summary), "application/json")
-    return StageResult({"changes": [], "summary": to_json(summary)}, (ReportUpdate(summary),), checkpoint=False)
+    closed = (CloseUpdate(),) if _profile(context) else ()
+    output = {"changes": changes_to_json(_before(context)), "summary": to_json(summary)}
+    return StageResult(output, (*closed, ReportUpdate(summary)), checkpoint=False)
 
 
 def _measured(context: StageContext, bench: Bench, changes: tuple[FileChange, ...]) -> BenchmarkResult:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Problem, Workload, WorkloadTiming
-from workers.contracts import Scope, Target
+from workers.contracts import Failure, FailureCode, Scope, Target, UserFacingError
 
 # Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
 NOTHING_OVER_ALL = 1.10
@@ -88,15 +89,46 @@ def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
     return bool(times) and all(time_us is not None and time_us < target.below_us for time_us in times)
 
 
-def chosen_sizes(own: Sequence[Workload], recorded: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Give the problem's workloads and, as far as there is room, recorded ones: the smallest and the largest first."""
+Sizes = tuple[tuple[str, int], ...]
+
+
+def chosen_sizes(
+    own: Sequence[Workload], recorded: Sequence[Workload], wanted: Sequence[Sizes] = ()
+) -> tuple[Workload, ...]:
+    """Give the problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
     chosen = list(own[:MOST_SIZES])
     rest = [w for w in recorded if not any(_alike(w, known) for known in chosen)]
     order = [rest[-1 - i // 2] if i % 2 == 0 else rest[i // 2] for i in range(len(rest))]
-    for workload in order:
+    asked_for = [w for w in rest if any(set(sizes) <= set(w.sizes) for sizes in wanted)]
+    for workload in (*asked_for, *order):
         if len(chosen) < MOST_SIZES and not any(_alike(workload, known) for known in chosen):
             chosen.append(workload)
     return tuple(chosen)
+
+
+def with_sizes(
+    chosen: Sequence[Workload], wanted: Sequence[Sizes], problem: Problem
+) -> tuple[tuple[Workload, ...], tuple[Workload, ...]]:
+    """Give workloads among which each of the wanted sizes is, and those of them that were added for it.
+
+    Raises:
+        UserFacingError: a wanted size is larger than what is measured.
+    """
+    found, added = list(chosen), list[Workload]()
+    for sizes in dict.fromkeys(wanted):
+        if any(set(sizes) <= set(workload.sizes) for workload in found):
+            continue
+        first = chosen[0]
+        new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
+        if volume(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
+            message = f"`{new.label()}` cannot be measured: an input may have 1 to {MOST_ELEMENTS} elements"
+            cure = (
+                "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
+            )
+            raise UserFacingError(Failure(FailureCode.refused, message, cure))
+        found.append(new)
+        added.append(new)
+    return tuple(found), tuple(added)
 
 
 def volume(problem: Problem, workload: Workload) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workers.authors.llm.protocol import Remark, VariantBrief
-from workers.contracts import Goal, ModelReading, Scope, Variant
+from workers.contracts import EVERY_SIZE, Goal, ModelReading, Regime, Scope, Variant, written_scope
 from workers.stages.authoring.catalog import idea
 from workers.stages.figures import figures, notebook
 from workers.stages.situation import Profiled
@@ -20,6 +20,7 @@ def variant_brief(
     parent: Variant | None = None,
     earlier: Sequence[Variant] = (),
     remarks: tuple[Remark, ...] = (),
+    regime: Regime = EVERY_SIZE,
 ) -> VariantBrief:
     """Give the brief of the next change of a file, ``source``: what was measured, what was tried, and which ideas hold."""
     goal, scope = aim
@@ -29,7 +30,7 @@ def variant_brief(
         source=source,
         problem=bench.problem,
         goal=goal.value,
-        scope=scope.value,
+        scope=written_scope(scope, regime),
         measured=figures(known, goal, scope, parent),
         tried=notebook(earlier),
         ideas=tuple(idea(planned) for planned in known.strategies if not planned.repeats),

@@ -89,7 +89,8 @@ class ModelAuthor:
         source = trials.bench.original if start.parent is None else trials.text_of(start.parent)
         options = self._context.request.options
         aim = (options.goal, options.scope)
-        brief = variant_brief(trials.bench, trials.known, aim, source, start.parent, start.earlier, start.remarks)
+        given = (start.parent, start.earlier, start.remarks, options.regime)
+        brief = variant_brief(trials.bench, trials.known, aim, source, *given)
         found, failed = None, start.failed
         for round_ in range(1 + options.repairs):
             if round_ and self._context.cancelled():

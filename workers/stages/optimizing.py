@@ -17,7 +17,6 @@ from workers.contracts import (
     StopReason,
     UserFacingError,
     Variant,
-    parse_target,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.reports.variants import draw_variants
@@ -27,12 +26,14 @@ from workers.stages.authoring.writing import reads_words
 from workers.stages.choosing import chosen
 from workers.stages.headroom import nothing_to_gain, target_met
 from workers.stages.modelled import ModelAuthor, Start
+from workers.stages.profiling import asks
 from workers.stages.reviewing import MADE, Found, reviewed
 from workers.stages.situation import Profiled, left_by_profile
-from workers.stages.standing import reopen_bench
+from workers.stages.standing import aim_of, reopen_bench
 from workers.stages.suites import json_bytes
 from workers.stages.trial import Trials
 from workers.stages.workbench import own_result
+from workers.strategies.regimes import in_regime
 from workers.strategies.search import SEARCHES, Limits
 
 SEARCH = "greedy"
@@ -76,7 +77,7 @@ class Optimize:
             reads,
         )
         context.artifact("variants.json", json_bytes(summary), "application/json")
-        asked = CheckpointUpdate(self.name, context.attempt, summary, not options.auto)
+        asked = CheckpointUpdate(self.name, context.attempt, summary, asks(context))
         updates = () if known.nothing_to_gain else (AssetsUpdate(images), asked)
         output = {"summary": to_json(summary), HEARD: len(context.feedback), MADE: dict(found.made)}
         return StageResult(output, updates, checkpoint=winner is not None)
@@ -101,7 +102,7 @@ def _searched(context: StageContext, author: ModelAuthor, book: Book) -> Found:
 
 def _search(context: StageContext, author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
     options, known = context.request.options, author.trials.known
-    target = parse_target(options.target) if options.target else None
+    target = aim_of(author.trials.bench.problem, options).target
     variants: list[Variant] = []
     while True:
         strategies = _open(known, author, variants)
@@ -118,7 +119,7 @@ def _search(context: StageContext, author: ModelAuthor) -> tuple[tuple[Variant, 
             continue
         if target is not None and target_met(variant.rows, target):
             return tuple(variants), StopReason.target_met
-        if nothing_to_gain_with(variant, known, context):
+        if nothing_to_gain_with(variant, author.trials, context):
             return tuple(variants), StopReason.floor_reached
 
 
@@ -140,6 +141,8 @@ def _tried(author: ModelAuthor, start: Start) -> Variant | None:
     return None if made is None else made.variant
 
 
-def nothing_to_gain_with(variant: Variant, known: Profiled, context: StageContext) -> bool:
-    """Tell whether a variant is at the floor."""
-    return nothing_to_gain(replace(known.benchmark, rows=variant.rows), context.request.options.scope)
+def nothing_to_gain_with(variant: Variant, trials: Trials, context: StageContext) -> bool:
+    """Tell whether a variant is at the floor, at the sizes that the command aims at."""
+    options = context.request.options
+    rows = in_regime(variant.rows, aim_of(trials.bench.problem, options).regime)
+    return nothing_to_gain(replace(trials.known.benchmark, rows=rows), options.scope)

@@ -25,36 +25,46 @@ from workers.authors.llm.protocol import UnusableAnswer
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
+    CommitPurpose,
+    CommitUpdate,
     Failure,
     FailureCode,
-    Image,
+    FileChange,
     ModelReading,
     ProblemKind,
     ProblemText,
     ProfileSummary,
+    PullRequestUpdate,
+    ReportUpdate,
     StageName,
+    Update,
     UserFacingError,
+    Verb,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.models.protocol import Answer
 from workers.reports.plots import draw_speed
-from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume
+from workers.reports.profile_page import profile_page, profile_path
+from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
 from workers.stages.listening import heard
 from workers.stages.model_brief import variant_brief
 from workers.stages.problem_text import revised_source
 from workers.stages.proving import verdict_failure
 from workers.stages.situation import Profiled, situation_of, turn_of
-from workers.stages.standing import Bench, open_bench, stored
+from workers.stages.standing import Bench, aim_of, open_bench, stored
 from workers.stages.suites import json_bytes
-from workers.stages.workbench import SNAPSHOT_FILE, answer_of
+from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json, changes_to_json, only_new, own_result
 from workers.strategies.order import ordered
 from workers.strategies.reading import read_source
+from workers.strategies.regimes import in_regime
+from workers.strategies.table import FIRST
 
 UNDIAGNOSED = "A model was asked what bounds the kernel, and nothing came of it: {}."
 START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 PROFILE_BUDGET_S = 60.0
 UNTRACED = "The problem could not be traced, so the compiler author's kernels are out of reach: {}"
 UNRECORDED = "The library's benchmark script gave no sizes for this problem{}; the problem's own sizes are measured."
+ADDED = "The command names sizes that neither the problem nor the library's benchmark script has: `{}` is measured too."
 NO_GPU = (
     "No GPU host took part: values are proved in Triton's interpreter, and speed is only predicted from the roofline."
 )
@@ -77,9 +87,14 @@ class Profile:
         profile = _profiled(context, bench)
         reading = read_source(bench.standing.path, bench.original)
         options = context.request.options
-        nothing = nothing_to_gain(measured, options.scope)
+        regime = aim_of(bench.problem, options).regime
+        nothing = nothing_to_gain(replace(measured, rows=in_regime(measured.rows, regime)), options.scope)
         known = Profiled(reading, verdict, measured, profile)
-        strategies = () if nothing else ordered(situation_of(context, bench, known, model=turn))
+        tunes = context.request.verb is Verb.tune
+        # Settings are found by measuring, so that a kernel near its floor is swept all the same when somebody asks for that.
+        strategies = () if nothing and not tunes else ordered(situation_of(context, bench, known, model=turn))
+        if tunes:
+            nothing, strategies = False, tuple(planned for planned in strategies if planned.strategy == FIRST)
         diagnosis, unread = _diagnosed(context, bench, replace(known, strategies=strategies))
         images = draw_speed(context, f"{bench.standing.name}-today", measured)
         summary = ProfileSummary(
@@ -96,9 +111,19 @@ class Profile:
             (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *unread),
             images,
             diagnosis,
+            options.regime,
         )
         context.artifact("profile.json", json_bytes(summary), "application/json")
-        return StageResult(_output(bench, summary), _updates(context, summary, images), checkpoint=not nothing)
+        page = profile_page(bench.standing.name, summary)
+        context.artifact("profile.md", page.encode(), "text/markdown")
+        # The page is what there is to review: where nobody is asked, nothing may be pushed, or on a checkout it has no use.
+        request = context.request
+        pushed = (
+            asks(context) and bool(strategies) and not nothing and not request.read_only and request.origin.number > 0
+        )
+        changes = (FileChange(profile_path(bench.standing.name), page),) if pushed else ()
+        updates = _updates(context, bench, summary, changes)
+        return StageResult(_output(bench, summary, changes), updates, checkpoint=not nothing)
 
 
 def _revised(context: StageContext) -> ProblemText | None:
@@ -108,14 +133,28 @@ def _revised(context: StageContext) -> ProblemText | None:
 
 
 def _updates(
-    context: StageContext, summary: ProfileSummary, images: tuple[Image, ...]
-) -> tuple[AssetsUpdate | CheckpointUpdate, ...]:
-    asked = CheckpointUpdate(StageName.profile, context.attempt, summary, not context.request.options.auto)
-    return (AssetsUpdate(images), asked)
+    context: StageContext, bench: Bench, summary: ProfileSummary, changes: tuple[FileChange, ...]
+) -> tuple[Update, ...]:
+    images = AssetsUpdate(summary.images)
+    if context.request.verb is Verb.profile:
+        return (images, ReportUpdate(summary))
+    asked = CheckpointUpdate(StageName.profile, context.attempt, summary, asks(context))
+    if not changes:
+        return (images, asked)
+    earlier = own_result(context, StageName.profile)
+    new = only_new(changes, bench.tree, () if earlier is None else changes_from_json(earlier["changes"]))
+    commits = (CommitUpdate(CommitPurpose.profile, new, StageName.profile, context.attempt),) if new else ()
+    return (*commits, PullRequestUpdate(None, summary.problem_source), images, asked)
 
 
-def _output(bench: Bench, summary: ProfileSummary) -> dict[str, Any]:
+def asks(context: StageContext) -> bool:
+    """Tell whether a review decides after the profile and after the comparison."""
+    return context.request.verb is Verb.optimize and not context.request.options.auto
+
+
+def _output(bench: Bench, summary: ProfileSummary, changes: tuple[FileChange, ...]) -> dict[str, Any]:
     return stored(bench) | {
+        "changes": changes_to_json(changes),
         "verdict": to_json(replace(summary.verdict, checks=())),
         "benchmark": to_json(summary.benchmark),
         "profile": to_json(summary.profile),
@@ -136,6 +175,14 @@ def _traced(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]
 
 
 def _sized(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]:
+    """Choose the sizes to measure: the problem's, those of the library's benchmark script, and all that the command names."""
+    bench, notes = _recorded(context, bench)
+    workloads, added = with_sizes(bench.workloads, aim_of(bench.problem, context.request.options).sizes, bench.problem)
+    added_notes = tuple(ADDED.format(workload.label()) for workload in added)
+    return replace(bench, workloads=workloads), (*notes, *added_notes)
+
+
+def _recorded(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]:
     request = bench.layout.sizes_request(bench.standing, bench.problem, bench.tree, SNAPSHOT_FILE)
     if request is None:
         return bench, ()
@@ -146,7 +193,8 @@ def _sized(context: StageContext, bench: Bench) -> tuple[Bench, tuple[str, ...]]
     sizes = tuple(size for size in known if volume(bench.problem, size) <= MOST_ELEMENTS)
     if not sizes:
         return bench, (UNRECORDED.format(f" ({recorded.error})" if recorded.error else ""),)
-    return replace(bench, workloads=chosen_sizes(bench.problem.workloads, sizes)), ()
+    wanted = aim_of(bench.problem, context.request.options).sizes
+    return replace(bench, workloads=chosen_sizes(bench.problem.workloads, sizes, wanted)), ()
 
 
 def _judged(context: StageContext, bench: Bench) -> Verdict:
@@ -193,7 +241,8 @@ def _diagnosed(context: StageContext, bench: Bench, known: Profiled) -> tuple[Mo
         return None, ()
     context.note("asking a model what bounds it")
     options = context.request.options
-    brief = variant_brief(bench, known, (options.goal, options.scope), bench.original)
+    aim = (options.goal, options.scope)
+    brief = variant_brief(bench, known, aim, bench.original, regime=options.regime)
     answer = heard(context, "diagnosis", diagnosis_question(brief))
     if not isinstance(answer, Answer):
         return None, (UNDIAGNOSED.format(answer.sentence.rstrip(".")),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, Verdict, from_json
 from workers.authors.table import author_named
@@ -14,12 +14,16 @@ from workers.contracts import (
     StageName,
     UserFacingError,
     Variant,
+    Verb,
 )
 from workers.engine.protocol import StageContext
 from workers.engine.questions import NO_MODEL
 from workers.stages.authoring.writing import has_models
-from workers.stages.standing import Bench
+from workers.stages.standing import Bench, aim_of
 from workers.strategies.protocol import ModelTurn, Situation
+from workers.strategies.regimes import in_regime
+
+WITHOUT_A_MODEL = (Verb.tune, Verb.profile)  # they measure, and write nothing that a sweep does not
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ def turn_of(context: StageContext) -> ModelTurn:
         UserFacingError: a model is wanted and none is configured.
     """
     wanted = context.request.options.author
+    if context.request.verb in WITHOUT_A_MODEL:
+        return ModelTurn.never
     if wanted is AuthorName.compiler:
         return ModelTurn.never
     if has_models(context):
@@ -75,6 +81,7 @@ def situation_of(
 ) -> Situation:
     """Give the situation before a variant; ``source`` is the text of its parent's file, None for v0's."""
     options = context.request.options
+    aimed_at = in_regime(known.benchmark.rows, aim_of(bench.problem, options).regime)
     return Situation(
         standing=bench.standing,
         problem=bench.problem,
@@ -82,7 +89,7 @@ def situation_of(
         source=bench.original if source is None else source,
         original=bench.original,
         reading=known.reading,
-        benchmark=known.benchmark,
+        benchmark=replace(known.benchmark, rows=aimed_at),
         bounds=known.profile.bounds,
         goal=options.goal,
         scope=options.scope,

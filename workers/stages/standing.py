@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import CandidateSource, Graph, Multiple, Problem, Workload, from_json, to_json
@@ -10,10 +10,15 @@ from workers.contracts import (
     Failure,
     FailureCode,
     FileChange,
+    JobOptions,
     ProblemKind,
     ProblemText,
+    Regime,
     StageName,
+    Target,
     UserFacingError,
+    named_dimensions,
+    parse_target,
 )
 from workers.engine.protocol import StageContext
 from workers.layouts.protocol import Layout, Standing
@@ -22,6 +27,7 @@ from workers.stages.problem_text import parse, problem_source
 from workers.stages.workbench import SNAPSHOT_FILE, choose_layout, open_tree
 from workers.tree import Tree
 
+MOST_NAMED = 8
 CALL_CURE = (
     "Commit a problem file as `.kernelsmith/problems/{name}.py`, or paste it in a fenced Python block under `/kernel optimize`: "
     "`def reference(...)` in plain torch, `INPUTS`, `WORKLOADS`, and how the kernel is called, such as "
@@ -116,13 +122,71 @@ def known_problem(given: ProblemText, standing: Standing, tree: Tree, layout: La
     return source
 
 
-def look_over(kernel: str, problem: ProblemText, tree: Tree, layout: str | None) -> None:
-    """Read an optimize command against its repository, running nothing.
+def look_over(kernel: str, problem: ProblemText, tree: Tree, options: JobOptions) -> str:
+    """Read an optimize command against its repository, running nothing; give the kernel's name there.
 
     Raises:
         UserFacingError: it cannot be carried out.
     """
-    preflight(kernel, problem, tree, layout_named(layout) if layout else find_layout(tree))
+    layout = layout_named(options.layout) if options.layout else find_layout(tree)
+    found = preflight(kernel, problem, tree, layout)
+    aim_of(found.problem, options)
+    return found.standing.name
+
+
+def touched_kernel(before: Tree, after: Tree, layout: str | None) -> str:
+    """Give the one kernel in which two trees differ: the only one that is touched, else the only one whose own file is.
+
+    Raises:
+        UserFacingError: there is none, or there are several.
+    """
+    found = layout_named(layout) if layout else find_layout(after)
+    files = found.existing(after)
+    touched = {name: paths for name, paths in found.touched(before, after).items() if name in files}
+    own = [name for name, paths in touched.items() if files[name] in paths]
+    for names in (list(touched), own):
+        if len(names) == 1:
+            return names[0]
+    if not touched:
+        message, cure = "the pull request touches no kernel", "Name one behind the command."
+    else:
+        named = own or sorted(touched)
+        shown = ", ".join(f"`{name}`" for name in named[:MOST_NAMED]) + (" and more" if len(named) > MOST_NAMED else "")
+        message, cure = f"the pull request touches several kernels: {shown}", "Name one of them behind the command."
+    raise UserFacingError(Failure(FailureCode.name, message, cure))
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What an optimize job is to improve, with the problem's own names for its dimensions."""
+
+    regime: Regime
+    target: Target | None
+
+    @property
+    def sizes(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Give the sizes that were named: they are to be measured, whatever else is."""
+        named = (self.regime.sizes, () if self.target is None else self.target.sizes)
+        return tuple(sizes for sizes in named if sizes)
+
+
+def aim_of(problem: Problem, options: JobOptions) -> Aim:
+    """Give what a command aims at.
+
+    Raises:
+        UserFacingError: it names a dimension that the problem has not.
+    """
+    dimensions = tuple(dict.fromkeys(name for workload in problem.workloads for name, _ in workload.sizes))
+    target = parse_target(options.target) if options.target else None
+    option = "--scope"
+    try:
+        regime = replace(options.regime, sizes=named_dimensions(options.regime.sizes, dimensions))
+        option = "--target"
+        named = None if target is None else replace(target, sizes=named_dimensions(target.sizes, dimensions))
+    except ValueError as error:
+        cure = f"Name one of these in `{option}`."
+        raise UserFacingError(Failure(FailureCode.refused, str(error), cure)) from error
+    return Aim(regime, named)
 
 
 def open_bench(context: StageContext, problem: ProblemText | None = None) -> Bench:

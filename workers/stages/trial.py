@@ -19,9 +19,10 @@ from gpu_runner.contracts import (
 )
 from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
 from workers.engine.protocol import StageContext
+from workers.reports.notebook import notes_page, results_csv
 from workers.stages.learnings import learnings, predicted_learnings
 from workers.stages.situation import Profiled, situation_of
-from workers.stages.standing import Bench
+from workers.stages.standing import Bench, aim_of
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
 from workers.strategies.guardrails import VARIANT, breaches, score
@@ -93,6 +94,7 @@ class Trials:
     ) -> Tried:
         """Carry a proposal through the gate that all variants pass; ``key`` begins the keys of what is asked of the runner."""
         variant = replace(variant, notes=answer.notes, settings=answer.settings)
+        self._note(variant)  # what is supposed is written down before anything runs, so that no result can colour it
         tuned, table = self._tuned(variant, answer)
         text = answer.source if answer.settle is None else answer.settle(answer.source, table)
         digest = self.context.artifact(f"{variant.name}.py", text.encode(), "text/x-python")
@@ -175,7 +177,8 @@ class Trials:
             )
             told = predicted_learnings(planned)
             return replace(variant, rows=rows, outcome=outcome, notes=_learned(variant, told))
-        found, broken = score(rows, options.goal, options.scope), breaches(rows, options.goal, options.scope)
+        aim = (options.goal, options.scope, aim_of(self.bench.problem, options).regime)
+        found, broken = score(rows, *aim), breaches(rows, *aim)
         variant = replace(variant, rows=rows, score=found, breaches=broken, notes=_learned(variant, learnings(rows)))
         if found is None or _fails_somewhere(measured):
             return replace(variant, outcome=Outcome.failed, reason=_unmeasured(measured))
@@ -192,7 +195,13 @@ class Trials:
     def keep(self, variant: Variant) -> Variant:
         """Keep a variant's record as an artifact."""
         self.context.artifact(f"{variant.name}.json", json_bytes(variant), "application/json")
+        self._note(variant)
+        if variant.rows:
+            self.context.artifact(f"{variant.name}_results.csv", results_csv(variant.rows).encode(), "text/csv")
         return variant
+
+    def _note(self, variant: Variant) -> None:
+        self.context.artifact(f"{variant.name}_notes.md", notes_page(variant).encode(), "text/markdown")
 
 
 def _unwritten(planned: PlannedStrategy) -> Notes:

@@ -61,15 +61,15 @@ def decide(session: Session, job: Job, review: Review, now: float) -> DecisionRe
     return DecisionResult(outcome, job.job_id, stage, sha)
 
 
-def cancel(session: Session, job: Job, by: str, now: float) -> bool:
+def cancel(session: Session, job: Job, by: str, now: float, why: str = "") -> bool:
     """Cancel a job and everything it has running; False where it has ended already."""
     if job.state in lifecycle.FINAL:
         return False
     lifecycle.stop_work(session, job, StageState.cancelled, now)
     updates.drop_pending(session, job)
     job.state = JobState.cancelled
-    lifecycle.record(session, job, "cancelled", f"cancelled by {by}", now)
-    updates.append(session, job, ReportUpdate(cancelled_by=by), now)
+    lifecycle.record(session, job, "cancelled", f"ended: {why}" if why else f"cancelled by {by}", now)
+    updates.append(session, job, ReportUpdate(cancelled_by=by, why=why), now)
     updates.append_status(session, job, now)
     return True
 

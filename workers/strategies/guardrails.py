@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gpu_runner.contracts import Comparison, Pass, WorkloadTiming
-from workers.contracts import Breach, Goal, Guardrail, Scope
+from workers.contracts import EVERY_SIZE, Breach, Goal, Guardrail, Regime, Scope
+from workers.strategies.regimes import in_regime
 
 VARIANT, ORIGINAL = "candidate", "original"
 # Of the Liger performance skill: a metric that is not the goal may get this much worse, and another pass this much.
@@ -14,13 +15,13 @@ OTHER_METRIC, OTHER_PASS = 1.05, 1.10
 GOAL_PASSES = {Scope.general: Pass.full, Scope.forward: Pass.forward, Scope.backward: Pass.backward}
 
 
-def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> float | None:
-    """Give how many times as good as v0 a variant is by the goal, the geometric mean over the sizes; None: not measured.
+def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE) -> float | None:
+    """Give how many times as good as v0 a variant is by the goal, the geometric mean over the regime's sizes; None: not measured.
 
     Speed is that of the scope's pass (of forward and backward together for a general one), memory that of the peak. Balanced
     is the geometric mean of both.
     """
-    aimed = _aimed(rows, scope)
+    aimed = _aimed(in_regime(rows, regime), scope)
     speed = _mean(_speedup(row) for row in aimed)
     memory = _mean(None if (ratio := row.memory_ratio) is None else 1.0 / ratio for row in aimed)
     if goal is Goal.speed:
@@ -30,16 +31,21 @@ def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> float | N
     return speed if speed is None or memory is None else math.sqrt(speed * memory)
 
 
-def breaches(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope) -> tuple[Breach, ...]:
+def breaches(
+    rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE
+) -> tuple[Breach, ...]:
     """Give every guardrail that a variant breaks, in the order of the rows.
 
-    A time counts as worse only where the whole interval of the comparison says so, by how much is said by its middle.
+    A time counts as worse only where the whole interval of the comparison says so, by how much is said by its middle. At sizes
+    outside of the regime nothing is the goal.
     """
     found: list[Breach] = []
+    aimed = {id(row) for row in in_regime(rows, regime)}
     for row in rows:
         time, memory = _time_ratio(row), row.memory_ratio
         for metric, ratio in (("time", time), ("memory", memory)):
-            guardrail, allowed = _rule(metric, row.timed_pass, goal, scope)
+            beyond = Guardrail.other_metric, OTHER_METRIC
+            guardrail, allowed = _rule(metric, row.timed_pass, goal, scope) if id(row) in aimed else beyond
             if ratio is not None and ratio > allowed:
                 found.append(Breach(guardrail, metric, row.timed_pass, row.workload.label(), ratio, allowed))
     return tuple(found)

@@ -17,6 +17,7 @@ CONCLUSIONS = ("action_required", "cancelled", "failure", "neutral", "success", 
 _LEVELS = ("notice", "warning", "failure")
 _MOST_ANNOTATIONS = 50
 _MOST_ACTIONS = 3
+_ACTION_LENGTHS = {"label": 20, "description": 40, "identifier": 20}
 _MAX_OUTPUT_CHARACTERS = 65_535
 
 
@@ -64,6 +65,13 @@ def rerequest(world: World, repository: Repository, run: CheckRun, actor: Actor)
     tell(world, repository, run, "rerequested", actor)
 
 
+def press(world: World, repository: Repository, run: CheckRun, identifier: str, actor: Actor) -> None:
+    """What a button of the app's own does. Raises: ApiError 404 where the run has none of this identifier."""
+    if identifier not in {action.get("identifier") for action in run.actions}:
+        raise not_found()
+    tell(world, repository, run, "requested_action", actor, requested_action={"identifier": identifier})
+
+
 def find_check_run(repository: Repository, check_run_id: int) -> CheckRun:
     """A check run by its id. Raises: ApiError 404."""
     for run in repository.check_runs:
@@ -89,6 +97,11 @@ def _change(world: World, run: CheckRun, given: Mapping[str, Any]) -> None:
     if status == "completed" and conclusion is None:
         raise unprocessable('Invalid request.\n\nNo subschema in "anyOf" matched. "conclusion" wasn\'t supplied.')
     output, actions = given.get("output"), given.get("actions") or run.actions
+    for action in actions:
+        if any(not 0 < len(action.get(name) or "") <= most for name, most in _ACTION_LENGTHS.items()):
+            raise unprocessable(
+                "Invalid request.\n\nA label, description or identifier of an action is missing or too long."
+            )
     if len(actions) > _MOST_ACTIONS:
         raise unprocessable("Invalid request.\n\nNo more than 3 items are allowed in actions.")
     if output is not None:

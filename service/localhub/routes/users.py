@@ -32,9 +32,18 @@ def get_user(call: Call) -> Reply:
     return Reply(payloads.user(call.world, user))
 
 
+def get_team_membership(call: Call) -> Reply:
+    """Whether somebody is in a team."""
+    members = call.world.state.teams.get(f"{call.params['login']}/{call.params['slug']}".lower(), [])
+    if call.params["member"].lower() not in members:
+        raise not_found()
+    return Reply({"state": "active", "role": "member"})
+
+
 HANDLERS: dict[str, Handler] = {
     "get_meta": get_meta,
     "get_rate_limit": get_rate_limit,
     "get_authenticated_user": get_authenticated_user,
     "get_user": get_user,
+    "get_team_membership": get_team_membership,
 }

@@ -22,6 +22,7 @@ class State:
     tokens: dict[str, Token] = field(default_factory=dict)
     repositories: dict[int, Repository] = field(default_factory=dict)
     deliveries: list[Delivery] = field(default_factory=list)
+    teams: dict[str, list[str]] = field(default_factory=dict)  # members by "organisation/team", all in lower case
 
     def new_id(self) -> int:
         """A number that was never given before; larger means later."""

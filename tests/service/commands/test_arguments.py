@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.commands import Command, CommandError, ErrorCode, GivenOptions, parse_comment, resolve_problem
-from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
+from service.commands.grammar import GRAMMAR
+from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Verb
 
 PROBLEM = "def reference(a):\n    return a\n"
 
@@ -61,7 +62,11 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
     ("typed", "code", "nearest"),
     [
         ("crate x", ErrorCode.unknown_verb, "create"),
-        ("optimise x", ErrorCode.unknown_verb, "optimize"),
+        ("optimzie x", ErrorCode.unknown_verb, "optimize"),
+        ("faster x", ErrorCode.unknown_verb, "optimize"),
+        ("gpu", ErrorCode.unknown_verb, "help"),
+        ("lgtm", ErrorCode.unknown_verb, "approve"),
+        ("benchmrak x", ErrorCode.unknown_verb, "bench"),
         ("help crate", ErrorCode.unknown_verb, "create"),
         ("create x --autor compiler", ErrorCode.unknown_option, "--author"),
         ("create x --variants=8", ErrorCode.unknown_option, None),
@@ -87,7 +92,13 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
         ("create x from https://github.com/a/b", ErrorCode.bad_link, None),
         ("create ReGLU", ErrorCode.bad_name, "reglu"),
         ("create a/b", ErrorCode.bad_name, "b"),
-        ("optimize", ErrorCode.missing_argument, None),
+        ("modify", ErrorCode.missing_argument, None),
+        ("optimize x gpu hopper", ErrorCode.unexpected_word, "--gpu hopper"),
+        ("optimize x+y", ErrorCode.bad_name, "x_y"),
+        ("optimize x --scope small,large", ErrorCode.unknown_value, "small"),
+        ("optimize x --scope H=", ErrorCode.unknown_value, None),
+        ("profile x --target 'forward < 1 ms'", ErrorCode.unknown_option, None),
+        ("tune x --goal speed", ErrorCode.unknown_option, None),
         ("optimize x make it faster", ErrorCode.unexpected_word, None),
         ("optimize x --goal sped", ErrorCode.unknown_value, "speed"),
         ("optimize x --scope forwards", ErrorCode.unknown_value, "forward"),
@@ -100,7 +111,7 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
         ("optimize x --target forward < 0.3 ms", ErrorCode.unknown_value, None),
         ("optimize x --against main", ErrorCode.unknown_option, None),
         ("bench x --goal speed", ErrorCode.unknown_option, None),
-        ("bench x Y", ErrorCode.bad_name, "y"),
+        ("bench x 1y", ErrorCode.bad_name, None),
         ("bench x --against", ErrorCode.missing_value, None),
         ("bench --against a..b", ErrorCode.unknown_value, None),
         ("bench --against --upload-pack=x", ErrorCode.missing_value, None),
@@ -204,7 +215,7 @@ def test_a_path_and_a_block_together_are_refused() -> None:
 )
 def test_what_an_optimize_is_to_reach_is_understood_in_every_form(line: str) -> None:
     found = command(f"/kernel optimize rms_norm {line}")
-    wanted = GivenOptions(goal=Goal.speed, scope=Scope.forward, variants=4, target="forward < 0.3 ms @ H=4096")
+    wanted = GivenOptions(goal=Goal.speed, scope="forward", variants=4, target="forward < 0.3 ms @ H=4096")
     assert (found.verb, found.name, found.options) == (Verb.optimize, "rms_norm", wanted)
     assert found.problem.kind is ProblemKind.missing
 
@@ -262,3 +273,78 @@ def test_an_issues_block_is_what_a_modify_is_for_if_it_reads_like_a_problem() ->
 
 def test_no_compiler_modifies() -> None:
     assert error("/kernel modify geglu faster --author compiler").choices == ("llm", "auto")
+
+
+@pytest.mark.parametrize(
+    ("typed", "verb"),
+    [
+        ("build reglu", Verb.create),
+        ("ADD reglu", Verb.create),
+        ("write reglu", Verb.create),
+        ("speed-up rms_norm", Verb.optimize),
+        ("speed_up rms_norm", Verb.optimize),
+        ("optimise rms_norm", Verb.optimize),
+        ("fix geglu it rounds twice", Verb.modify),
+        ("update geglu round once", Verb.modify),
+        ("autotune rms_norm", Verb.tune),
+        ("analyse rms_norm", Verb.profile),
+        ("benchmark", Verb.bench),
+        ("stop", Verb.cancel),
+        ("help speed-up", Verb.help),
+    ],
+)
+def test_a_word_that_means_a_command_is_taken_for_it(typed: str, verb: Verb) -> None:
+    assert command(f"/kernel {typed}").verb is verb
+
+
+@pytest.mark.parametrize("word", ["accept", "lgtm", "ok", "merge", "reject", "no"])
+def test_nothing_is_decided_by_a_word_that_only_sounds_like_a_decision(word: str) -> None:
+    assert error(f"/kernel {word}").nearest in ("approve", "revise")
+
+
+def test_no_word_means_two_commands() -> None:
+    words = [word for rule in GRAMMAR for word in (rule.verb.value, *rule.synonyms, *rule.suggested_for)]
+    assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("RMSNorm", "RMSNorm"),
+        ("LigerRMSNormFunction", "LigerRMSNormFunction"),
+        ("`liger_kernel.ops.rms_norm.LigerRMSNormFunction`", "LigerRMSNormFunction"),
+        ("src/liger_kernel/ops/rms_norm.py", "rms_norm"),
+        ("rms-norm", "rms_norm"),
+        ("liger_rms_norm()", "liger_rms_norm"),
+    ],
+)
+def test_a_kernel_that_is_there_may_be_named_as_people_know_it(typed: str, name: str) -> None:
+    assert command(f"/kernel optimize {typed}").name == name
+    assert command(f"/kernel modify {typed} let it round once").name == name
+    assert command(f"/kernel bench geglu {typed}").names == ("geglu", name)
+
+
+def test_the_kernel_of_a_pull_request_needs_no_name() -> None:
+    assert command("/kernel optimize --goal speed").name is None
+    found = command("/kernel optimize from a/b.py --gpu h100")
+    assert (found.name, found.problem.path) == (None, "a/b.py")
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"), [("ampere", "sm_80"), ("Hopper", "sm_90"), ("BLACKWELL", "sm_100"), ("auto", None)]
+)
+def test_a_gpu_may_be_named_by_its_generation(typed: str, wanted: str | None) -> None:
+    assert command(f"/kernel optimize x --gpu {typed}").options.gpu == wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "scope"),
+    [
+        ("backward", "backward"),
+        ("LARGE", "large"),
+        ("hidden_size=4096", "hidden_size=4096"),
+        ('"backward at H=4096, T=2k"', "backward, H=4096, T=2048"),
+    ],
+)
+def test_a_scope_is_a_pass_a_part_of_the_sizes_or_sizes(typed: str, scope: str) -> None:
+    assert command(f"/kernel optimize x --scope {typed}").options.scope == scope

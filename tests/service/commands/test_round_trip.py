@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.commands import Command, GivenOptions, parse_comment, parse_permalink, render
 from service.commands.grammar import LAYOUTS
 from service.commands.permalink import Permalink
-from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Scope, Verb
+from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Verb
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,9}(_[a-z0-9]{1,5}){0,3}", fullmatch=True).filter(
     lambda name: not keyword.iskeyword(name)
@@ -29,12 +29,13 @@ OPTIONS = st.builds(
     author=st.one_of(st.none(), st.sampled_from(AuthorName)),
     layout=st.one_of(st.none(), st.sampled_from(LAYOUTS)),
     auto=st.booleans(),
+    dry_run=st.booleans(),
     gpu=st.one_of(st.none(), st.sampled_from(["sm_80", "sm_90", "sm_100a", "interpreter"])),
 )
 GOALS = st.builds(
     GivenOptions,
     goal=st.one_of(st.none(), st.sampled_from(Goal)),
-    scope=st.one_of(st.none(), st.sampled_from(Scope)),
+    scope=st.one_of(st.none(), st.sampled_from(["forward", "small", "backward, large", "H=4096, T=8"])),
     variants=st.one_of(st.none(), st.integers(1, 32)),
     target=st.one_of(st.none(), st.sampled_from(["forward < 0.3 ms @ H=4096", "full under 20 us", "backward<=1ms"])),
     auto=st.booleans(),

@@ -17,12 +17,12 @@ def wrong(*lines: str) -> str:
 
 def test_wrong_verbs_options_and_values() -> None:
     assert wrong("crate reglu") == snapshot(
-        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `bench`, `verify`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
+        "`/kernel crate reglu`: there is no command `crate`. Did you mean `create`? There are: `create`, `optimize`, `modify`, `tune`, `profile`, `bench`, `verify`, `status`, `cancel`, `retry`, `approve`, `revise`, `help`. `/kernel help` explains them."
     )
     assert wrong("create x --autor compiler", "create x --layout=ligr", "create x --gpu", "status --auto") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x --autor compiler`: `create` has no option `--autor`. Did you mean `--author`? Its options: `--author`, `--candidates`, `--repairs`, `--choose`, `--layout`, `--gpu`, `--auto`.
+- `/kernel create x --autor compiler`: `create` has no option `--autor`. Did you mean `--author`? Its options: `--author`, `--candidates`, `--repairs`, `--choose`, `--layout`, `--gpu`, `--auto`, `--dry-run`.
 - `/kernel create x --layout=ligr`: `ligr` is no value for `--layout`: `liger` or `plain`. Did you mean `liger`?
 - `/kernel create x --gpu`: `--gpu` needs a value, such as `--gpu sm_90`.
 - `/kernel status --auto`: `status` has no option `--auto`. It has no options.\
@@ -30,7 +30,7 @@ Some lines of this comment could not be carried out:
     assert wrong("create x --gpu=potato", "create x --auto --auto", "create x --auto=maybe", "approve 12") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, or `h100`.
+- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`.
 - `/kernel create x --auto --auto`: `--auto` stands there twice. Say it once.
 - `/kernel create x --auto=maybe`: `maybe` is no value for `--auto`: `true` or `false`.
 - `/kernel approve 12`: `12` is no value for `SHA`. A commit is named by 7 to 40 hexadecimal digits.\
@@ -50,7 +50,7 @@ Some lines of this comment could not be carried out:
 
 - `/kernel create x form a.py`: `form` does not belong there. Did you mean `from a.py`?
 - `/kernel create x from ../a.py`: `../a.py` is not a path in this repository. A path is relative to the repository's root and stays inside of it.
-- `/kernel create x from a.py b.py`: `b.py` does not belong there. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--layout liger|plain] [--gpu ARCH] [--auto]`.
+- `/kernel create x from a.py b.py`: `b.py` does not belong there. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--layout liger|plain] [--gpu ARCH] [--auto] [--dry-run]`.
 - `/kernel create x from`: `from` needs a path or a link after it, such as `from src/model.py:MLP`.\
 """)
     assert wrong("create x from https://evil.example/@octocat/x", "create x from https://github.com/a/b") == snapshot("""\
@@ -65,7 +65,7 @@ def test_missing_parts() -> None:
     assert wrong("create", "revise", "approve") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--layout liger|plain] [--gpu ARCH] [--auto]`, for example `/kernel create reglu --layout liger`.
+- `/kernel create`: `NAME` is missing. The form is `/kernel create NAME [from PATH[:SYMBOL]|URL] [--author compiler|llm|auto] [--candidates N] [--repairs N] [--choose first|best] [--layout liger|plain] [--gpu ARCH] [--auto] [--dry-run]`, for example `/kernel create reglu --layout liger`.
 - `/kernel revise`: `TEXT` is missing. The form is `/kernel revise TEXT`, for example `/kernel revise keep the row in registers, and round once at the end`.
 - `/kernel approve`: `SHA` is missing. The form is `/kernel approve SHA`, for example `/kernel approve 1f2e3d4`.\
 """)

@@ -9,6 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from service.conversation import Conclusion, check_run_output, commit_message, pull_request_body, pull_request_title
+from service.conversation.commits import TYPES
 from tests.service.conversation.facts import (
     CHECKPOINTS,
     DONE,
@@ -172,3 +173,17 @@ E   AssertionError: 0.5 != 0.25
 
 </details>\
 """)
+
+
+def test_a_repository_that_wants_it_gets_conventional_commits_and_titles() -> None:
+    options = replace(WAITING.request.options, conventional_commits=True)
+    job = replace(WAITING, request=replace(WAITING.request, options=options))
+    kernel = job.request.kernel
+    for purpose, kind in TYPES.items():
+        subject = commit_message(CommitUpdate(purpose, CHANGES, StageName.generate, 2), job).splitlines()[0]
+        assert subject.startswith(f"{kind}({kernel}): "), subject
+        assert len(subject) <= 72
+    assert set(TYPES) == set(CommitPurpose)
+    title = pull_request_title(PullRequestUpdate(PROFILE, "def reference(a): ..."), job)
+    assert title.startswith(f"feat({kernel}): add {kernel}")
+    assert not pull_request_title(PullRequestUpdate(PROFILE, "def reference(a): ..."), WAITING).startswith("feat")

@@ -130,7 +130,7 @@ def test_where_there_is_nothing_to_choose_nobody_is_asked() -> None:
 
 def test_variants_without_a_gpu() -> None:
     untimed = replace(OPTIMIZED, predicted=True, variants=(replace(V1, rows=(), score=None),))
-    assert "`v1` is proved, and the last that was kept" in checkpoint(StageName.optimize, untimed)
+    assert "`v1` is proved, and proposed without having been timed" in checkpoint(StageName.optimize, untimed)
     variants = tuple(replace(variant, rows=(), breaches=(), reason=None) for variant in (V1, V2))
     assert folded(optimized(predicted=True, variants=variants)) == snapshot("""\
 **Of 2 variants of `rms_norm`, `v1` is predicted to be 1.35× as fast as v0 on NVIDIA H200:** Settings by size.

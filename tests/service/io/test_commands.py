@@ -351,3 +351,20 @@ def test_each_end_of_a_job_is_a_comment_of_its_own(bench: Bench) -> None:
     reports = [e for e in bench.comments(number) if (m := find_marker(e.body)) and m.kind is Kind.report]
     assert [("first" in entry.body, "second" in entry.body) for entry in reports] == [(True, False), (False, True)]
     assert [entry.minimized for entry in reports] == ["outdated", None]
+
+
+@pytest.mark.parametrize(("members", "started"), [(("visitor",), True), (("second",), False)])
+def test_a_team_that_is_allowed_may_give_commands(bench: Bench, members: tuple[str, ...], started: bool) -> None:
+    bench.hub.add_team("octo", "kernels", *members)
+    bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": b'allow = ["@octo/kernels"]\n'})
+    bench.say(bench.issue(), CREATE, by="visitor")
+    bench.settle()
+    assert bool(bench.jobs()) is started
+
+
+def test_who_is_banned_gets_no_answer(bench: Bench) -> None:
+    bench.hub.push(bench.repository, "main", "maintainer", {".github/kernelsmith.toml": b'ban = ["maintainer"]\n'})
+    number = bench.issue()
+    comment = bench.say(number, CREATE)
+    bench.settle()
+    assert (bench.jobs(), bench.comments(number), bench.reactions(number, comment)) == ((), [], ())

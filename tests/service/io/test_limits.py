@@ -15,9 +15,15 @@ NOW_S = 1_000_000.0
 
 
 def hearing(
-    jobs: tuple[tuple[str, float], ...] = (), gpu_s: float = 0.0, limits: LimitsConfig | None = None
+    jobs: tuple[tuple[str, float], ...] = (),
+    gpu_s: float = 0.0,
+    limits: LimitsConfig | None = None,
+    own_gpu_s: float = 0.0,
 ) -> Hearing:
-    inbox = SimpleNamespace(submitted_since=lambda *_: jobs, gpu_seconds_since=lambda *_: gpu_s)
+    def gpu_seconds_since(_repository: str, _since: float, author: str | None) -> float:
+        return gpu_s if author is None else own_gpu_s
+
+    inbox = SimpleNamespace(submitted_since=lambda *_: jobs, gpu_seconds_since=gpu_seconds_since)
     made: Any = SimpleNamespace(
         desk=SimpleNamespace(inbox=inbox, clock=lambda: NOW_S),
         text=SimpleNamespace(actor=SimpleNamespace(login="Octocat"), place=SimpleNamespace(repository="o/r")),
@@ -53,3 +59,11 @@ def test_gpu_minutes_are_counted_for_the_repository() -> None:
     assert text is not None
     assert "240 of 240" in text
     assert limit_reply(hearing(limits=LimitsConfig(gpu_minutes_per_day=0))) is None
+
+
+def test_gpu_minutes_of_one_person_are_counted_by_themselves() -> None:
+    limits = LimitsConfig(gpu_minutes_per_day_per_person=10)
+    assert limit_reply(hearing(gpu_s=12 * 60.0, own_gpu_s=9 * 60.0, limits=limits)) is None
+    text = limit_reply(hearing(gpu_s=12 * 60.0, own_gpu_s=10 * 60.0, limits=limits))
+    assert text is not None
+    assert "10 of 10 GPU minutes a day for one person" in text

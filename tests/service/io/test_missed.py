@@ -9,7 +9,9 @@ import pytest
 from service.dispatch.routing import handles
 from service.github.hook_log import HookAttempt, missed
 from service.missed import Missed
+from service.unheard import Unheard
 from tests.service.io.conftest import CREATE, Bench
+from workers import inbox
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -64,3 +66,69 @@ def test_a_repository_without_drafts_gets_an_open_pull_request(bench: Bench) -> 
     pull = bench.hub.issue(bench.repository, bench.job().pull_number or 0).pull
     assert pull is not None
     assert not pull.draft
+
+
+def unheard(bench: Bench) -> Unheard:
+    now = lambda: datetime.now(UTC) + timedelta(seconds=bench.clock[0])  # noqa: E731
+    return Unheard(bench.parts.desk, lambda: ((bench.repository, None),), inbox.record_delivery, lambda: None, now)
+
+
+def lost(bench: Bench, body: str, by: str = "maintainer") -> int:
+    number = bench.issue()
+    bench.hub.deliver_all()
+    bench.say(number, body, by)
+    assert bench.hub.deliveries.lose_next() is not None
+    bench.settle()
+    assert bench.jobs() == ()
+    return number
+
+
+def test_a_comment_that_no_delivery_brought_is_found_by_reading_once(bench: Bench) -> None:
+    lost(bench, CREATE)
+    looking = unheard(bench)
+    looking.step()
+    bench.settle()
+    assert bench.jobs() == ()  # its delivery may still be on its way
+    for _ in range(2):
+        bench.later(200)
+        looking.step()
+        bench.settle()
+    assert len(bench.jobs()) == 1
+
+
+def test_what_was_delivered_is_not_carried_out_again_by_reading(bench: Bench) -> None:
+    number = bench.issue()
+    bench.say(number, CREATE)
+    bench.settle()
+    bench.say(number, "/kernel cancel")
+    bench.settle()
+    bench.later(200)
+    assert unheard(bench).step() is False
+    assert bench.handle() == 0
+
+
+@pytest.mark.parametrize("body", ["thanks", "> /kernel status"])
+def test_comments_without_a_command_are_left_alone(bench: Bench, body: str) -> None:
+    lost(bench, body)
+    bench.later(200)
+    unheard(bench).step()
+    assert bench.handle() == 0
+
+
+def test_a_repository_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
+    lost(bench, CREATE)
+    bench.later(200)
+    looking = unheard(bench)
+    looking.repositories = lambda: (("octo/gone", None), (bench.repository, None))
+    looking.step()
+    bench.settle()
+    assert len(bench.jobs()) == 1
+    assert looking.look_back == timedelta(days=1)
+
+
+def test_the_repositories_that_are_read_are_those_that_had_jobs(bench: Bench) -> None:
+    assert inbox.known_repositories() == ()
+    bench.say(bench.issue(), CREATE)
+    bench.settle()
+    ((repository, installation_id),) = inbox.known_repositories()
+    assert (repository, installation_id is not None) == (bench.repository, True)

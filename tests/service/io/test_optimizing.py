@@ -14,7 +14,7 @@ OPTIMIZE = '/kernel optimize geglu --goal speed --variants 3 --target "forward <
 
 @pytest.fixture(autouse=True)
 def nothing_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "look_over_optimize", lambda *_: None)
+    monkeypatch.setattr(inbox, "look_over_optimize", lambda kernel, *_: kernel)
 
 
 def kinds(bench: Bench, number: int) -> list[str]:
@@ -133,3 +133,25 @@ def test_with_auto_nobody_is_asked_until_the_pull_request_stands(bench: Bench) -
     assert job.state is JobState.done
     assert job.pull_number is not None
     assert "checkpoint" in kinds(bench, number)
+
+
+def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> None:
+    before = dict(bench.hub.branches(bench.repository))
+    number = asked(bench, "/kernel optimize geglu --variants 3 --dry-run")
+    told = last(bench, number, Kind.reply)
+    assert "**Nothing was started.**" in told
+    assert f"commit `{before['main'][:12]}`" in told
+    assert "a pull request onto `main`" in told
+    assert "at most 7 GPU minutes" in told
+    assert "Language models: none is asked." in told
+    assert bench.jobs() == ()
+    assert dict(bench.hub.branches(bench.repository)) == before
+
+
+def test_a_dry_run_of_a_bench_starts_nothing(bench: Bench) -> None:
+    bench.hub.push(bench.repository, "topic", "maintainer", {"kernels/geglu.py": b"x = 1\n"})
+    number = bench.hub.open_pull(bench.repository, "maintainer", "topic", "Another way").number
+    bench.say(number, "/kernel bench geglu --dry-run")
+    bench.settle()
+    assert "nothing is pushed" in last(bench, number, Kind.reply)
+    assert bench.jobs() == ()

@@ -28,10 +28,13 @@ author = "compiler"
 allow = ["octocat", "hubot-2"]
 base_branch = "release/1.x"
 gpu = "H100"
+ban = ["hubot"]
+conventional_commits = true
 
 [limits]
 jobs_per_day_per_person = 3
 gpu_minutes_per_day = 0
+gpu_minutes_per_day_per_person = 7
 """
 
 
@@ -43,7 +46,14 @@ def wrong(source: str | bytes) -> tuple[str, int | None, str]:
 
 def test_every_key_is_read() -> None:
     assert parse_repo_config(WHOLE) == RepoConfig(
-        "liger", AuthorName.compiler, ("octocat", "hubot-2"), "release/1.x", "sm_90", LimitsConfig(3, 0)
+        layout="liger",
+        author=AuthorName.compiler,
+        allow=("octocat", "hubot-2"),
+        ban=("hubot",),
+        base_branch="release/1.x",
+        conventional_commits=True,
+        gpu="sm_90",
+        limits=LimitsConfig(3, 0, 7),
     )
     assert parse_repo_config(WHOLE.encode("utf-8-sig").replace(b"\n", b"\r\n")) == parse_repo_config(WHOLE)
 
@@ -162,9 +172,11 @@ def test_no_text_of_its_size_takes_long(text: str) -> None:
 
 def test_a_command_goes_before_the_configuration() -> None:
     config = parse_repo_config(WHOLE)
-    assert job_options(GivenOptions(), config) == JobOptions(AuthorName.compiler, "liger", False, "sm_90")
+    assert job_options(GivenOptions(), config) == JobOptions(
+        AuthorName.compiler, "liger", False, "sm_90", conventional_commits=True
+    )
     given = GivenOptions(AuthorName.auto, "plain", True, "sm_80")
-    assert job_options(given, config) == JobOptions(AuthorName.auto, "plain", True, "sm_80")
+    assert job_options(given, config) == JobOptions(AuthorName.auto, "plain", True, "sm_80", conventional_commits=True)
 
 
 def test_the_docs_have_the_table() -> None:

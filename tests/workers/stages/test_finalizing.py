@@ -11,6 +11,7 @@ from tests.workers.stages.library import PATH
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
+    CloseUpdate,
     CommitPurpose,
     CommitUpdate,
     PullRequestUpdate,
@@ -21,6 +22,7 @@ from workers.contracts import (
 )
 from workers.stages.finalizing import BACK, NOTHING, Finalize
 
+PAGE = "optimization/geglu/profile.md"
 CSV = "benchmark/data/all_benchmark_data.csv"
 ROW = 'geglu,liger,forward,speed,ms,T,tokens,1024,0.15,0.1,0.2,"{""bsz"": 1}",NVIDIA H200,2026-11-20 03:04:05,9.9.1\r\n'
 Patch = pytest.MonkeyPatch
@@ -49,7 +51,8 @@ def test_the_winner_is_committed_alone_after_it_passed_everything(monkeypatch: P
     assert kinds == [CommitUpdate, PullRequestUpdate, AssetsUpdate, ReadyUpdate, CheckpointUpdate]
     commit = result.updates[0]
     assert isinstance(commit, CommitUpdate)
-    assert (commit.purpose, [c.path for c in commit.changes]) == (CommitPurpose.optimization, [PATH])
+    assert (commit.purpose, [c.path for c in commit.changes]) == (CommitPurpose.optimization, [PATH, PAGE])
+    assert commit.changes[1].text is None
     assert "+LINE_2 = 2" in report.diff and f"+++ b/{PATH}" in report.diff
 
 
@@ -93,8 +96,8 @@ def test_after_the_winner_and_two_repairs_the_original_stands_and_nothing_is_com
     ]
     assert (report.applied, report.winner, report.diff) == (False, None, "")
     assert (report.notes[0], len(report.notes)) == (BACK, 4)
-    assert [type(update) for update in result.updates] == [ReportUpdate]
-    assert (result.output["changes"], result.checkpoint) == ([], False)
+    assert [type(update) for update in result.updates] == [CloseUpdate, ReportUpdate]
+    assert ([change["path"] for change in result.output["changes"]], result.checkpoint) == ([PAGE], False)
 
 
 def test_tests_that_fail_today_too_do_not_count(monkeypatch: Patch) -> None:
@@ -151,7 +154,7 @@ def test_where_nothing_is_better_the_report_says_so_and_nothing_is_asked(monkeyp
     context = searched(monkeypatch, speedups=(1.0, 1.0))
     report, result = finalized(context)
     assert (report.applied, report.notes[0], context.asked) == (False, NOTHING, [])
-    assert [type(update) for update in result.updates] == [ReportUpdate]
+    assert [type(update) for update in result.updates] == [CloseUpdate, ReportUpdate]
 
 
 def test_benchmark_data_is_what_the_librarys_script_wrote_and_a_commit_of_its_own(monkeypatch: Patch) -> None:
@@ -160,7 +163,7 @@ def test_benchmark_data_is_what_the_librarys_script_wrote_and_a_commit_of_its_ow
     report, result = finalized(context)
     commits = [update for update in result.updates if isinstance(update, CommitUpdate)]
     assert [(c.purpose, [change.path for change in c.changes]) for c in commits] == [
-        (CommitPurpose.optimization, [PATH]),
+        (CommitPurpose.optimization, [PATH, PAGE]),
         (CommitPurpose.benchmark_data, [CSV]),
     ]
     assert ROW in (commits[1].changes[0].text or "")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_runner.contracts import BenchmarkResult, Pass, Workload
+from gpu_runner.contracts import BenchmarkResult, Pass, Workload, parse_problem
 from tests.workers.stages.rows import row
-from workers.contracts import Scope, Target
+from workers.contracts import FailureCode, Scope, Target, UserFacingError
 from workers.stages.headroom import (
     MOST_SIZES,
     chosen_sizes,
@@ -17,6 +17,7 @@ from workers.stages.headroom import (
     nothing_to_gain,
     room,
     target_met,
+    with_sizes,
 )
 
 
@@ -100,3 +101,31 @@ def test_sizes_are_the_problems_own_and_then_the_ends_of_what_was_recorded() -> 
 def test_the_same_size_in_another_dtype_is_another_workload() -> None:
     own = (Workload((("T", 4096),), "float32"),)
     assert len(chosen_sizes(own, (Workload((("T", 4096),), "bfloat16"),))) == 2
+
+
+PROBLEM = parse_problem(
+    "import torch\n\ndef reference(x):\n    return x.relu()\n\nINPUTS = {'x': 'T H'}\nWORKLOADS = [{'T': 8, 'H': 16}]\n"
+)
+
+
+def sized(**sizes: int) -> Workload:
+    return Workload(tuple(sizes.items()))
+
+
+def test_sizes_that_the_command_names_are_measured_before_others() -> None:
+    recorded = [sized(T=8, H=size) for size in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32)]
+    assert sized(T=8, H=512) not in chosen_sizes([sized(T=8, H=16)], recorded)
+    assert sized(T=8, H=512) in chosen_sizes([sized(T=8, H=16)], recorded, [(("H", 512),)])
+
+
+def test_sizes_that_nothing_has_are_added_once() -> None:
+    found, added = with_sizes([sized(T=8, H=16)], [(("H", 4096),), (("H", 4096),), (("T", 8),)], PROBLEM)
+    assert added == (sized(T=8, H=4096),)
+    assert found == (sized(T=8, H=16), sized(T=8, H=4096))
+
+
+@pytest.mark.parametrize("size", [0, 2**40])
+def test_a_size_that_no_gpu_measures_is_refused(size: int) -> None:
+    with pytest.raises(UserFacingError) as caught:
+        with_sizes([sized(T=8, H=16)], [(("H", size),)], PROBLEM)
+    assert caught.value.failure.code is FailureCode.refused

@@ -1,16 +1,30 @@
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 
 import pytest
 
-from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, Choice, Pass, TuneRequest, TuneResult
+from gpu_runner.contracts import (
+    Action,
+    BenchmarkRequest,
+    BenchmarkResult,
+    Choice,
+    GpuResult,
+    Pass,
+    TuneRequest,
+    TuneResult,
+)
 from tests.workers.stages.answers import SIZES, WRONG, answers, benchmark
+from tests.workers.stages.context import FakeContext
 from tests.workers.stages.jobs import different, optimized, profiled, scripted, text_of
 from tests.workers.stages.library import GEGLU, PATH
 from workers.contracts import Guardrail, Outcome, StopReason
+from workers.reports.notebook import NOT_RUN
 from workers.stages.choosing import WORDS_ALONE
 from workers.stages.optimizing import Optimize
+from workers.stages.trial import Trials
 
 TUNED = TuneResult(
     (Choice(Pass.backward, SIZES[0], 11008, (("num_warps", 8),), 1.1, 1.09, 1.11, 12),),
@@ -223,3 +237,35 @@ def test_a_gpu_host_that_fails_loses_nothing_that_was_measured(monkeypatch: Patc
     again = context.again()
     assert optimized(again).winner == "v3"
     assert again.order == ["benchmark v2-benchmark", "verify v3-verify", "benchmark v3-benchmark"]
+
+
+def test_what_is_supposed_is_written_down_before_a_variant_runs(monkeypatch: Patch) -> None:
+    context = scripted(monkeypatch, profiled(), *different(1))
+    before, ask = list[str](), Trials._ask
+
+    def asked(trials: Trials, key: str, request: object, action: Action) -> GpuResult:
+        before.append(text(context, "v1_notes.md"))
+        return ask(trials, key, request, action)
+
+    monkeypatch.setattr(Trials, "_ask", asked)
+    optimized(context)
+    assert "## Hypothesis\n\nIt may help." in before[0]
+    assert NOT_RUN in before[0]
+    after = text(context, "v1_notes.md")
+    assert NOT_RUN not in after
+    assert "## Hypothesis\n\nIt may help." in after
+
+
+def test_what_was_measured_of_a_variant_is_kept_as_csv(monkeypatch: Patch) -> None:
+    context = scripted(monkeypatch, profiled(answers() | {"benchmark v1-benchmark": benchmark(1.5)}), *different(1))
+    (variant,) = optimized(context).variants
+    rows = list(csv.DictReader(io.StringIO(text(context, "v1_results.csv"))))
+    assert {(row["sizes"], row["pass"]) for row in rows} == {
+        (row.workload.label(), row.timed_pass.value) for row in variant.rows
+    }
+    mine = [row for row in rows if row["contender"] == "candidate"]
+    assert mine and all(float(row["speedup_over_v0"]) == pytest.approx(1.5, rel=0.01) for row in mine)
+
+
+def text(context: FakeContext, name: str) -> str:
+    return context.load(context.names[name]).decode()

@@ -13,10 +13,12 @@ from tests.workers.stages.jobs import finalized, optimized, profiled
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
+    CommitUpdate,
     FailureCode,
     ProblemKind,
     ProblemText,
     ProfileSummary,
+    PullRequestUpdate,
     ReportUpdate,
     StageName,
     StopReason,
@@ -47,7 +49,12 @@ def test_profile_asks_in_this_order_and_shows_without_touching_anything() -> Non
     context = optimizing(answers())
     result = context.run(Profile())
     assert context.order == ORDER
-    assert [type(update) for update in result.updates] == [AssetsUpdate, CheckpointUpdate]
+    assert [type(update) for update in result.updates] == [
+        CommitUpdate,
+        PullRequestUpdate,
+        AssetsUpdate,
+        CheckpointUpdate,
+    ]
     assert result.checkpoint is True
     assert "profile.json" in context.names
 

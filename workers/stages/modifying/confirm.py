@@ -28,6 +28,7 @@ from workers.contracts import (
     ProblemKind,
     PullRequestUpdate,
     ReadyUpdate,
+    ReportUpdate,
     StageName,
     Update,
     UserFacingError,
@@ -105,7 +106,7 @@ class Confirm:
         if context.request.problem.kind is ProblemKind.block:
             context.artifact("problem.py", context.request.problem.text.encode(), "text/x-python")
         output: dict[str, Any] = {"changes": changes_to_json(merged(changes, data)), "summary": to_json(summary)}
-        return StageResult(output, _updates(context, subject, data, summary))
+        return StageResult(output, _updates(context, subject, data, summary), checkpoint=not context.request.read_only)
 
 
 def _about_speed(judge: Judge, measured: BenchmarkResult, compared: bool) -> tuple[str, ...]:
@@ -176,6 +177,8 @@ def _updates(
     new = tuple(change for change in data if standing.read(change.path) != change.text)
     commits = (CommitUpdate(CommitPurpose.benchmark_data, new, StageName.confirm, context.attempt),) if new else ()
     change = summary.change
+    if context.request.read_only:
+        return (AssetsUpdate(summary.images), ReportUpdate(summary))
     return (
         *commits,
         PullRequestUpdate(None, change.problem_source, summary.verdict, modification=change, confirmation=summary),

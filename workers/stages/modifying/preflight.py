@@ -124,13 +124,14 @@ def _given(given: ProblemText, standing: Standing, tree: Tree) -> Problem | None
     return problem
 
 
-def look_over(kernel: str, words: str, problem: ProblemText, tree: Tree, layout: str | None) -> None:
-    """Read a modify command against its repository, running nothing.
+def look_over(kernel: str, words: str, problem: ProblemText, tree: Tree, layout: str | None) -> str:
+    """Read a modify command against its repository, running nothing; give the kernel's name there.
 
     Raises:
         UserFacingError: it cannot be carried out.
     """
-    preflight(kernel, words, problem, tree, layout_named(layout) if layout else find_layout(tree))
+    found = preflight(kernel, words, problem, tree, layout_named(layout) if layout else find_layout(tree))
+    return found.standing.name
 
 
 def open_subject(context: StageContext) -> Subject:
