@@ -268,13 +268,13 @@ def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
         return deliveries.give_up(session, delivery_id, tries, outcome, runtime.clock())
 
 
-def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
-    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch).
+def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
 
     False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
     """
     with current().database.write() as session:
-        return deliveries.release(session, delivery_id, tries, error, retry_at)
+        return deliveries.release(session, delivery_id, tries, error, retry_at, refused=refused)
 
 
 def ready() -> tuple[tuple[str, bool, str], ...]:

@@ -2,6 +2,7 @@
 
 from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
+    TOLD_LOSSES,
     ArtifactView,
     AuthorName,
     CheckpointView,
@@ -81,6 +82,7 @@ from workers.contracts.variant import (
 )
 
 __all__ = [
+    "TOLD_LOSSES",
     "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",

@@ -64,11 +64,8 @@ def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) 
     return True
 
 
-def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
-    """Count an error and have the stage tried again later, or fail the job once its tries are used up.
-
-    ``error`` None stands for workers that were lost, whose tries were counted when the lease was taken.
-    """
+def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
+    """Count an error and have the stage tried again later, or fail the job once its tries are used up."""
     now = runtime.clock()
     reference = secrets.token_hex(4)
     with runtime.database.write() as session:
@@ -76,9 +73,9 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
         if found is None:
             return False
         job, row = found
-        row.tries += int(error is not None)
+        row.tries += 1
         delay_s = retry_delay_s(row.tries)
-        words = "a worker was lost" if error is None else storable(f"{type(error).__name__}: {error}", 500)
+        words = storable(f"{type(error).__name__}: {error}", 500)
         log.error("stage_broke", job=job.job_id, stage=row.stage, attempt=row.attempt, tries=row.tries, reference=reference,
                   exc_info=error)  # fmt: skip
         if delay_s is None:
@@ -87,10 +84,30 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
             lifecycle.stop_work(session, job, StageState.failed, now)
             lifecycle.fail(session, job, failure, now)
         else:
+            attempts.release(row)
             row.not_before = now + delay_s
             row.notified_at = now
-            attempts.release(row)
             lifecycle.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
+    return True
+
+
+def give_up(runtime: Runtime, lease: Lease) -> bool:
+    """Fail the job of a stage over which more workers were lost than chance explains; False where the lease was lost."""
+    now = runtime.clock()
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        failure = Failure(
+            FailureCode.environment,
+            f"the host that worked on the {row.stage} stage was lost {row.losses} times",
+            "An operator finds what kills it: mostly memory (`dmesg` there). Then `/kernel retry` goes on from here.",
+        )
+        row.failure = to_json(failure)
+        lifecycle.stop_work(session, job, StageState.failed, now)
+        lifecycle.fail(session, job, failure, now)
+        log.error("stage_given_up", stage=row.stage, losses=row.losses, reason="its workers were lost too often")
     return True
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from workers.contracts import (
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
 from workers.pipelines import PIPELINES
+from workers.pipelines.transitions import MAX_LOSSES
 
 Run = Callable[[StageContext], StageResult]
 
@@ -326,7 +328,51 @@ def test_worker_that_lost_its_lease_keeps_nothing(world: World) -> None:
     assert updates(world) == [ReadyUpdate()]
 
 
-def test_stage_that_kills_its_worker_three_times_fails_the_job(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_stage_that_lost_three_workers_says_so_and_goes_on_with_one_that_lives(world: World) -> None:
+    class DiedError(BaseException):
+        pass
+
+    deaths: list[int] = []
+
+    def run(context: StageContext) -> StageResult:
+        if len(deaths) < 5:
+            deaths.append(1)
+            raise DiedError
+        return StageResult()
+
+    job_id = script(world, run)
+    for number in range(5):
+        with pytest.raises(DiedError):
+            advance(world.runtime, job_id)
+        world.clock.advance(61 if number < 3 else 241)
+        assert world.job(job_id).losses == number + 1
+    updates(world)
+    assert advance(world.runtime, job_id)
+    assert world.job(job_id).state is JobState.waiting
+    assert world.job(job_id).losses == 0
+
+
+def test_lost_workers_are_no_errors_of_the_stage(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    class DiedError(BaseException):
+        pass
+
+    ends: list[BaseException] = [DiedError(), DiedError(), RuntimeError("once"), DiedError(), RuntimeError("twice")]
+
+    def run(context: StageContext) -> StageResult:
+        if ends:
+            raise ends.pop(0)
+        return StageResult()
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(6):
+        with contextlib.suppress(DiedError):
+            assert advance(world.runtime, job_id)
+        world.clock.advance(600)
+    assert world.job(job_id).state is JobState.waiting
+
+
+def test_stage_that_kills_worker_after_worker_fails_the_job(world: World, caplog: pytest.LogCaptureFixture) -> None:
     class DiedError(BaseException):
         pass
 
@@ -335,15 +381,16 @@ def test_stage_that_kills_its_worker_three_times_fails_the_job(world: World, cap
 
     caplog.set_level(logging.CRITICAL)
     job_id = script(world, run)
-    for _ in range(3):
+    for _ in range(MAX_LOSSES):
         with pytest.raises(DiedError):
             advance(world.runtime, job_id)
-        world.clock.advance(61)
+        world.clock.advance(660)
     advance(world.runtime, job_id)
     job = world.job(job_id)
     assert job.state is JobState.failed
     assert job.failure is not None
-    assert job.failure.code is FailureCode.internal
+    assert job.failure.code is FailureCode.environment
+    assert f"was lost {MAX_LOSSES} times" in job.failure.message
 
 
 def test_interrupted_run_can_be_taken_up_at_once(world: World) -> None:
