@@ -189,8 +189,8 @@ def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]
 
 @contextmanager
 def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
-    supervisor.start()
     try:
+        supervisor.start()
         yield supervisor
     finally:
         supervisor.stop()

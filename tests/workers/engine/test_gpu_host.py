@@ -194,9 +194,10 @@ def test_request_of_lost_hosts_is_taken_again_and_in_the_end_answered_with_an_er
     assert world.job(inbox.find_jobs("acme/kernels")[0].job_id).state is JobState.waiting
 
 
-def test_request_whose_runner_was_killed_is_tried_again(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [9, 15])
+def test_request_whose_runner_was_killed_is_tried_again(world: World, tmp_path: Path, number: int) -> None:
     killed = tmp_path / "killed"
-    once = f"(killed := Path({str(killed)!r})).exists() or (killed.touch(), os.kill(os.getpid(), 9))"
+    once = f"(killed := Path({str(killed)!r})).exists() or (killed.touch(), os.kill(os.getpid(), {number}))"
     results = ask(world, tmp_path, f"{once}; target.write_text(json.dumps(result))")
     embedded.drive()
     assert killed.exists()
