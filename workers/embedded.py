@@ -26,8 +26,11 @@ from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
 from workers.store.answers import artifacts_of
+from workers.upkeep import Collected
+from workers.upkeep import collect as collect_all
 
 __all__ = [
+    "Collected",
     "Decided",
     "Part",
     "RecordedJob",
@@ -36,6 +39,7 @@ __all__ = [
     "WrongSettingsError",
     "answer_from",
     "close",
+    "collect",
     "configure",
     "drive",
     "from_environment",
@@ -121,6 +125,11 @@ def next_due_in_s() -> float | None:
 def reconcile() -> Reconciled:
     """Carry on what was accepted and left lying, and say what was found; may be called at any time."""
     return reconcile_all(current())
+
+
+def collect(*, dry_run: bool = False) -> Collected:
+    """Remove what nothing needs any more, or in a dry run only say what that is."""
+    return collect_all(current(), dry_run=dry_run)
 
 
 def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int:

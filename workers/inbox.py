@@ -22,7 +22,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, lifecycle, reviews, spending, submission
+from workers.store import deliveries, gpu_hosts, lifecycle, retention, reviews, spending, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
@@ -46,6 +46,7 @@ __all__ = [
     "look_over_optimize",
     "model_use",
     "needs_model",
+    "pull_closed",
     "ready",
     "recent_jobs",
     "record_delivery",
@@ -176,6 +177,13 @@ def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | Non
     if done:
         runtime.notifier.advance(job_id)
     return done
+
+
+def pull_closed(repository: str, number: int, *, closed: bool) -> None:
+    """Note that a pull request was closed or merged, or opened again: what its jobs keep is kept while it is open."""
+    runtime = current()
+    with runtime.database.write() as session:
+        retention.pull_closed(session, repository, number, runtime.clock() if closed else None)
 
 
 def get_job(job_id: str) -> JobView | None:

@@ -52,6 +52,7 @@ class Settings(ProviderSettings):
     gpu_time_limit_s: float = Field(default=3600.0, gt=60)
     stage_processes: int = Field(default=2, ge=1)
     keep_deliveries_days: float = Field(default=30.0, gt=3)  # GitHub can send a delivery again for three days
+    keep_artifacts_days: float = Field(default=90.0, gt=0)  # of a job that has ended and whose pull request is closed
     # What language models may use, in dollars where they have prices; a day is one in UTC.
     model_prices: dict[str, Price] = Field(default_factory=dict)
     model_tokens_per_job: int = Field(default=2_000_000, ge=0)

@@ -32,6 +32,10 @@ class Inbox(Protocol):
         """Accept a command."""
         ...
 
+    def pull_closed(self, repository: str, number: int, *, closed: bool) -> None:
+        """Note that a pull request was closed, or opened again."""
+        ...
+
     def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> Failure | None:
         """Give why a create command cannot be carried out in its repository, None where it may."""
         ...

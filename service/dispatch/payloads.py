@@ -110,6 +110,11 @@ def opening_text(payload: Payload) -> Text:
     )
 
 
+def pull_place(payload: Payload) -> Place:
+    """Read where a ``pull_request`` event happened."""
+    return _place(payload, _object(payload, "pull_request"), is_pull=True)
+
+
 def review_of(payload: Payload) -> Review:
     """Read ``pull_request_review`` submitted."""
     review, pull = _object(payload, "review"), _object(payload, "pull_request")

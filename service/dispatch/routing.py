@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from service.dispatch.commander import carry_out
 from service.dispatch.desk import Desk
-from service.dispatch.payloads import Payload, comment_text, opening_text, rerequest_of, review_of
+from service.dispatch.payloads import Payload, comment_text, opening_text, pull_place, rerequest_of, review_of
 from service.dispatch.rerun import carry_out_rerequest
 from service.dispatch.reviews import carry_out_review
 
@@ -29,6 +29,20 @@ def _rerequest(desk: Desk, payload: Payload) -> str:
     return carry_out_rerequest(desk, rerequest_of(payload))
 
 
+def _closed(desk: Desk, payload: Payload) -> str:
+    return _noted(desk, payload, closed=True)
+
+
+def _reopened(desk: Desk, payload: Payload) -> str:
+    return _noted(desk, payload, closed=False)
+
+
+def _noted(desk: Desk, payload: Payload, *, closed: bool) -> str:
+    place = pull_place(payload)
+    desk.inbox.pull_closed(place.repository, place.number, closed=closed)
+    return "noted"
+
+
 # None: nothing is to be done. The line comments of a review come one by one as
 # pull_request_review_comment; they are read with their review, when it is submitted. That somebody pushed to the bot's
 # branch is seen when the bot wants to commit.
@@ -39,6 +53,8 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("issues", "edited"): _opening,
     ("pull_request", "opened"): _opening,
     ("pull_request", "edited"): _opening,
+    ("pull_request", "closed"): _closed,
+    ("pull_request", "reopened"): _reopened,
     ("pull_request", "synchronize"): None,
     ("pull_request_review", "submitted"): _review,
     ("pull_request_review_comment", "created"): None,

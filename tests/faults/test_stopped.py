@@ -193,3 +193,24 @@ def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
 
 def environment_of(pid: int) -> str:
     return Path(f"/proc/{pid}/environ").read_bytes().decode()
+
+
+def test_no_kill_leaves_anything_behind_in_the_temporary_directory(
+    install: Callable[..., Installation], tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    installation = install({"TMPDIR": str(temporary)})
+    installation.pause("runner.capture")
+    ask(installation)
+    for _ in range(3):
+        installation.paused("runner.capture")
+        (ours,) = (path for path in temporary.iterdir() if path.is_dir())
+        assert any(path.name.startswith("kernelsmith-gpu-") for path in ours.iterdir())
+        (ours / "pymp-left").mkdir()
+        installation.kill_service()
+        installation.ready()
+    installation.paused("runner.capture")
+    assert not (ours / "pymp-left").exists()
+    stop(installation)
+    assert not list(temporary.iterdir())

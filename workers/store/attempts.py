@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from workers.contracts import TOLD_LOSSES, JobState, StageState
 from workers.pipelines.transitions import loss_pause_s
 from workers.store import lifecycle
+from workers.store.leases import has_run_out, is_over
 from workers.store.models import Artifact, GpuWork, Job, StageAttempt, StageMemo
 from workers.store.swap import swapped
 from workers.store.updates import append_status
@@ -33,8 +34,8 @@ def runnable(now: float) -> ColumnElement[bool]:
     )
     return and_(
         StageAttempt.state.in_((StageState.pending, StageState.running)),
-        StageAttempt.not_before <= now,
-        or_(StageAttempt.lease_token.is_(None), StageAttempt.lease_until <= now),
+        is_over(StageAttempt.not_before, now),
+        or_(StageAttempt.lease_token.is_(None), is_over(StageAttempt.lease_until, now)),
         or_(StageAttempt.awaiting.is_(None), answered.exists()),
     )
 
@@ -76,8 +77,7 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
 
 def losses(row: StageAttempt, now: float) -> int:
     """Count the workers that were lost over an attempt since its last progress, with one whose lease has just run out."""
-    gone = row.lease_token is not None and row.lease_until is not None and row.lease_until <= now
-    return row.losses + int(gone)
+    return row.losses + int(row.lease_token is not None and has_run_out(row.lease_until, now))
 
 
 def progressed(row: StageAttempt) -> None:

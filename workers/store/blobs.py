@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import fsspec
@@ -12,6 +14,9 @@ import fsspec
 from workers.errors import WorkersError
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+FRESH_S = 43_200.0
 
 
 class BlobError(WorkersError):
@@ -31,7 +36,8 @@ class BlobStore:
         files, root = self._open()
         folder = f"{root}/{digest[:2]}"
         path = f"{folder}/{digest}"
-        if files.exists(path):
+        # One that retention may take next is written anew, so that it is as young as what is about to name it.
+        if files.exists(path) and time.time() - _modified_at(files, path) < FRESH_S:
             return digest
         files.makedirs(folder, exist_ok=True)
         # A reader must never see half a file, so the bytes are written beside and moved into place.
@@ -59,9 +65,30 @@ class BlobStore:
             raise BlobError(f"artifact {digest} is damaged in the store at {self.url}")
         return content
 
+    def entries(self) -> Iterator[tuple[str, int, float, str]]:
+        """Give what is stored: its digest, or the name of a half-written file; its size, when it was written, and its path."""
+        files, root = self._open()
+        if not files.exists(root):
+            return
+        for path, facts in files.find(root, detail=True).items():
+            yield path.rpartition("/")[2], int(facts["size"]), _modified_at(files, path), path
+
+    def remove(self, path: str, modified_at: float) -> None:
+        """Remove an entry, unless it was written again meanwhile."""
+        files, _ = self._open()
+        try:
+            if _modified_at(files, path) <= modified_at:
+                files.rm_file(path)
+        except FileNotFoundError:
+            return  # another process was faster
+
     def _open(self) -> tuple[Any, str]:
         # Opened late, and again after a fork: some of fsspec's file systems hold threads.
         if self._opened is None:
             files, root = fsspec.core.url_to_fs(self.url)
             self._opened = (files, str(root).rstrip("/"))
         return self._opened
+
+
+def _modified_at(files: Any, path: str) -> float:
+    return float(files.modified(path).timestamp())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
+from workers.store.leases import is_over
 from workers.store.models import Delivery
 from workers.store.swap import swapped
 from workers.store.text import storable
@@ -43,8 +44,8 @@ def claimable(now: float) -> ColumnElement[bool]:
     """Give the condition under which a delivery can be handled now."""
     return and_(
         Delivery.state == "pending",
-        Delivery.not_before <= now,
-        or_(Delivery.lease_until.is_(None), Delivery.lease_until <= now),
+        is_over(Delivery.not_before, now),
+        or_(Delivery.lease_until.is_(None), is_over(Delivery.lease_until, now)),
     )
 
 

@@ -13,6 +13,7 @@ from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.pipelines.transitions import MAX_LOSSES, loss_pause_s
 from workers.store import lifecycle, updates
 from workers.store.codec import read_request
+from workers.store.leases import has_run_out, is_over
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 from workers.store.swap import swapped
 
@@ -87,12 +88,12 @@ def ask(
 
 def claimable(now: float) -> ColumnElement[bool]:
     """Give the condition under which a host may take a request: nobody has it, or who had it was lost, and no pause is on."""
-    return and_(or_(GpuWork.state == "pending", lost(now)), GpuWork.not_before <= now)
+    return and_(or_(GpuWork.state == "pending", lost(now)), is_over(GpuWork.not_before, now))
 
 
 def lost(now: float) -> ColumnElement[bool]:
     """Give the condition under which the host that has a request was lost: it has not renewed its lease in time."""
-    return and_(GpuWork.state == "running", GpuWork.lease_until <= now)
+    return and_(GpuWork.state == "running", is_over(GpuWork.lease_until, now))
 
 
 def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
@@ -134,8 +135,7 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
 
 def losses(work: GpuWork, now: float) -> int:
     """Count the hosts that were lost over a request, with one whose lease has just run out."""
-    gone = work.state == "running" and work.lease_until is not None and work.lease_until <= now
-    return work.losses + int(gone)
+    return work.losses + int(work.state == "running" and has_run_out(work.lease_until, now))
 
 
 def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:

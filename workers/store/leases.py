@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, delete, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, CursorResult, delete, or_, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from workers.store.models import Delivery, OutboxUpdate
 from workers.store.swap import swapped
+
+# Beyond the longest pause and the longest lease, which are an hour, and what clocks of several hosts may differ by. Times that
+# lie further ahead were written by a clock that has been put back since.
+LONGEST_WAIT_S = 3900.0
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,18 @@ class Freed:
 
     deliveries: int
     updates: int
+
+
+def is_over(
+    until: InstrumentedAttribute[float] | InstrumentedAttribute[float | None], now: float
+) -> ColumnElement[bool]:
+    """Give the condition under which a time until which something waits, or is leased, has passed, or is none to wait for."""
+    return or_(until <= now, until > now + LONGEST_WAIT_S)
+
+
+def has_run_out(lease_until: float | None, now: float) -> bool:
+    """Tell the same of a row that is at hand, which has no lease where the time is None."""
+    return lease_until is not None and (lease_until <= now or lease_until > now + LONGEST_WAIT_S)
 
 
 def free_expired(session: Session, now: float) -> Freed:
@@ -30,7 +46,7 @@ def free_expired(session: Session, now: float) -> Freed:
         freed = swapped(
             session,
             update(table)
-            .where(table.state == "pending", table.lease_until <= now)
+            .where(table.state == "pending", is_over(table.lease_until, now))
             .values(lease_owner=None, lease_until=None),
         )
         counts.append(freed)

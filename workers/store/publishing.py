@@ -9,6 +9,7 @@ from gpu_runner.contracts import to_json
 from workers.contracts import ClaimedUpdate, Effect, Failure, JobState, StageState
 from workers.store import lifecycle, updates
 from workers.store.codec import read_effect, read_update
+from workers.store.leases import is_over
 from workers.store.models import Job, OutboxUpdate, StageAttempt
 from workers.store.swap import swapped
 from workers.store.text import storable
@@ -26,8 +27,8 @@ def claimable(now: float) -> ColumnElement[bool]:
     )
     return and_(
         OutboxUpdate.state == PENDING,
-        OutboxUpdate.not_before <= now,
-        or_(OutboxUpdate.lease_until.is_(None), OutboxUpdate.lease_until <= now),
+        is_over(OutboxUpdate.not_before, now),
+        or_(OutboxUpdate.lease_until.is_(None), is_over(OutboxUpdate.lease_until, now)),
         OutboxUpdate.sequence == earliest,
     )
 
