@@ -6,6 +6,7 @@ import atexit
 from pathlib import Path
 
 from pydantic import SecretStr
+from sqlalchemy.exc import SQLAlchemyError
 
 from workers import runtime as runtimes
 from workers.contracts import RecordingUse
@@ -52,6 +53,10 @@ __all__ = [
     "settings",
     "step",
 ]
+
+
+class StoreDownError(WorkersError):
+    """The database or the artifact store gives no answer."""
 
 
 STANDBY = Standby()  # of this process, as far as it answers GPU requests itself
@@ -128,8 +133,15 @@ def reconcile() -> Reconciled:
 
 
 def collect(*, dry_run: bool = False) -> Collected:
-    """Remove what nothing needs any more, or in a dry run only say what that is."""
-    return collect_all(current(), dry_run=dry_run)
+    """Remove what nothing needs any more, or in a dry run only say what that is.
+
+    Raises:
+        StoreDownError: the database or the artifact store cannot be reached.
+    """
+    try:
+        return collect_all(current(), dry_run=dry_run)
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreDownError(f"the database or the artifacts cannot be reached: {error}") from error
 
 
 def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int:

@@ -14,6 +14,7 @@ import random
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -178,6 +179,10 @@ class Trial:
     def _approve(self, work: Work, job: JobView) -> None:
         here = job.checkpoint
         if here is None or here.sha is None or job.pull_number is None or here.decision is not None:
+            return
+        # People approve what they have been asked about.
+        kinds = Counter((event.kind, event.text) for event in job.timeline if event.kind == "update_published")
+        if kinds["update_published", "CheckpointUpdate"] < sum(event.kind == "checkpoint" for event in job.timeline):
             return
         if (here.stage.value, here.attempt) not in work.approved:
             work.approved.add((here.stage.value, here.attempt))

@@ -54,6 +54,17 @@ def test_gc_says_which_setting_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -
     assert "KERNELSMITH_KEEP_ARTIFACTS_DAYS" in refused.output
 
 
+def test_gc_says_what_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:////{tmp_path}/file")
+    (tmp_path / "file").write_bytes(b"this is no database" * 100)
+    runtime.install(None)
+    down = CliRunner().invoke(app, ["gc"])
+    embedded.close()
+    assert down.exit_code == 3, down.output
+    assert "cannot be reached" in down.output
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 40, "3.0 TiB")],
