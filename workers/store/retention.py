@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from workers.models.recording import is_record
+from workers.store import lifecycle
 from workers.store.codec import read_request
-from workers.store.lifecycle import FINAL
 from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, OutboxUpdate, StageAttempt, StageMemo
 from workers.store.updates import PENDING
 
@@ -29,15 +29,18 @@ def expired(session: Session, before: float) -> tuple[str, ...]:
     """Give the jobs that ended before a time, whose pull request was closed before it, and whose artifacts are still there."""
     unpublished = select(OutboxUpdate.id).where(OutboxUpdate.job_id == Job.job_id, OutboxUpdate.state == PENDING)
     query = select(Job).where(
-        Job.state.in_(FINAL), Job.updated_at < before, Job.artifacts_removed_at.is_(None), ~unpublished.exists()
+        Job.state.in_(lifecycle.FINAL),
+        Job.updated_at < before,
+        Job.artifacts_removed_at.is_(None),
+        ~unpublished.exists(),
     )
     return tuple(job.job_id for job in session.scalars(query.order_by(Job.id)) if not _keeps_pull_open(job, before))
 
 
 def forget(session: Session, job_id: str, before: float, now: float) -> bool:
     """Give up a job's artifacts, but for the records of its questions; False where it goes on meanwhile, or is open again."""
-    job = session.scalar(select(Job).where(Job.job_id == job_id).with_for_update(key_share=True))
-    if job is None or job.state not in FINAL or job.updated_at >= before or _keeps_pull_open(job, before):
+    job = lifecycle.locked(session, job_id)
+    if job is None or job.state not in lifecycle.FINAL or job.updated_at >= before or _keeps_pull_open(job, before):
         return False
     job.artifacts_removed_at = now
     for row in session.scalars(select(Artifact).where(Artifact.job_id == job_id)):
