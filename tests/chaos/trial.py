@@ -33,6 +33,7 @@ from workers.contracts import JobState, JobView
 OWNER, PERSON = "octo", "maintainer"
 TOGETHER = 3  # jobs at a time
 END_S = 600.0  # for what is left once nothing strikes any more
+STALL_S = 180.0
 STEP_S = 0.25
 
 
@@ -66,6 +67,7 @@ class Trial:
         self.works: list[Work] = []
         self.ended_s = 0.0
         self._installation = installation
+        self._progress_at = time.monotonic()
         self._chance = random.Random(seed)
         self._say = say
         self._open: list[tuple[str, float]] = []  # faults that nothing has followed yet
@@ -78,7 +80,10 @@ class Trial:
         threads = [threading.Thread(target=target, daemon=True) for target in (self._deliver, self._carry_on)]
         for thread in threads:
             thread.start()
-        self._strike(count, pause_s)
+        try:
+            self._strike(count, pause_s)
+        except KeyboardInterrupt:
+            self._say("told to end: what was begun goes on to its end")
         self._installation.hub.faults.clear()
         calm_from = time.monotonic()
         self._calm.set()
@@ -106,6 +111,9 @@ class Trial:
         plan = self._chance.sample(kinds, min(count, len(kinds)))
         done = 0
         while done < count:
+            if time.monotonic() - self._progress_at > STALL_S:
+                self._say(f"nothing new for {STALL_S:.0f} s, so that nothing more strikes")
+                return
             kind = plan.pop() if plan else self._chance.choices(kinds, weights)[0]
             if not self._one(kind):
                 # What it strikes is not there at this moment, such as a runner.
@@ -190,7 +198,7 @@ class Trial:
             hub.review(work.repository, job.pull_number, PERSON, "APPROVE", commit_id=job.head_sha)
 
     def _recovered(self) -> None:
-        now = time.monotonic()
+        self._progress_at = now = time.monotonic()
         with self._guard:
             for kind, since in self._open:
                 self.rows[kind].seconds.append(now - since)
