@@ -89,8 +89,11 @@ class Trial:
         self._calm.set()
         # What came while nobody listened is asked for by a service that starts.
         KINDS["SIGTERM and start"][0](self._installation, self._chance)
-        while time.monotonic() < calm_from + END_S and not self._all_over():
-            time.sleep(STEP_S)
+        try:
+            while time.monotonic() < calm_from + END_S and not self._all_over():
+                time.sleep(STEP_S)
+        except KeyboardInterrupt:
+            self._say("told to end: what is under way counts as lost")
         self.ended_s = time.monotonic() - calm_from
         self._over.set()
         for thread in threads:

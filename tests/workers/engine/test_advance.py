@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpu_runner.contracts import Action, DoctorRequest, GpuResult
 from tests.workers.engine.fakes import FakeStage, fake_stages, request
@@ -199,6 +203,50 @@ def test_error_of_our_own_is_tried_three_times_and_then_told_without_its_text(
     assert job.failure.code is FailureCode.internal
     assert "reference" in job.failure.message
     assert "hunter2" not in str(updates(world))
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OperationalError("INSERT", {}, sqlite3.OperationalError("disk I/O error")),
+        PoolTimeoutError("QueuePool limit reached"),
+    ],
+    ids=str,
+)
+def test_stage_waits_for_a_disk_and_a_database_however_long_they_take(
+    world: World, caplog: pytest.LogCaptureFixture, outage: Exception
+) -> None:
+    left = [outage] * 9
+
+    def run(context: StageContext) -> StageResult:
+        if left:
+            raise left.pop()
+        return StageResult()
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(9):
+        assert embedded.drive() == 1
+        assert embedded.drive() == 0
+        world.clock.advance(30)
+    assert embedded.drive() == 1
+    assert world.job(job_id).state is JobState.waiting
+
+
+def test_error_of_the_system_that_is_no_outage_is_the_stages_own(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(context: StageContext) -> StageResult:
+        raise FileNotFoundError(errno.ENOENT, "No such file")
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(3):
+        embedded.drive()
+        world.clock.advance(60)
+    assert world.job(job_id).state is JobState.failed
 
 
 def test_progress_starts_the_count_of_errors_anew(world: World) -> None:

@@ -177,6 +177,17 @@ def test_a_job_whose_files_were_removed_goes_on_only_on_a_fresh_snapshot(local: 
     assert local.job(job_id).state is JobState.waiting
 
 
+def test_a_retry_on_a_pull_request_that_is_closed_does_not_keep_its_files_for_ever(local: World) -> None:
+    job_id, snapshot = finished(local, pull=7)
+    inbox.pull_closed("acme/kernels", 7, closed=True)
+    assert inbox.retry(job_id, "mona")
+    assert inbox.cancel(job_id, "mona")
+    local.publish()
+    later(local, LONG_S)
+    assert embedded.collect().jobs == (job_id,)
+    assert not there(snapshot)
+
+
 def test_a_retry_that_is_faster_than_the_pass_keeps_the_files(local: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, snapshot = finished(local)
     later(local, LONG_S)
