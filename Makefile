@@ -7,11 +7,13 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 JOBS ?= 2
 KEEP ?=
+COUNT ?= 500
+SEED ?=
 DEMO ?= create
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-all cheats check lint types architecture format migrate docs clean
+.PHONY: help demo test test-all cheats chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -33,6 +35,9 @@ test-all: $(VENV)/installed ## Run all tests
 
 cheats: $(VENV)/installed ## Judge every cheat and every honest candidate on this host, and print what became of each
 	$(BIN)/python -m tests.cheats --jobs $(JOBS)
+
+chaos: $(VENV)/installed ## Run jobs on a whole installation while COUNT faults strike it, by SEED; print what became of both
+	$(BIN)/python -m tests.chaos --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 check: lint types architecture test ## What CI runs
 

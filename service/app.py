@@ -105,7 +105,7 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
     unheard = Unheard(
         parts.desk,
         lambda: _watched(settings.repositories),
-        inbox.record_delivery,
+        inbox.record_deliveries,
         parts.wake_deliveries.ring,
     )
     missed.append(Loop("missed-comments", unheard.step, Wake(), MISSED_EVERY_S, UNHEARD_AFTER_S))

@@ -22,6 +22,7 @@ FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
 TRANSIENT_TRIES = 200  # of outages, GitHub's or the store's, and of rate limits: more than a day
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 600.0
+MOST_DOUBLINGS = 10  # by then a pause is at its longest
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +55,16 @@ class Delivery(Protocol):
         """Give when it came, as Unix time."""
         ...
 
+    @property
+    def refusals(self) -> int:
+        """Give how often it was refused, or met a fault of the bot's own."""
+        ...
+
+    @property
+    def outages(self) -> int:
+        """Give how often it met an outage or a rate limit of GitHub's."""
+        ...
+
 
 class DeliveryStore(Protocol):
     """Where deliveries are kept."""
@@ -70,8 +81,8 @@ class DeliveryStore(Protocol):
         """Mark it as one that nobody will handle; False where the claim of that number was lost."""
         ...
 
-    def release_delivery(self, delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
-        """Put it back; False where the claim of that number was lost."""
+    def release_delivery(self, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+        """Put it back and count why; False where the claim of that number was lost."""
         ...
 
 
@@ -106,30 +117,33 @@ class DeliveryProcessor:
             self.store.finish_delivery(claimed.delivery_id, f"malformed: {error}")
             return "malformed"
         except TransientError as error:
-            return self._again(claimed, error, error.retry_after_s, TRANSIENT_TRIES)
+            return self._again(claimed, error, error.retry_after_s, refused=False)
         except GitHubError as error:
-            return self._again(claimed, error, 0.0, FAULT_TRIES)
+            return self._again(claimed, error, 0.0, refused=True)
         # The boundary of deliveries: what a payload meets in our own code may be any fault, and must not stop the others.
         except Exception as error:
             trouble = trouble_of(error)
             if trouble is not None:
                 log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
-                return self._again(claimed, error, 0.0, TRANSIENT_TRIES)
+                return self._again(claimed, error, 0.0, refused=False)
             log.exception("delivery_fault")
-            return self._again(claimed, error, 0.0, FAULT_TRIES)
+            return self._again(claimed, error, 0.0, refused=True)
         self.store.finish_delivery(claimed.delivery_id, outcome)
         log.info("delivery_handled", outcome=outcome)
         return "handled"
 
-    def _again(self, claimed: Delivery, error: Exception, retry_after_s: float, most_tries: int) -> str:
+    def _again(self, claimed: Delivery, error: Exception, retry_after_s: float, *, refused: bool) -> str:
         text = f"{type(error).__name__}: {error}"
-        if claimed.tries >= most_tries:
+        # Each kind against its own limit: one refusal after a night of outages, or after kills, is still the first one.
+        count, most = (claimed.refusals, FAULT_TRIES) if refused else (claimed.outages, TRANSIENT_TRIES)
+        if count + 1 >= most:
             if not self.store.give_up_delivery(claimed.delivery_id, claimed.tries, f"error: {text}"):
                 return _lost(text)
             log.error("delivery_given_up", error=text, cure="have the command given again")
             return "error"
-        pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** (claimed.tries - 1), LONGEST_PAUSE_S))
-        if not self.store.release_delivery(claimed.delivery_id, claimed.tries, text, self.clock() + pause_s):
+        pause_s = max(retry_after_s, min(FIRST_PAUSE_S * 2.0 ** min(count, MOST_DOUBLINGS), LONGEST_PAUSE_S))
+        retry_at = self.clock() + pause_s
+        if not self.store.release_delivery(claimed.delivery_id, claimed.tries, text, retry_at, refused=refused):
             return _lost(text)
         log.warning("delivery_postponed", error=text, pause_s=pause_s)
         return "postponed"

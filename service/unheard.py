@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ import structlog
 from service.commands import parse_comment
 from service.dispatch.desk import Desk
 from service.github import GitHubError
+from workers.inbox import NewDelivery
 
 FIRST_LOOK_BACK = timedelta(days=1)  # at the start: the service may have been down
 LOOK_BACK = timedelta(hours=1)
@@ -28,7 +29,7 @@ class Unheard:
 
     desk: Desk
     repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
-    record: Callable[[str, str, bytes], bool]
+    record: Callable[[Sequence[NewDelivery]], Sequence[bool]]
     wake: Callable[[], None]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     look_back: timedelta = FIRST_LOOK_BACK
@@ -76,9 +77,8 @@ class Unheard:
         if installation_id is not None:
             payload["installation"] = {"id": installation_id}
         moment = datetime.fromisoformat(str(comment["updated_at"]))
-        return self.record(
-            f"unheard-{comment['id']}-{moment:%Y%m%d%H%M%S}", "issue_comment", json.dumps(payload).encode()
-        )
+        name = f"unheard-{comment['id']}-{moment:%Y%m%d%H%M%S}"
+        return any(self.record([NewDelivery(name, "issue_comment", json.dumps(payload).encode())]))
 
 
 def _holds_command(comment: dict[str, Any], bot: str, host: str) -> bool:

@@ -57,6 +57,10 @@ class CeleryNotifier:
         """Have a worker look for what was left lying; one that does not come to it in time leaves it to the next message."""
         self._send("workers.reconcile", None, MAINTENANCE_QUEUE, expires_s)
 
+    def collect(self, expires_s: float) -> None:
+        """Have a worker remove what nothing needs any more."""
+        self._send("workers.collect", None, MAINTENANCE_QUEUE, expires_s)
+
     def _send(self, task: str, identifier: str | None, queue: str, expires_s: float | None = None) -> None:
         arguments = [] if identifier is None else [identifier]
         try:
@@ -89,8 +93,13 @@ def socket_path(data_dir: Path) -> Path:
     path = data_dir.absolute() / "redis.sock"
     if len(os.fsencode(path)) < MAX_SOCKET_PATH:
         return path
-    short = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"kernelsmith-{os.getuid()}-{short}.sock"
+    return private_path(data_dir).with_suffix(".sock")
+
+
+def private_path(data_dir: Path) -> Path:
+    """Give a name in the temporary directory that belongs to this user's installation with that data folder."""
+    short = hashlib.sha256(os.fsencode(data_dir.absolute())).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"kernelsmith-{os.getuid()}-{short}"
 
 
 def redis_command(socket: Path, data_dir: Path) -> tuple[str, ...]:

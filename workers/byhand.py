@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 import sys
-import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpu_runner.contracts import (
     Action,
@@ -46,6 +42,7 @@ from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
 from workers.gpu_host.launching import Host
+from workers.gpu_host.scratch import scratch_folder
 from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse
@@ -281,17 +278,8 @@ def _run(action: Action, payload: object, options: tuple[str, ...] = ()) -> Answ
     architecture = settings.architecture or detect()
     host = Host("this machine", (sys.executable, "-m", "gpu_runner", *options), interpret=architecture == INTERPRETER)
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
-    with _scratch() as folder:
+    with scratch_folder() as folder:
         return Answer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="kernelsmith-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _snake(name: str) -> str:

@@ -6,6 +6,7 @@ import atexit
 from pathlib import Path
 
 from pydantic import SecretStr
+from sqlalchemy.exc import SQLAlchemyError
 
 from workers import runtime as runtimes
 from workers.contracts import RecordingUse
@@ -26,8 +27,11 @@ from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import pending
 from workers.store.answers import artifacts_of
+from workers.upkeep import Collected
+from workers.upkeep import collect as collect_all
 
 __all__ = [
+    "Collected",
     "Decided",
     "Part",
     "RecordedJob",
@@ -36,6 +40,7 @@ __all__ = [
     "WrongSettingsError",
     "answer_from",
     "close",
+    "collect",
     "configure",
     "drive",
     "from_environment",
@@ -48,6 +53,10 @@ __all__ = [
     "settings",
     "step",
 ]
+
+
+class StoreDownError(WorkersError):
+    """The database or the artifact store gives no answer."""
 
 
 STANDBY = Standby()  # of this process, as far as it answers GPU requests itself
@@ -121,6 +130,18 @@ def next_due_in_s() -> float | None:
 def reconcile() -> Reconciled:
     """Carry on what was accepted and left lying, and say what was found; may be called at any time."""
     return reconcile_all(current())
+
+
+def collect(*, dry_run: bool = False) -> Collected:
+    """Remove what nothing needs any more, or in a dry run only say what that is.
+
+    Raises:
+        StoreDownError: the database or the artifact store cannot be reached.
+    """
+    try:
+        return collect_all(current(), dry_run=dry_run)
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreDownError(f"the database or the artifacts cannot be reached: {error}") from error
 
 
 def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int:

@@ -26,7 +26,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, lifecycle, reviews, spending, submission
+from workers.store import deliveries, gpu_hosts, lifecycle, retention, reviews, spending, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
@@ -56,6 +56,7 @@ __all__ = [
     "look_over_optimize",
     "model_use",
     "needs_model",
+    "pull_closed",
     "recent_jobs",
     "record_deliveries",
     "rehearse_delivery",
@@ -212,6 +213,13 @@ def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | Non
     return done
 
 
+def pull_closed(repository: str, number: int, *, closed: bool) -> None:
+    """Note that a pull request was closed or merged, or opened again: what its jobs keep is kept while it is open."""
+    runtime = current()
+    with runtime.database.write() as session:
+        retention.pull_closed(session, repository, number, runtime.clock() if closed else None)
+
+
 def get_job(job_id: str) -> JobView | None:
     """Give a job, None where there is none."""
     with current().database.read() as session:
@@ -310,13 +318,13 @@ def give_up_delivery(delivery_id: str, tries: int, outcome: str) -> bool:
         return deliveries.give_up(session, delivery_id, tries, outcome, runtime.clock())
 
 
-def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
-    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch).
+def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+    """Put a delivery back, to be handled again at ``retry_at`` (seconds since the epoch); it was ``refused``, or met an outage.
 
     False, and nothing changes, where the claim of that number was lost: another worker has taken it since, or it is handled.
     """
     with current().database.write() as session:
-        return deliveries.release(session, delivery_id, tries, error, retry_at)
+        return deliveries.release(session, delivery_id, tries, error, retry_at, refused=refused)
 
 
 def rehearse_delivery() -> str:

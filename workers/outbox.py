@@ -34,11 +34,12 @@ def complete(update_id: str, worker: str, effect: Effect) -> bool:
         return publishing.complete(session, update_id, worker, effect, runtime.clock())
 
 
-def postpone(update_id: str, worker: str, error: str, retry_after_s: float) -> bool:
-    """Put an update back for a while; False where the lease was lost."""
+def postpone(update_id: str, worker: str, error: str, retry_after_s: float, *, refused: bool) -> bool:
+    """Put an update back for a while, since it was ``refused`` or met an outage; False where the lease was lost."""
     runtime = current()
     with runtime.database.write() as session:
-        return publishing.postpone(session, update_id, worker, error, runtime.clock() + retry_after_s)
+        not_before = runtime.clock() + retry_after_s
+        return publishing.postpone(session, update_id, worker, error, not_before, refused=refused)
 
 
 def give_up(update_id: str, worker: str, failure: Failure) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO
@@ -19,12 +20,14 @@ from typing import IO
 import structlog
 from pydantic import SecretStr
 
+from gpu_runner.removal import remove_or_report
 from workers import runtime as runtimes
 from workers.broker import (
     MAINTENANCE_QUEUE,
     STAGES_QUEUE,
     CeleryNotifier,
     gpu_queue,
+    private_path,
     redis_command,
     socket_path,
     wait_until_up,
@@ -46,6 +49,7 @@ STOP_S = 20.0
 POLL_S = 0.2
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 30.0
+COLLECT_EVERY_S = 86_400.0
 
 
 class Part(StrEnum):
@@ -153,6 +157,7 @@ def serve_workers(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_sole_owner(settings))
+        temporary = stack.enter_context(_temporary(settings))
         if settings.redis_url is None:
             settings = stack.enter_context(_embedded_redis(settings, logs))
         wait_until_up(settings, START_S)
@@ -160,7 +165,8 @@ def serve_workers(
         runtimes.current().database.migrate()
         if only is not Part.gpu:
             stack.enter_context(_clock(settings))
-        yield stack.enter_context(_supervised(Supervisor(commands(settings, app, only), logs)))
+        placed = tuple(_with_temporary(command, temporary) for command in commands(settings, app, only))
+        yield stack.enter_context(_supervised(Supervisor(placed, logs)))
 
 
 @contextmanager
@@ -182,6 +188,30 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
+def _temporary(settings: Settings) -> Iterator[Path]:
+    """Give the workers a temporary directory of their own, below that of this process: whatever a kill left there goes at once.
+
+    Whoever serves the data folder owns it, so that nobody else is at work in it.
+    """
+    folder = private_path(settings.data_dir)
+    remove_or_report(folder)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{folder} belongs to somebody else")
+    except OSError as error:
+        raise DataFolderUnusableError(f"the temporary directory cannot be used ({error}): set TMPDIR") from error
+    try:
+        yield folder
+    finally:
+        remove_or_report(folder)
+
+
+def _with_temporary(command: Command, folder: Path) -> Command:
+    return replace(command, environment=command.environment | {"TMPDIR": str(folder)})
+
+
+@contextmanager
 def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]:
     socket = socket_path(settings.data_dir)
     command = Command("redis", redis_command(socket, settings.data_dir))
@@ -191,8 +221,8 @@ def _embedded_redis(settings: Settings, logs: Path | None) -> Iterator[Settings]
 
 @contextmanager
 def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
-    supervisor.start()
     try:
+        supervisor.start()
         yield supervisor
     finally:
         supervisor.stop()
@@ -200,13 +230,17 @@ def _supervised(supervisor: Supervisor) -> Iterator[Supervisor]:
 
 @contextmanager
 def _clock(settings: Settings) -> Iterator[None]:
-    """Send the message of reconcile, at once and then every so many seconds."""
+    """Send the message of reconcile, at once and then every so many seconds, and that of upkeep, at once and then every day."""
     stopping, notifier, every_s = threading.Event(), CeleryNotifier(settings), settings.reconcile_every_s
 
     def tick() -> None:
+        collected_at = None
         while True:
             try:
                 notifier.reconcile(expires_s=every_s)
+                if collected_at is None or time.monotonic() - collected_at > COLLECT_EVERY_S:
+                    notifier.collect(expires_s=COLLECT_EVERY_S)
+                    collected_at = time.monotonic()
             # The boundary of the thread: without it what is left lying would never be found again.
             except Exception:
                 log.exception("clock_fault")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from workers.broker import gpu_queue
+from workers.pipelines.transitions import MAX_LOSSES
 from workers.runtime import Runtime
 from workers.store import gpu_hosts, gpu_work, leases, pending
 from workers.store.overdue import Patience, attend
@@ -70,7 +71,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
 def _given_up(runtime: Runtime, now: float) -> tuple[str, ...]:
     # Where the last host is gone, nobody else would come by to say so.
     with runtime.database.read() as session:
-        beyond = gpu_hosts.past_tries(session, now, gpu_work.MAX_HOST_TRIES)
+        beyond = gpu_hosts.beyond(session, now, MAX_LOSSES)
     answered = []
     for request_id in beyond:
         with runtime.database.write() as session:

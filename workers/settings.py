@@ -59,6 +59,7 @@ class Settings(ProviderSettings):
     checkpoint_reminder_days: float = Field(default=7.0, ge=0, allow_inf_nan=False)
     checkpoint_expiry_days: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     gpu_dollars_per_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for --dry-run alone
+    keep_artifacts_days: float = Field(default=90.0, gt=0)  # of a job that has ended and whose pull request is closed
     # What language models may use, in dollars where they have prices; a day is one in UTC.
     model_prices: dict[str, Price] = Field(default_factory=dict)
     model_tokens_per_job: int = Field(default=2_000_000, ge=0)

@@ -16,6 +16,7 @@ from workers.observability import configure
 from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import current
 from workers.settings import Settings
+from workers.upkeep import collect as collect_all
 
 SETTINGS = Settings()
 SOFT_MARGIN_S = 30.0
@@ -42,6 +43,12 @@ def run_gpu(request_id: str) -> None:
 def reconcile() -> None:
     """Carry on what was left lying."""
     reconcile_all(current())
+
+
+@shared_task(name="workers.collect", queue=MAINTENANCE_QUEUE, **_limits(SETTINGS.stage_time_limit_s))  # type: ignore[untyped-decorator]
+def collect() -> None:
+    """Remove what nothing needs any more."""
+    collect_all(current())
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

@@ -76,9 +76,15 @@ def work(
         say("--only is for several hosts, which meet at one database and one Redis: set DATABASE_URL and REDIS_URL")
         raise typer.Exit(EXIT_REFUSED)
     told = threading.Event()
+
+    def end(number: int, _frame: object) -> None:
+        told.set()
+        # From here on it stops, however often it is told to, also while the interpreter ends.
+        signal.signal(number, signal.SIG_IGN)
+
     # Handlers and not a blocked mask: the workers that are started here would inherit the mask, and never hear a signal.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, end)
     with starting(), embedded.serve_workers(settings, only=part):
         told.wait()
 
@@ -91,7 +97,12 @@ def end_on_sigterm() -> None:
     import signal
     import sys
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    def end(number: int, _frame: object) -> None:
+        # A second one would cut the stop short: workers would be killed with what they hold.
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 @contextmanager

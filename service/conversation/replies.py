@@ -170,6 +170,8 @@ def reply_retry(job: JobView, *, done: bool, fresh: bool = False) -> str:
         base = f"starts over from {code(job.request.base_ref)} as it is now"
         how = base if fresh else f"goes on from {current_stage(job)}"
         return f"Job {code(job.job_id)} {how}."
+    if job.artifacts_removed:
+        return f"Job {code(job.job_id)} ended long ago, and its files were removed since. Give a new {again(job)}."
     if job.state is JobState.cancelled:
         return f"Job {code(job.job_id)} was cancelled and cannot go on. Give a new {again(job)}."
     return f"Only a job that stopped can be retried, and job {code(job.job_id)} did not: {_is_now(job)}."

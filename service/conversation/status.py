@@ -9,7 +9,7 @@ from service.conversation.markers import Kind, signed
 from service.conversation.quantities import counted, wait
 from service.conversation.subject import again, decided_by_comment, measures, subject
 from service.escape import code, inline, sentence
-from workers.contracts import CloseUpdate, JobState, JobView, StageName, StageState, StageView
+from workers.contracts import TOLD_LOSSES, CloseUpdate, JobState, JobView, StageName, StageState, StageView
 
 ICONS: dict[StageState, str] = {
     StageState.pending: "⬜",
@@ -117,7 +117,17 @@ def _next(job: JobView) -> str:
     if job.state is JobState.cancelled:
         stays = "" if measures(job) else f" {left_behind(job)}."
         return f"**Next:** nothing;{stays} `/kernel retry` goes on from where it was, a new {again(job)} starts afresh."
-    return f"**Now:** {_now(job)}"
+    return paragraphs(f"**Now:** {_now(job)}", _losses(job))
+
+
+def _losses(job: JobView) -> str:
+    if job.losses < TOLD_LOSSES:
+        return ""
+    return (
+        f"The host that worked on this was lost {job.losses} times. What is finished is kept, and it is tried again with growing "
+        "pauses, on whichever host is there. An operator looks at the log of the workers, and at `dmesg` for memory and driver "
+        "faults; if the work itself brings its hosts down, `/kernel cancel` ends it."
+    )
 
 
 def closed(job: JobView) -> bool:

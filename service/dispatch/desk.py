@@ -34,6 +34,10 @@ class Inbox(Protocol):
         """Accept a command."""
         ...
 
+    def pull_closed(self, repository: str, number: int, *, closed: bool) -> None:
+        """Note that a pull request was closed, or opened again."""
+        ...
+
     def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
         """Give the new kernel's name, or why a create command cannot be carried out in its repository."""
         ...

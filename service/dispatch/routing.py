@@ -35,7 +35,15 @@ def _push(desk: Desk, payload: Payload) -> str:
 
 
 def _close(desk: Desk, payload: Payload) -> str:
-    return carry_out_close(desk, pull_event_of(payload))
+    event = pull_event_of(payload)
+    desk.inbox.pull_closed(event.place.repository, event.place.number, closed=True)
+    return carry_out_close(desk, event)
+
+
+def _reopen(desk: Desk, payload: Payload) -> str:
+    place = pull_event_of(payload).place
+    desk.inbox.pull_closed(place.repository, place.number, closed=False)
+    return "noted"
 
 
 # None: nothing is to be done. The line comments of a review come one by one as
@@ -50,6 +58,7 @@ ROUTES: dict[tuple[str, str], Handler | None] = {
     ("pull_request", "edited"): _opening,
     ("pull_request", "synchronize"): _push,
     ("pull_request", "closed"): _close,
+    ("pull_request", "reopened"): _reopen,
     ("pull_request_review", "submitted"): _review,
     ("pull_request_review_comment", "created"): None,
     ("check_run", "rerequested"): _rerequest,

@@ -99,7 +99,7 @@ def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
     # What bench and verify compare was settled when the command was given.
     if job.state not in STOPPED or job.request.verb not in WRITING:
         return None
-    moved = job.failure is not None and job.failure.code is FailureCode.moved
+    moved = job.artifacts_removed or (job.failure is not None and job.failure.code is FailureCode.moved)
     if not moved and job.head_sha is not None:
         return None
     request = job.request

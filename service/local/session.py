@@ -106,7 +106,7 @@ class LocalSession:
                 self.terminal.say(error.failure.message)
             except KeyboardInterrupt:
                 # The next run need not wait until the lease has run out.
-                outbox.postpone(claimed.update_id, self.worker, "interrupted", 0)
+                outbox.postpone(claimed.update_id, self.worker, "interrupted", 0, refused=False)
                 raise
             else:
                 outbox.complete(claimed.update_id, self.worker, effect)

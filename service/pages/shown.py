@@ -38,6 +38,8 @@ EVENT_WORDS: dict[str, str] = {
     "update_published": "published",
     "update_failed": "not published",
     "stage_retried": "stage tried again",
+    "gpu_host_lost": "GPU host lost",
+    "worker_lost": "worker lost",
 }
 UPDATE_WORDS = {"ReadyUpdate": "ready for review", "AssetsUpdate": "plots"}
 SAID_BY_TEXT = frozenset({"done", "cancelled", "retried"})  # events whose text needs no heading

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from service.conversation.commits import commit_message
-from service.github import ConflictError, TransientError, TreeEntry
+from service.github import ConflictError, MissingError, TransientError, TreeEntry
 from service.github.repository import is_safe_path
 from service.publisher.publication import GiveUpError, Publication
 from service.publisher.trailers import is_commit_of, with_trailer
 from workers.contracts import CommitUpdate, Effect, Failure, FailureCode, FileChange, unreadable
 
 LOOK_BACK = 20  # commits of other people on top of the bot's, before it counts as lost
-LAG_TRIES = 3  # GitHub's replicas may not know a branch yet that was made a moment ago
+LAG_REFUSALS = 3  # GitHub's replicas may not know a branch yet that was made a moment ago
 
 
 def publish_commit(publication: Publication, update: CommitUpdate) -> Effect:
@@ -59,8 +59,8 @@ def _parents(publication: Publication, head: str | None) -> tuple[str, ...]:
     if head is None:
         if job.head_sha is None:
             return (job.request.base_sha,)
-        if publication.claimed.tries <= LAG_TRIES:
-            raise TransientError(f"branch {job.branch} is not there yet", retry_after_s=2.0)
+        if publication.claimed.refusals < LAG_REFUSALS:
+            raise MissingError(f"branch {job.branch} is not there yet")
         raise moved(f"the branch `{job.branch}` was deleted")
     if head == (job.head_sha or job.request.base_sha):
         return (head,)

@@ -27,6 +27,7 @@ from workers.inbox import trouble_of
 
 UNSURE_TRIES = 5  # of what may be GitHub's replicas that lag behind, or a fault of ours
 LONGEST_PAUSE_S = 600.0
+MOST_DOUBLINGS = 10  # by then a pause is at its longest, and an outage of days must not overflow it
 LEASE_SHARE = 0.7  # of the lease, after which no further request is begun
 
 log = structlog.get_logger(__name__)
@@ -43,8 +44,8 @@ class Outbox(Protocol):
         """Keep what publishing did."""
         ...
 
-    def postpone(self, update_id: str, worker: str, error: str, retry_after_s: float) -> bool:
-        """Put an update back for a while."""
+    def postpone(self, update_id: str, worker: str, error: str, retry_after_s: float, *, refused: bool) -> bool:
+        """Put an update back for a while, and count why."""
         ...
 
     def give_up(self, update_id: str, worker: str, failure: Failure) -> bool:
@@ -88,7 +89,7 @@ class Publisher:
         except GiveUpError as error:
             return self._give_up(claimed, error.failure)
         except TransientError as error:
-            return self._postpone(claimed, error, error.retry_after_s)
+            return self._postpone(claimed, error, error.retry_after_s, refused=False)
         except GitHubError as error:
             return self._refused(claimed, error)
         # The boundary of the publisher: a fault of our own, while an update is worded or written, must not stop the others.
@@ -96,10 +97,10 @@ class Publisher:
             trouble = trouble_of(error)
             if trouble is not None:
                 log.error("store_unusable", error=trouble.detail, cure=trouble.cure)
-                return self._postpone(claimed, error, 0.0)
+                return self._postpone(claimed, error, 0.0, refused=False)
             log.exception("publish_fault")
-            if claimed.tries < UNSURE_TRIES:
-                return self._postpone(claimed, error, 0.0)
+            if claimed.refusals + 1 < UNSURE_TRIES:
+                return self._postpone(claimed, error, 0.0, refused=True)
             return self._give_up(claimed, _internal(error))
         held = self.outbox.complete(claimed.update_id, self._name(), effect)
         log.info("published", held=held)
@@ -114,18 +115,21 @@ class Publisher:
 
     def _refused(self, claimed: ClaimedUpdate, error: GitHubError) -> str:
         # Replicas may not know yet what was made a moment ago, so a refusal has to repeat itself before it is believed.
-        if claimed.tries < UNSURE_TRIES and not isinstance(error, ForbiddenError):
-            return self._postpone(claimed, error, 0.0)
+        if claimed.refusals + 1 < UNSURE_TRIES and not isinstance(error, ForbiddenError):
+            return self._postpone(claimed, error, 0.0, refused=True)
         if isinstance(claimed.update, StatusUpdate):
             log.warning("status_not_shown", error=str(error))
             self.outbox.complete(claimed.update_id, self._name(), Effect())
             return "skipped"
         return self._give_up(claimed, _failure_of(error))
 
-    def _postpone(self, claimed: ClaimedUpdate, error: Exception, retry_after_s: float) -> str:
-        pause_s = max(retry_after_s, min(2.0 ** (claimed.tries - 1), LONGEST_PAUSE_S))
+    def _postpone(self, claimed: ClaimedUpdate, error: Exception, retry_after_s: float, *, refused: bool) -> str:
+        # Each kind for itself: one refusal after a night of outages is still the first one.
+        count = claimed.refusals if refused else claimed.outages
+        pause_s = max(retry_after_s, min(2.0 ** min(count, MOST_DOUBLINGS), LONGEST_PAUSE_S))
         log.warning("publish_postponed", error=str(error), pause_s=pause_s)
-        self.outbox.postpone(claimed.update_id, self._name(), f"{type(error).__name__}: {error}", pause_s)
+        text = f"{type(error).__name__}: {error}"
+        self.outbox.postpone(claimed.update_id, self._name(), text, pause_s, refused=refused)
         return "postponed"
 
     def _give_up(self, claimed: ClaimedUpdate, failure: Failure) -> str:

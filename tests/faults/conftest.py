@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -33,7 +34,7 @@ WORK_S = 8
 def install(tmp_path: Path) -> Iterator[Callable[..., Installation]]:
     """Start an installation, with more variables; ``deliver`` False leaves it to the test to deliver webhooks."""
     with ExitStack() as stack:
-        yield lambda more=None, deliver=True: stack.enter_context(_installed(tmp_path, PLAIN, more, deliver=deliver))
+        yield lambda more=None, deliver=True: stack.enter_context(installed(tmp_path, PLAIN, more, deliver=deliver))
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def installation(install: Callable[..., Installation]) -> Installation:
 @pytest.fixture
 def standing(tmp_path: Path) -> Iterator[Installation]:
     """An installation for a library with a kernel that can be made faster."""
-    with _installed(tmp_path, STANDING) as installation:
+    with installed(tmp_path, STANDING) as installation:
         optimizing.answers(installation.desk)
         yield installation
 
@@ -67,7 +68,7 @@ def line() -> Iterator[Line]:
 @pytest.fixture
 def asking(tmp_path: Path, line: Line) -> Iterator[Modelled]:
     """An installation for that library whose jobs may ask the model."""
-    with _installed(tmp_path, STANDING, modelled.settings(line)) as installation:
+    with installed(tmp_path, STANDING, modelled.settings(line)) as installation:
         optimizing.answers(installation.desk)
         yield Modelled(installation, line)
 
@@ -75,7 +76,7 @@ def asking(tmp_path: Path, line: Line) -> Iterator[Modelled]:
 @pytest.fixture
 def asking_to_modify(tmp_path: Path, line: Line) -> Iterator[Modelled]:
     """An installation for that library with a test file of the kernel, whose jobs may ask the model."""
-    with _installed(tmp_path, LIGER, modelled.settings(line)) as installation:
+    with installed(tmp_path, LIGER, modelled.settings(line)) as installation:
         optimizing.answers(installation.desk)
         yield Modelled(installation, line)
 
@@ -90,7 +91,7 @@ def asking_machines(tmp_path: Path, line: Line) -> Iterator[Modelled]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """What an optimize job comes to that nobody disturbs."""
-    with _installed(tmp_path_factory.mktemp("undisturbed"), STANDING) as installation:
+    with installed(tmp_path_factory.mktemp("undisturbed"), STANDING) as installation:
         optimizing.answers(installation.desk)
         issue = optimizing.ask(installation)
         return optimizing.look(installation, issue)
@@ -101,7 +102,7 @@ def undisturbed_asking(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """What an optimize job comes to that a model writes the variants of and nobody disturbs."""
     with (
         ANTHROPIC.serve() as server,
-        _installed(
+        installed(
             tmp_path_factory.mktemp("undisturbed"), STANDING, modelled.settings(Line(ANTHROPIC, server))
         ) as installation,
     ):
@@ -123,25 +124,27 @@ def _several(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[In
             "DATABASE_URL": f"sqlite:///{state / 'kernelsmith.sqlite3'}",
             "KERNELSMITH_ARTIFACTS_URL": str(state / "artifacts"),
         }
-        with _installed(folder, STANDING, shared | dict(more or {}), SEVERAL_MACHINES) as installation:
+        with installed(folder, STANDING, shared | dict(more or {}), SEVERAL_MACHINES) as installation:
             optimizing.answers(installation.desk)
             yield installation
 
 
 @contextmanager
-def _installed(
+def installed(
     folder: Path,
     files: Mapping[str, bytes],
     environment: Mapping[str, str] | None = None,
     commands: Mapping[str, tuple[str, ...]] | None = None,
     *,
     deliver: bool = True,
+    log: BinaryIO | None = None,
 ) -> Iterator[Installation]:
+    """Start an installation; what it prints goes to ``log``, by default a file in the folder."""
     with ExitStack() as stack:
         port = stack.enter_context(free_port())
         hub = Hub(folder / "hub")
         server = stack.enter_context(HubServer(hub, deliver=deliver))
-        log = stack.enter_context((folder / "kernelsmith.log").open("wb"))
+        log = log or stack.enter_context((folder / "kernelsmith.log").open("wb"))
         variables = _environment(folder, port, server) | _people_and_app(hub, port, folder, files)
         made = Installation(hub, server.url, folder, port, variables | dict(environment or {}), log)
         made.commands = dict(commands or made.commands)

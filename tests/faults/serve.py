@@ -1,16 +1,28 @@
-"""``kernelsmith`` as it is, but for the workers' recorded runner and for how long a process that ended waits."""
+"""``kernelsmith`` as it is, but for its clock, the workers' recorded runner and how long a process that ended waits."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
+from pathlib import Path
 
-from service import cli
-from workers import embedded, processes
+from service import app, cli
+from service.deliveries import DeliveryProcessor
+from tests.faults.clock import clock_of
+from workers import embedded, processes, runtime
 from workers.settings import Settings, environment_with
 
 DESK = "KERNELSMITH_TESTS_DESK"
+CLOCK = clock_of(Path(os.environ[DESK]))
+build = runtime.build
+
+
+def with_clock(settings: Settings) -> runtime.Runtime:
+    """Build the process's runtime with the clock of the tests."""
+    made = build(settings)
+    made.clock = CLOCK
+    return made
 
 
 def with_desk(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
@@ -22,5 +34,7 @@ if __name__ == "__main__":
     # A process that a test kills again and again is no process that keeps failing.
     processes.MAX_PAUSE_S = processes.FIRST_PAUSE_S
     processes.environment_with = with_desk
+    runtime.build = with_clock
+    app.DeliveryProcessor = functools.partial(DeliveryProcessor, clock=CLOCK)  # type: ignore[misc,assignment]
     embedded.serve_workers = functools.partial(embedded.serve_workers, app="tests.faults.worker_app")
     cli.app(sys.argv[1:])

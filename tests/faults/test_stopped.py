@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sqlite3
+import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +16,10 @@ import pytest
 
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import SECRET, Installation
-from tests.faults.processes import descendants, is_gone
+from tests.faults.optimizing import at_the_second_variant
+from tests.faults.processes import descendants, is_gone, parent_of, until
 from workers import embedded
+from workers.contracts import JobState
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -24,18 +30,40 @@ KEY, PASSWORD, OTHER = "sk-ant-tests-" + 24 * "k", 24 * "p", 24 * "o"
 def held() -> list[tuple[str | None, int]]:
     """Leases and tries of stages that have not ended, and of GPU requests without an answer."""
     with closing(sqlite3.connect(embedded.settings().database().removeprefix("sqlite:///"))) as database:
-        stages = database.execute("SELECT lease_token, tries FROM stage_attempts WHERE ended_at IS NULL").fetchall()
-        asked = database.execute("SELECT lease_token, tries FROM gpu_requests WHERE state IN ('pending', 'running')")
-        return [*stages, *asked.fetchall()]
+        stages = database.execute("SELECT lease_token, tries + losses FROM stage_attempts WHERE ended_at IS NULL")
+        asked = database.execute(
+            "SELECT lease_token, tries + losses + runner_kills FROM gpu_requests WHERE state IN ('pending', 'running')"
+        )
+        return [*stages.fetchall(), *asked.fetchall()]
 
 
-def stop(installation: Installation) -> None:
-    serving = installation.serving["service"]
+def once(installation: Installation, name: str) -> None:
+    installation.serving[name].send_signal(signal.SIGTERM)
+
+
+def again_and_again(installation: Installation, name: str) -> None:
+    serving = installation.serving[name]
+    while serving.poll() is None:
+        serving.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            serving.wait(0.3)
+
+
+def everything_at_once(installation: Installation, name: str) -> None:
+    """Signal every process of the command, as systemd does without KillMode=mixed."""
+    serving = installation.serving[name]
+    for pid in (serving.pid, *descendants(serving.pid)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def stop(installation: Installation, name: str = "service", how: Callable[[Installation, str], None] = once) -> None:
+    serving = installation.serving[name]
     ours = descendants(serving.pid)
     assert ours
-    serving.send_signal(signal.SIGTERM)
+    how(installation, name)
     assert serving.wait(MOST_S) == 0
-    assert all(is_gone(pid) for pid in ours)
+    until(lambda: all(is_gone(pid) for pid in ours), "the workers to end", installation.story)
 
 
 # With three hosts lost a job fails.
@@ -60,6 +88,83 @@ def test_what_runs_while_the_service_is_stopped_is_given_back_and_counts_as_no_t
     for stage in STAGES[1:]:
         installation.approve(stage)
     assert_one_of_everything(installation, issue)
+
+
+@pytest.mark.parametrize("how", [again_and_again, everything_at_once], ids=lambda how: str(how.__name__))
+@pytest.mark.parametrize("place", ["memo_computed", "runner.verify"])
+def test_a_stop_is_no_try_however_the_signal_comes(
+    installation: Installation, place: str, how: Callable[[Installation, str], None]
+) -> None:
+    issue = ask(installation)
+    installation.waits("analyze")
+    installation.pause(place)
+    installation.approve("analyze")
+    installation.paused(place)
+    stop(installation, how=how)
+    assert held()
+    assert set(held()) == {(None, 0)}
+    installation.release(place)
+    installation.start()
+    for stage in STAGES[1:]:
+        installation.approve(stage)
+    assert_one_of_everything(installation, issue)
+
+
+def test_a_worker_that_is_told_to_end_alone_gives_back_what_it_holds_and_is_started_again(
+    installation: Installation,
+) -> None:
+    issue = ask(installation)
+    installation.waits("analyze")
+    for place in ("memo_computed", "runner.verify"):
+        installation.pause(place)
+    installation.approve("analyze")
+    for place, above in (("memo_computed", 0), ("runner.verify", 1)):
+        pool = installation.paused(place)
+        for _ in range(above):
+            pool = parent_of(pool)
+        os.kill(pool, signal.SIGTERM)
+        until(lambda pool=pool: is_gone(pool), "the process to end", installation.story)
+        # Whoever follows comes to the same place, and nobody had to wait for a lease to run out.
+        os.kill(parent_of(installation.paused(place)), 0)
+        assert {tries for _, tries in held()} <= {0, 1}, "a request that is at work is at its first try"
+        installation.release(place)
+    for stage in STAGES[1:]:
+        installation.approve(stage)
+    assert_one_of_everything(installation, issue)
+
+
+def test_a_start_that_is_stopped_at_any_moment_leaves_no_process_and_no_lease(installation: Installation) -> None:
+    issue = ask(installation)
+    installation.waits("analyze")
+    installation.pause("memo_computed")
+    installation.approve("analyze")
+    installation.paused("memo_computed")
+    stop(installation)
+    for tenths in (2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 60):
+        installation.start()
+        serving = installation.serving["service"]
+        time.sleep(tenths / 10)
+        ours = descendants(serving.pid)
+        serving.send_signal(signal.SIGTERM)
+        # Before it has taken the signal over, the system ends it, which has started nothing yet then.
+        assert serving.wait(MOST_S) in (0, -signal.SIGTERM), f"stopped after {tenths / 10} s"
+        until(lambda ours=ours: all(is_gone(pid) for pid in ours), "all of it to end", installation.story)
+        assert set(held()) == {(None, 0)}, f"stopped after {tenths / 10} s"
+    installation.release("memo_computed")
+    installation.start()
+    for stage in STAGES[1:]:
+        installation.approve(stage)
+    assert_one_of_everything(installation, issue)
+
+
+def test_a_gpu_host_alone_that_is_told_to_end_twice_gives_its_request_back(machines: Installation) -> None:
+    at_the_second_variant(machines, "benchmark")
+    machines.paused("runner.benchmark")
+    stop(machines, "gpu", again_and_again)
+    assert set(held()) == {(None, 0)}
+    machines.release("runner.benchmark")
+    machines.start("gpu")
+    machines.ended(JobState.done)
 
 
 def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
@@ -91,3 +196,24 @@ def test_each_process_holds_the_secrets_that_it_works_with_and_no_others(
 
 def environment_of(pid: int) -> str:
     return Path(f"/proc/{pid}/environ").read_bytes().decode()
+
+
+def test_no_kill_leaves_anything_behind_in_the_temporary_directory(
+    install: Callable[..., Installation], tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    installation = install({"TMPDIR": str(temporary)})
+    installation.pause("runner.capture")
+    ask(installation)
+    for _ in range(3):
+        installation.paused("runner.capture")
+        (ours,) = (path for path in temporary.iterdir() if path.is_dir())
+        assert any(path.name.startswith("kernelsmith-gpu-") for path in ours.iterdir())
+        (ours / "pymp-left").mkdir()
+        installation.kill_service()
+        installation.ready()
+    installation.paused("runner.capture")
+    assert not (ours / "pymp-left").exists()
+    stop(installation)
+    assert not list(temporary.iterdir())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kombu import Connection
 
+from tests.faults.clock import clock_of
 from tests.recorded import runner
 from tests.recorded.pause import pause
 from workers import runtime
@@ -20,6 +21,7 @@ Connection.ensure_connection = partialmethod(Connection.ensure_connection, inter
 DESK = Path(os.environ["KERNELSMITH_TESTS_DESK"])
 
 _runtime = runtime.build(Settings())
+_runtime.clock = clock_of(DESK)
 _runtime.runner_command = runner.command(DESK)
 _runtime.at_boundary = lambda name: pause(DESK, name)
 runtime.install(_runtime)

@@ -3,6 +3,7 @@
 from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
     EVERY_SIZE,
+    TOLD_LOSSES,
     ArtifactView,
     AuthorName,
     CheckpointView,
@@ -88,6 +89,7 @@ from workers.contracts.variant import (
 
 __all__ = [
     "EVERY_SIZE",
+    "TOLD_LOSSES",
     "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",

@@ -61,6 +61,9 @@ class StageState(StrEnum):
     cancelled = "cancelled"
 
 
+TOLD_LOSSES = 3  # hosts lost over one piece of work, from which on people and operators are told of it
+
+
 class AuthorName(StrEnum):
     """Who proposes candidates."""
 
@@ -344,5 +347,7 @@ class JobView:
     expected_wait_s: float | None = None
     no_host_since: str | None = None  # since when it waits although no GPU host is at work that could take it
     host_lost: bool = False  # it waits because the host that was at work on it was lost
+    artifacts_removed: bool = False  # it ended long ago; only on a fresh snapshot could it go on
+    losses: int = 0  # hosts that were lost over what it is at
     artifacts: tuple[ArtifactView, ...] = ()
     timeline: tuple[TimelineEvent, ...] = ()

@@ -354,6 +354,8 @@ class ClaimedUpdate:
     """An update that this publisher holds a lease on. Updates of one job come one after the other, in order.
 
     ``effects`` are those of the job's earlier updates, oldest first, so that the same thing is found again and not made twice.
+    ``tries`` counts claims, also those that ended with a killed process; ``refusals`` and ``outages`` how often publishing it
+    was refused or broke, and how often it met an outage or a rate limit.
     """
 
     update_id: str
@@ -362,3 +364,5 @@ class ClaimedUpdate:
     update: Update
     tries: int
     effects: tuple[Effect, ...] = ()
+    refusals: int = 0
+    outages: int = 0

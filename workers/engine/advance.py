@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import structlog
 
-from workers.contracts import JobState, StageName, UserFacingError
+from workers.contracts import TOLD_LOSSES, JobState, StageName, UserFacingError
 from workers.engine import settle
 from workers.engine.context import RunContext
 from workers.engine.heartbeat import heartbeat
 from workers.engine.interruptions import LeaseLost, Suspended
-from workers.pipelines.transitions import MAX_TRIES
+from workers.pipelines.transitions import MAX_LOSSES
 from workers.runtime import Runtime
 from workers.store import attempts, lifecycle
 from workers.store.attempts import Lease
 from workers.store.codec import read_feedback
 from workers.store.views import view
 
+LOSSES_CURE = "find what killed them (dmesg: memory); if it was this work, `/kernel cancel` ends its job"
 log = structlog.get_logger(__name__)
 
 
@@ -24,12 +25,14 @@ def advance(runtime: Runtime, job_id: str) -> bool:
     claimed = _claim(runtime, job_id)
     if claimed is None:
         return False
-    lease, stage, context, tries = claimed
+    lease, stage, context, losses = claimed
     runtime.at_boundary("stage_claimed")
     with structlog.contextvars.bound_contextvars(job=job_id, stage=stage.value, attempt=context.attempt):
-        if tries >= MAX_TRIES:
-            settle.give_back(runtime, lease, None)
+        if losses >= MAX_LOSSES:
+            settle.give_up(runtime, lease)
         else:
+            if losses >= TOLD_LOSSES:
+                log.error("workers_lost", times=losses, cure=LOSSES_CURE)
             _run(runtime, lease, stage, context)
     runtime.at_boundary("stage_settled")
     _tell(runtime, job_id)
@@ -45,7 +48,7 @@ def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext,
             return None
         lease = Lease(job_id, row.id, row.lease_token or "")
         context = RunContext(runtime, lease, view(session, job, now), row.attempt, read_feedback(row.feedback))
-        return lease, StageName(row.stage), context, row.tries
+        return lease, StageName(row.stage), context, row.losses
 
 
 def _run(runtime: Runtime, lease: Lease, stage: StageName, context: RunContext) -> None:

@@ -85,7 +85,7 @@ class RunContext:
                 return result
             if work is None:
                 work = gpu_work.ask(session, job, row, key, asked, beside, self._runtime.clock())
-                row.tries = 0
+                attempts.progressed(row)
             if self._waits:
                 self._suspend(session, job, row, work.request_id)
         self._runtime.at_boundary("gpu_requested")

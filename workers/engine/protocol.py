@@ -79,7 +79,7 @@ class StageContext(Protocol):
     ) -> GpuResult:
         """Give the result of one action on a GPU host; ``files`` maps names beside the request to artifact digests.
 
-        The answer belongs to ``key`` within this attempt. A host that was lost three times gives a result with an ``error``.
+        The answer belongs to ``key`` within this attempt. It has an ``error`` where host after host was lost over it.
         With ``lasting`` the answer that an earlier attempt of this stage got to the very same request under the same key serves
         again, unless it was an error: what took minutes to measure is not lost with the attempt that asked for it.
         """

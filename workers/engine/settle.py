@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import secrets
 
 import structlog
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpu_runner.contracts import to_json
 from workers.contracts import CheckpointUpdate, Failure, FailureCode, StageName, StageState, Update
@@ -17,6 +20,10 @@ from workers.runtime import Runtime
 from workers.store import attempts, lifecycle, updates
 from workers.store.attempts import Lease
 from workers.store.text import storable
+
+OUTAGE_PAUSE_S = 30.0
+# Of the disk that holds the artifacts: full by itself, by a quota or a limit, read-only, or broken.
+OUTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 log = structlog.get_logger(__name__)
 
@@ -64,21 +71,23 @@ def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) 
     return True
 
 
-def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
+def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
     """Count an error and have the stage tried again later, or fail the job once its tries are used up.
 
-    ``error`` None stands for workers that were lost, whose tries were counted when the lease was taken.
+    A full disk and a database that gives no answer are no errors of the stage's: it waits for them, however long they take.
     """
     now = runtime.clock()
+    if _is_outage(error):
+        return _postpone(runtime, lease, error, now)
     reference = secrets.token_hex(4)
     with runtime.database.write() as session:
         found = attempts.held(session, lease)
         if found is None:
             return False
         job, row = found
-        row.tries += int(error is not None)
+        row.tries += 1
         delay_s = retry_delay_s(row.tries)
-        words = "a worker was lost" if error is None else storable(f"{type(error).__name__}: {error}", 500)
+        words = storable(f"{type(error).__name__}: {error}", 500)
         log.error("stage_broke", job=job.job_id, stage=row.stage, attempt=row.attempt, tries=row.tries, reference=reference,
                   exc_info=error)  # fmt: skip
         if delay_s is None:
@@ -87,10 +96,51 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception | None) -> bool:
             lifecycle.stop_work(session, job, StageState.failed, now)
             lifecycle.fail(session, job, failure, now)
         else:
+            attempts.release(row)
             row.not_before = now + delay_s
             row.notified_at = now
-            attempts.release(row)
             lifecycle.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
+    return True
+
+
+def _postpone(runtime: Runtime, lease: Lease, error: Exception, now: float) -> bool:
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        _, row = found
+        attempts.release(row)
+        row.not_before, row.notified_at = now + OUTAGE_PAUSE_S, now
+    cure = "free space, or start the database; it goes on by itself"
+    log.error(
+        "stage_postponed", stage=row.stage, error=f"{type(error).__name__}: {error}", pause_s=OUTAGE_PAUSE_S, cure=cure
+    )
+    return True
+
+
+def _is_outage(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in OUTAGES
+    return isinstance(error, OperationalError | InterfaceError | PoolTimeoutError)
+
+
+def give_up(runtime: Runtime, lease: Lease) -> bool:
+    """Fail the job of a stage over which more workers were lost than chance explains; False where the lease was lost."""
+    now = runtime.clock()
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        failure = Failure(
+            FailureCode.environment,
+            f"the host that worked on the {row.stage} stage was lost {row.losses} times",
+            "An operator finds what kills it: mostly memory (`dmesg` there). Then `/kernel retry` goes on from here.",
+        )
+        row.failure = to_json(failure)
+        lifecycle.stop_work(session, job, StageState.failed, now)
+        lifecycle.fail(session, job, failure, now)
+        log.error("stage_given_up", stage=row.stage, losses=row.losses, reason="its workers were lost too often")
     return True
 
 

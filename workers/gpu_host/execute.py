@@ -23,7 +23,8 @@ from workers.store.blobs import BlobError, BlobStore
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
-KILLED = f"ended with exit code {-signal.SIGKILL} and wrote no result"
+# SIGTERM too: who ends all processes of a host at once, as some service managers do, says nothing about the request.
+KILLED = tuple(f"ended with exit code {-number} and wrote no result" for number in (signal.SIGKILL, signal.SIGTERM))
 POLL_S = 0.02
 RESERVED = frozenset({"", ".", "..", "request.json", "result", LOG, LOCK})
 
@@ -68,7 +69,7 @@ def execute(
         if result is not None:
             return result
         failed = _failed(request, f"the runner {ended}{_log_tail(scratch)}", started)
-        if ended == KILLED:
+        if ended in KILLED:
             raise RunnerKilledError(failed)
         return failed
 

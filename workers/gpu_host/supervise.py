@@ -10,6 +10,7 @@ from dataclasses import replace
 import structlog
 
 from gpu_runner.contracts import GpuResult
+from workers.contracts import TOLD_LOSSES
 from workers.engine.heartbeat import heartbeat
 from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
@@ -19,6 +20,7 @@ from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
 
+LOSSES_CURE = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
 MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the task around it
 
 log = structlog.get_logger(__name__)
@@ -42,10 +44,13 @@ def serve(
     request = lease.request
     with structlog.contextvars.bound_contextvars(gpu_request=request_id, action=request.action.value):
         try:
+            if lease.losses >= TOLD_LOSSES:
+                log.error("gpu_hosts_lost", times=lease.losses, cure=LOSSES_CURE)
             result = _run(runtime, lease, standby, unwanted or threading.Event())
         except RunnerKilledError as killed:
-            if lease.tries < gpu_work.MAX_HOST_TRIES:
-                log.warning("runner_killed", error=str(killed), tries=lease.tries)
+            kills = lease.runner_kills + 1
+            if kills < gpu_work.MAX_RUNNER_KILLS:
+                log.warning("runner_killed", error=str(killed), times=kills)
                 _offer_again(runtime, lease)
                 return False
             result = killed.result
@@ -133,7 +138,7 @@ def _leave(runtime: Runtime, lease: GpuLease) -> None:
 def _offer_again(runtime: Runtime, lease: GpuLease) -> None:
     request_id = lease.request.request_id
     with runtime.database.write() as session:
-        architecture = gpu_work.lose(session, request_id, lease.token, runtime.clock())
+        architecture = gpu_work.offer_again(session, request_id, lease.token, runtime.clock())
     if architecture is not None:
         runtime.notifier.gpu(request_id, architecture)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workers.contracts import Decision, DecisionOutcome, StageName
+from workers.contracts import TOLD_LOSSES, Decision, DecisionOutcome, StageName
 from workers.pipelines import Pipeline
 
 MAX_STAGE_ATTEMPTS = 5
-MAX_TRIES = 3
+MAX_TRIES = 3  # of a stage that breaks on an error of ours
+MAX_LOSSES = (
+    20  # of hosts and workers over one piece of work, which is hours by then: what kills so many is the work itself
+)
+LONGEST_PAUSE_S = 600.0
 MIN_SHA_LENGTH = 7
 RETRY_DELAYS_S = (5.0, 30.0)
 
@@ -48,6 +52,13 @@ def after_approval(pipeline: Pipeline, stage: StageName) -> Next:
 def retry_delay_s(tries: int) -> float | None:
     """Give how long to wait before a stage that failed ``tries`` times is tried again; None where it is not."""
     return None if tries >= MAX_TRIES else RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S)) - 1]
+
+
+def loss_pause_s(losses: int, lease_s: float) -> float:
+    """Give how long others leave work alone, from its claim on, over which so many hosts were lost: work that kills its hosts is
+    to leave them time for other work, and what was not the work's fault is to go on soon.
+    """
+    return 0.0 if losses < TOLD_LOSSES - 1 else min(lease_s * 2.0 ** (losses - TOLD_LOSSES + 1), LONGEST_PAUSE_S)
 
 
 def names_commit(given: str, sha: str | None) -> bool:

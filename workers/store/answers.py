@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import FailureCode, StageState
 from workers.models.recording import is_record
+from workers.store import attempts
 from workers.store.codec import read_failure
 from workers.store.models import Artifact, ModelAnswer, StageAttempt
 
@@ -33,7 +34,7 @@ def keep(session: Session, row: StageAttempt, key: str, question: str, record: s
     """Keep the record of a question; that is progress, so errors are counted anew."""
     kept = ModelAnswer(attempt_id=row.id, key=key, question=question, record=record, answered=answered)
     session.add(kept)
-    row.tries = 0
+    attempts.progressed(row)
     return kept
 
 

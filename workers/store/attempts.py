@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
-from workers.contracts import JobState, StageState
+from workers.contracts import TOLD_LOSSES, JobState, StageState
+from workers.pipelines.transitions import loss_pause_s
 from workers.store import lifecycle
+from workers.store.leases import has_run_out, is_over
 from workers.store.models import Artifact, GpuWork, Job, StageAttempt, StageMemo
 from workers.store.swap import swapped
 from workers.store.updates import append_status
@@ -32,18 +34,19 @@ def runnable(now: float) -> ColumnElement[bool]:
     )
     return and_(
         StageAttempt.state.in_((StageState.pending, StageState.running)),
-        StageAttempt.not_before <= now,
-        or_(StageAttempt.lease_token.is_(None), StageAttempt.lease_until <= now),
+        is_over(StageAttempt.not_before, now),
+        or_(StageAttempt.lease_token.is_(None), is_over(StageAttempt.lease_until, now)),
         or_(StageAttempt.awaiting.is_(None), answered.exists()),
     )
 
 
 def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttempt | None:
-    """Take the lease on the job's attempt if it can be run now; a worker that was lost counts as one of its tries."""
+    """Take the lease on the job's attempt if it can be run now; a worker that was lost is counted, apart from errors."""
     row = session.scalar(select(StageAttempt).where(StageAttempt.job_id == job.job_id, runnable(now)).limit(1))
     if row is None or job.state not in (JobState.queued, JobState.running):
         return None
-    lost = row.lease_token is not None
+    lost_so_far = losses(row, now)
+    lost = lost_so_far > row.losses
     token = uuid.uuid4().hex
     taken = swapped(
         session,
@@ -53,7 +56,8 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
             lease_token=token,
             lease_until=now + lease_s,
             state=StageState.running,
-            tries=row.tries + int(lost),
+            losses=lost_so_far,
+            not_before=now + loss_pause_s(lost_so_far, lease_s),
             started_at=row.started_at or now,
         ),
     )
@@ -64,8 +68,21 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
     if first:
         job.state = JobState.running
         lifecycle.record(session, job, "stage_started", f"{row.stage}, attempt {row.attempt}", now)
+    if lost:
+        lifecycle.record(session, job, "worker_lost", f"{row.stage}; lost over it so far: {lost_so_far}", now)
+    if first or (lost and lost_so_far >= TOLD_LOSSES):
         append_status(session, job, now)
     return row
+
+
+def losses(row: StageAttempt, now: float) -> int:
+    """Count the workers that were lost over an attempt since its last progress, with one whose lease has just run out."""
+    return row.losses + int(row.lease_token is not None and has_run_out(row.lease_until, now))
+
+
+def progressed(row: StageAttempt) -> None:
+    """Count errors and lost workers anew: something was kept that another run need not do again."""
+    row.tries = row.losses = 0
 
 
 def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
@@ -93,6 +110,7 @@ def release(row: StageAttempt) -> None:
     """Give the lease back."""
     row.lease_token = None
     row.lease_until = None
+    row.not_before = 0.0  # the pause was for the case that this worker is lost
 
 
 def memo(session: Session, attempt_id: int, key: str) -> StageMemo | None:
@@ -103,7 +121,7 @@ def memo(session: Session, attempt_id: int, key: str) -> StageMemo | None:
 def keep_memo(session: Session, row: StageAttempt, key: str, value: Any) -> None:
     """Keep a value under a key; that is progress, so errors are counted anew."""
     session.add(StageMemo(attempt_id=row.id, key=key, value=value))
-    row.tries = 0
+    progressed(row)
 
 
 def keep_artifact(session: Session, job: Job, name: str, digest: str, media_type: str, size_bytes: int) -> None:

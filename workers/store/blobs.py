@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from workers.store.private import private_file, private_folder
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 REHEARSAL_BYTES = 1 << 20
+
+
+FRESH_S = 43_200.0
 
 
 class BlobError(WorkersError):
@@ -37,7 +42,8 @@ class BlobStore:
         path = f"{folder}/{digest}"
         if local := isinstance(files, LocalFileSystem):
             private_folder(Path(root))
-        if files.exists(path):
+        # One that retention may take next is written anew, so that it is as young as what is about to name it.
+        if files.exists(path) and time.time() - _modified_at(files, path) < FRESH_S:
             return digest
         if local:
             private_folder(Path(folder))
@@ -82,9 +88,30 @@ class BlobStore:
             raise BlobError(f"artifact {digest} is damaged in the store at {self.url}")
         return content
 
+    def entries(self) -> Iterator[tuple[str, int, float, str]]:
+        """Give what is stored: its digest, or the name of a half-written file; its size, when it was written, and its path."""
+        files, root = self._open()
+        if not files.exists(root):
+            return
+        for path, facts in files.find(root, detail=True).items():
+            yield path.rpartition("/")[2], int(facts["size"]), _modified_at(files, path), path
+
+    def remove(self, path: str, modified_at: float) -> None:
+        """Remove an entry, unless it was written again meanwhile."""
+        files, _ = self._open()
+        try:
+            if _modified_at(files, path) <= modified_at:
+                files.rm_file(path)
+        except FileNotFoundError:
+            return  # another process was faster
+
     def _open(self) -> tuple[Any, str]:
         # Opened late, and again after a fork: some of fsspec's file systems hold threads.
         if self._opened is None:
             files, root = fsspec.core.url_to_fs(self.url)
             self._opened = (files, str(root).rstrip("/"))
         return self._opened
+
+
+def _modified_at(files: Any, path: str) -> float:
+    return float(files.modified(path).timestamp())

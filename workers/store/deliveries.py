@@ -33,7 +33,8 @@ class NewDelivery:
 class ClaimedDelivery:
     """A delivery that this worker handles.
 
-    ``tries`` counts this one too, and tells its claim from every other of the delivery, also by the same worker.
+    ``tries`` counts this one too, and tells its claim from every other of the delivery, also by the same worker. It is no measure
+    of how often the delivery failed, since claims end with killed processes too: that is ``refusals`` and ``outages``.
     """
 
     delivery_id: str
@@ -41,6 +42,8 @@ class ClaimedDelivery:
     payload: bytes
     tries: int
     received_at: float
+    refusals: int = 0
+    outages: int = 0
 
 
 def keep(session: Session, arrived: Sequence[NewDelivery], now: float) -> tuple[bool, ...]:
@@ -95,7 +98,9 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
     if taken != 1:
         return None
     row = session.get_one(Delivery, row_id)
-    return ClaimedDelivery(row.delivery_id, row.event, row.payload, row.tries, row.received_at)
+    return ClaimedDelivery(
+        row.delivery_id, row.event, row.payload, row.tries, row.received_at, row.refusals, row.outages
+    )
 
 
 def finish(session: Session, delivery_id: str, outcome: str, now: float) -> bool:
@@ -111,13 +116,17 @@ def give_up(session: Session, delivery_id: str, tries: int, outcome: str, now: f
     return _done(session, _claimed(delivery_id, tries), outcome, now)
 
 
-def release(session: Session, delivery_id: str, tries: int, error: str, retry_at: float) -> bool:
-    """Put a delivery back, not to be handled before ``retry_at``; False where another claim than the one of that number has it."""
+def release(session: Session, delivery_id: str, tries: int, error: str, retry_at: float, *, refused: bool) -> bool:
+    """Put a delivery back, not to be handled before ``retry_at``, and count why: it was ``refused``, or met an outage.
+
+    False where another claim than the one of that number has it.
+    """
+    counted = {"refusals": Delivery.refusals + 1} if refused else {"outages": Delivery.outages + 1}
     done = swapped(
         session,
         update(Delivery)
         .where(_claimed(delivery_id, tries))
-        .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None),
+        .values(error=storable(error, 2000), not_before=retry_at, lease_owner=None, lease_until=None, **counted),
     )
     return done == 1
 

@@ -50,9 +50,9 @@ def show(session: Session, found: Waiting, now: float) -> None:
         updates.append_status(session, job, now)
 
 
-def past_tries(session: Session, now: float, most: int) -> tuple[str, ...]:
-    """Give the requests over which so many hosts were lost that no other may take them."""
-    query = select(GpuWork.request_id).where(claimable(now), GpuWork.tries >= most).order_by(GpuWork.id)
+def beyond(session: Session, now: float, most: int) -> tuple[str, ...]:
+    """Give the requests over which so many hosts were lost, with the one that is lost now, that no other may take them."""
+    query = select(GpuWork.request_id).where(lost(now), GpuWork.losses + 1 >= most).order_by(GpuWork.id)
     return tuple(session.scalars(query))
 
 

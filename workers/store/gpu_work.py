@@ -10,12 +10,14 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.pipelines.transitions import MAX_LOSSES, loss_pause_s
 from workers.store import lifecycle, updates
 from workers.store.codec import read_request
+from workers.store.leases import has_run_out, is_over
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
 from workers.store.swap import swapped
 
-MAX_HOST_TRIES = 3
+MAX_RUNNER_KILLS = 3
 ANY = "any"
 
 
@@ -27,6 +29,8 @@ class GpuLease:
     files: dict[str, str]
     token: str
     tries: int
+    runner_kills: int = 0
+    losses: int = 0
 
 
 def find(session: Session, attempt_id: int, key: str) -> GpuWork | None:
@@ -83,21 +87,22 @@ def ask(
 
 
 def claimable(now: float) -> ColumnElement[bool]:
-    """Give the condition under which a host may take a request: nobody has it, or who had it was lost."""
-    return or_(GpuWork.state == "pending", lost(now))
+    """Give the condition under which a host may take a request: nobody has it, or who had it was lost, and no pause is on."""
+    return and_(or_(GpuWork.state == "pending", lost(now)), is_over(GpuWork.not_before, now))
 
 
 def lost(now: float) -> ColumnElement[bool]:
     """Give the condition under which the host that has a request was lost: it has not renewed its lease in time."""
-    return and_(GpuWork.state == "running", GpuWork.lease_until <= now)
+    return and_(GpuWork.state == "running", is_over(GpuWork.lease_until, now))
 
 
 def claim(session: Session, request_id: str, host: str, now: float, lease_s: float) -> GpuLease | None:
-    """Take a request; None where another host has it, or it is answered or past its tries."""
+    """Take a request; None where another host has it, or it is answered, or to be given up."""
     work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
-    if work is None or work.tries >= MAX_HOST_TRIES:
+    if work is None or losses(work, now) >= MAX_LOSSES:
         return None
     token, tries, lost_host = uuid.uuid4().hex, work.tries, work.host if work.state == "running" else None
+    lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
     told = lost_host is not None or work.notified_at > work.created_at
     job = lifecycle.locked(session, work.job_id) if told else None
@@ -110,6 +115,8 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
             lease_token=token,
             lease_until=now + lease_s,
             tries=tries + 1,
+            losses=lost_so_far,
+            not_before=now + loss_pause_s(lost_so_far, lease_s),
             host=host,
             started_at=now,
         ),
@@ -118,10 +125,17 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
         return None
     if job is not None:
         if lost_host is not None:
-            words = f"{work.key}: {lost_host} was lost, and {host} has it now, try {tries + 1} of {MAX_HOST_TRIES}"
+            words = f"{work.key}: {lost_host} was lost, {host} has it now; lost over it so far: {lost_so_far}"
             lifecycle.record(session, job, "gpu_host_lost", words, now)
         updates.append_status(session, job, now)
-    return GpuLease(from_json(GpuRequest, work.request), dict(work.files), token, tries + 1)
+    return GpuLease(
+        from_json(GpuRequest, work.request), dict(work.files), token, tries + 1, work.runner_kills, lost_so_far
+    )
+
+
+def losses(work: GpuWork, now: float) -> int:
+    """Count the hosts that were lost over a request, with one whose lease has just run out."""
+    return work.losses + int(work.state == "running" and has_run_out(work.lease_until, now))
 
 
 def renew(session: Session, request_id: str, token: str, now: float, lease_s: float) -> bool:
@@ -136,24 +150,33 @@ def renew(session: Session, request_id: str, token: str, now: float, lease_s: fl
 
 
 def leave(session: Session, request_id: str, token: str) -> None:
-    """Give a lease back unanswered, which counts as no try."""
+    """Give a lease back unanswered, as a process does that is told to end: nothing was refused, and nobody was lost."""
     swapped(
         session,
         update(GpuWork)
         .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(state="pending", tries=GpuWork.tries - 1, lease_token=None, lease_until=None),
+        .values(state="pending", tries=GpuWork.tries - 1, not_before=0.0, lease_token=None, lease_until=None),
     )
 
 
-def lose(session: Session, request_id: str, token: str, now: float) -> str | None:
-    """Give a lease back unanswered, which counts as a try; give the architecture whose hosts may take the request now."""
-    lost = swapped(
+def offer_again(session: Session, request_id: str, token: str, now: float) -> str | None:
+    """Give a lease back whose runner was killed, and count that; give the architecture whose hosts may take the request now."""
+    offered = swapped(
         session,
         update(GpuWork)
         .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
-        .values(state="pending", lease_token=None, lease_until=None, notified_at=now),
+        .values(
+            state="pending",
+            runner_kills=GpuWork.runner_kills + 1,
+            not_before=0.0,
+            lease_token=None,
+            lease_until=None,
+            notified_at=now,
+        ),
     )
-    return session.scalar(select(GpuWork.architecture).where(GpuWork.request_id == request_id)) if lost == 1 else None
+    return (
+        session.scalar(select(GpuWork.architecture).where(GpuWork.request_id == request_id)) if offered == 1 else None
+    )
 
 
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
@@ -177,10 +200,10 @@ def answer(session: Session, request_id: str, token: str, result: GpuResult, now
 def give_up(session: Session, request_id: str, now: float) -> str | None:
     """Answer a request whose hosts were lost too often with an error, and give the job that waits for it."""
     work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
-    if work is None or work.tries < MAX_HOST_TRIES:
+    if work is None or losses(work, now) < MAX_LOSSES:
         return None
     request = from_json(GpuRequest, work.request)
-    error = f"the GPU host was lost {work.tries} times while it worked on this"
+    error = f"GPU hosts were lost {losses(work, now)} times while they worked on this"
     result = GpuResult(request.request_id, request.action, None, error=error)
     answered = swapped(
         session,

@@ -31,6 +31,11 @@ def is_over(
     return or_(until <= now, until > now + LONGEST_WAIT_S)
 
 
+def has_run_out(lease_until: float | None, now: float) -> bool:
+    """Tell the same of a row that is at hand, which has no lease where the time is None."""
+    return lease_until is not None and (lease_until <= now or lease_until > now + LONGEST_WAIT_S)
+
+
 def free_expired(session: Session, now: float) -> Freed:
     """Take back the leases on deliveries and updates that have run out.
 

@@ -37,7 +37,11 @@ class Base(DeclarativeBase):
 
 
 class Delivery(Base):
-    """A webhook delivery, kept before it is answered."""
+    """A webhook delivery, kept before it is answered.
+
+    ``tries`` counts claims. ``refusals`` and ``outages`` count how they ended: by a refusal of GitHub's or a fault of the bot's
+    own, or by an outage or a rate limit. A claim whose process was killed is in neither.
+    """
 
     __tablename__ = "deliveries"
     __table_args__ = (Index(None, "state", "id"),)
@@ -50,6 +54,8 @@ class Delivery(Base):
     outcome: Mapped[str | None] = mapped_column(Text)
     error: Mapped[str | None] = mapped_column(Text)
     tries: Mapped[int] = mapped_column(default=0)
+    refusals: Mapped[int] = mapped_column(default=0, server_default="0")
+    outages: Mapped[int] = mapped_column(default=0, server_default="0")
     not_before: Mapped[float] = mapped_column(Float, default=0.0)
     lease_owner: Mapped[str | None] = mapped_column(String(200))
     lease_until: Mapped[float | None] = mapped_column(Float)
@@ -78,10 +84,15 @@ class Job(Base):
     head_sha: Mapped[str | None] = mapped_column(String(100))
     pull_number: Mapped[int | None]
     failure: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    pull_closed_at: Mapped[float | None] = mapped_column(Float)
+    artifacts_removed_at: Mapped[float | None] = mapped_column(Float)
 
 
 class StageAttempt(Base):
-    """One try of a stage. ``tries`` counts errors and lost workers since its last progress; ``awaiting`` is a GPU request."""
+    """One attempt of a stage; ``awaiting`` is a GPU request.
+
+    Since its last progress ``tries`` counts errors of its own, and ``losses`` the workers that were lost.
+    """
 
     __tablename__ = "stage_attempts"
     __table_args__ = (UniqueConstraint("job_id", "stage", "attempt"), Index(None, "state"))
@@ -98,6 +109,7 @@ class StageAttempt(Base):
     output: Mapped[dict[str, Any] | None] = mapped_column(Json)
     failure: Mapped[dict[str, Any] | None] = mapped_column(Json)
     tries: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0, server_default="0")
     not_before: Mapped[float] = mapped_column(Float, default=0.0)
     awaiting: Mapped[str | None] = mapped_column(String(40))
     lease_token: Mapped[str | None] = mapped_column(String(40))
@@ -123,7 +135,11 @@ class StageMemo(Base):
 
 
 class GpuWork(Base):
-    """A GPU request and, in the end, its result."""
+    """A GPU request and, in the end, its result.
+
+    ``tries`` counts claims but for those that were given back, ``losses`` the hosts that were lost, ``runner_kills`` the hosts
+    that said that their runner was killed.
+    """
 
     __tablename__ = "gpu_requests"
     __table_args__ = (UniqueConstraint("attempt_id", "key"), Index(None, "state", "architecture"))
@@ -139,6 +155,9 @@ class GpuWork(Base):
     state: Mapped[str] = mapped_column(String(20))
     result: Mapped[dict[str, Any] | None] = mapped_column(Json)
     tries: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0, server_default="0")
+    runner_kills: Mapped[int] = mapped_column(default=0, server_default="0")
+    not_before: Mapped[float] = mapped_column(Float, default=0.0, server_default="0")
     lease_token: Mapped[str | None] = mapped_column(String(40))
     lease_until: Mapped[float | None] = mapped_column(Float)
     host: Mapped[str | None] = mapped_column(String(200))
@@ -149,7 +168,7 @@ class GpuWork(Base):
 
 
 class OutboxUpdate(Base):
-    """Something to be published, written in the transaction that caused it."""
+    """Something to be published, written in the transaction that caused it; it is counted as deliveries are."""
 
     __tablename__ = "updates"
     __table_args__ = (
@@ -172,6 +191,8 @@ class OutboxUpdate(Base):
     effect: Mapped[dict[str, Any] | None] = mapped_column(Json)
     error: Mapped[str | None] = mapped_column(Text)
     tries: Mapped[int] = mapped_column(default=0)
+    refusals: Mapped[int] = mapped_column(default=0, server_default="0")
+    outages: Mapped[int] = mapped_column(default=0, server_default="0")
     not_before: Mapped[float] = mapped_column(Float, default=0.0)
     lease_owner: Mapped[str | None] = mapped_column(String(200))
     lease_until: Mapped[float | None] = mapped_column(Float)

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import JobState, StageState
 from workers.store import attempts, gpu_work
+from workers.store.leases import is_over
 from workers.store.models import GpuWork, Job, StageAttempt
 from workers.store.swap import swapped
 
@@ -54,7 +55,7 @@ def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
     query = (
         select(StageAttempt.id, StageAttempt.job_id)
         .join(Job, Job.job_id == StageAttempt.job_id)
-        .where(attempts.runnable(now), Job.state.in_(WORKING), StageAttempt.notified_at <= since)
+        .where(attempts.runnable(now), Job.state.in_(WORKING), is_over(StageAttempt.notified_at, since))
         .order_by(StageAttempt.id)
     )
     told = []
@@ -62,7 +63,7 @@ def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
         marked = swapped(
             session,
             update(StageAttempt)
-            .where(StageAttempt.id == row_id, StageAttempt.notified_at <= since)
+            .where(StageAttempt.id == row_id, is_over(StageAttempt.notified_at, since))
             .values(notified_at=now),
         )
         if marked == 1:
@@ -76,12 +77,13 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
         select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
         .where(
             gpu_work.claimable(now),
-            GpuWork.notified_at <= since,
+            is_over(GpuWork.notified_at, since),
             # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host
             # that comes back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
             or_(
                 now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
                 now - GpuWork.notified_at >= LONGEST_PAUSE_S,
+                GpuWork.notified_at > now,  # by a clock that has been put back since
             ),
         )
         .order_by(GpuWork.id)
@@ -89,7 +91,8 @@ def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tu
     told = []
     for row_id, request_id, architecture in session.execute(query).all():
         marked = swapped(
-            session, update(GpuWork).where(GpuWork.id == row_id, GpuWork.notified_at <= since).values(notified_at=now)
+            session,
+            update(GpuWork).where(GpuWork.id == row_id, is_over(GpuWork.notified_at, since)).values(notified_at=now),
         )
         if marked == 1:
             told.append((request_id, architecture))

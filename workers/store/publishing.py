@@ -61,6 +61,8 @@ def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float
         update=read_update(row.body),
         tries=row.tries,
         effects=_effects(session, job),
+        refusals=row.refusals,
+        outages=row.outages,
     )
 
 
@@ -79,13 +81,14 @@ def complete(session: Session, update_id: str, worker: str, effect: Effect, now:
     return True
 
 
-def postpone(session: Session, update_id: str, worker: str, error: str, not_before: float) -> bool:
-    """Put an update back until a time."""
+def postpone(session: Session, update_id: str, worker: str, error: str, not_before: float, *, refused: bool) -> bool:
+    """Put an update back until a time, and count why: it was ``refused``, or met an outage."""
     found = _held(session, update_id, worker)
     if found is None:
         return False
     _, row = found
     row.error, row.not_before = storable(error, 2000), not_before
+    row.refusals, row.outages = row.refusals + int(refused), row.outages + int(not refused)
     row.lease_owner = row.lease_until = None
     return True
 

@@ -78,9 +78,11 @@ def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, no
     """Have a job that failed or was cancelled go on from where it stopped, or start over on a fresh (snapshot, base commit)."""
     if job.state not in (JobState.failed, JobState.cancelled):
         return False
+    if job.artifacts_removed_at is not None and fresh is None:
+        return False
     request = read_request(job.request)
     failed = _stopped_attempt(session, job)
-    job.failure = None
+    job.failure = job.artifacts_removed_at = None
     if fresh is not None or failed is None:
         if fresh is not None:
             request = dataclasses.replace(request, snapshot=fresh[0], base_sha=fresh[1])
@@ -89,7 +91,7 @@ def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, no
         job.request = to_json(request)
         job.generation += 1
         job.branch = branch_of(job.kernel, job.job_id, job.generation)
-        job.head_sha = job.pull_number = None
+        job.head_sha = job.pull_number = job.pull_closed_at = None
         lifecycle.start_attempt(session, job, PIPELINES[request.verb][0].stage, [], now)
     else:
         lifecycle.start_attempt(session, job, StageName(failed.stage), list(failed.feedback), now)

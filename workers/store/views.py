@@ -17,7 +17,8 @@ from workers.contracts import (
     TimelineEvent,
 )
 from workers.pipelines import PIPELINES
-from workers.store import gpu_hosts, updates
+from workers.store import attempts as leased
+from workers.store import gpu_hosts, gpu_work, updates
 from workers.store.codec import read_failure, read_request
 from workers.store.models import Artifact, Event, GpuWork, Job, StageAttempt
 from workers.store.text import iso
@@ -52,6 +53,8 @@ def view(session: Session, job: Job, now: float) -> JobView:
         expected_wait_s=wait_s,
         no_host_since=None if stuck is None else iso(stuck.since),
         host_lost=stuck is not None and stuck.lost_host is not None,
+        artifacts_removed=job.artifacts_removed_at is not None,
+        losses=_losses(job, attempts[-1] if attempts else None, work, now),
         artifacts=_artifacts(session, job),
         timeline=_timeline(session, job),
     )
@@ -100,6 +103,12 @@ def _awaited(session: Session, job: Job, last: StageAttempt | None) -> GpuWork |
     if last is None or last.awaiting is None or job.state != JobState.running:
         return None
     return session.scalar(select(GpuWork).where(GpuWork.request_id == last.awaiting))
+
+
+def _losses(job: Job, last: StageAttempt | None, work: GpuWork | None, now: float) -> int:
+    if last is None or job.state not in (JobState.queued, JobState.running):
+        return 0
+    return max(leased.losses(last, now), 0 if work is None else gpu_work.losses(work, now))
 
 
 def _queue(session: Session, job: Job, work: GpuWork | None) -> tuple[int | None, float | None]:

@@ -75,6 +75,16 @@ def test_a_job_that_waits_for_a_gpu_host_says_so_and_what_to_do(lost: bool, said
     assert "on a host of `sm_90`" in status_comment(named, LINKS)
 
 
+@pytest.mark.parametrize("times", [0, 1, 2, 3, 12])
+def test_a_job_that_lost_its_hosts_again_and_again_says_how_often_and_what_to_do(times: int) -> None:
+    runs = attempt(StageName.generate, StageState.running, note="proving on 24 workloads")
+    text = status_comment(job(JobState.running, runs, losses=times), LINKS)
+    assert "proving on 24 workloads" in text
+    told = f"The host that worked on this was lost {times} times. What is finished is kept, and it is tried again"
+    assert (told in text) == (times >= 3)
+    assert ("`/kernel cancel` ends it" in text) == (times >= 3)
+
+
 def test_a_waiting_job_says_who_acts_next() -> None:
     assert status_comment(WAITING, LINKS) == snapshot("""\
 **`reglu`: analyze is done and waits for your review** on [pull request 13](https://github.com/octo-org/library/pull/13).

@@ -109,8 +109,8 @@ class Dying:
         self.died.add(update_id)
         return False
 
-    def postpone(self, update_id: str, worker: str, error: str, retry_after_s: float) -> bool:
-        return outbox.postpone(update_id, worker, error, retry_after_s)
+    def postpone(self, update_id: str, worker: str, error: str, retry_after_s: float, *, refused: bool) -> bool:
+        return outbox.postpone(update_id, worker, error, retry_after_s, refused=refused)
 
     def give_up(self, update_id: str, worker: str, failure: Failure) -> bool:
         return outbox.give_up(update_id, worker, failure)

@@ -83,7 +83,7 @@ PLACES = [
 
 def deliver(bench: Bench, body: bytes) -> str:
     """Give the events that were logged while a comment was handled, once, and what came of it was published."""
-    inbox.record_delivery(uuid.uuid4().hex, "issue_comment", body)
+    inbox.record_deliveries([inbox.NewDelivery(uuid.uuid4().hex, "issue_comment", body)])
     with capture_logs() as logs:
         bench.settle()
     return " ".join(str(line["event"]) for line in logs)

@@ -37,7 +37,7 @@ def test_a_failure_after_the_lease_has_run_out_is_no_word_on_the_claim_that_foll
     assert lost() == before + 1
     # The other one has it still, and says what becomes of it.
     assert waiting() == names[1:]
-    assert inbox.release_delivery(first, taken[0].tries, "an outage", bench.clock[0]) is True
+    assert inbox.release_delivery(first, taken[0].tries, "an outage", bench.clock[0], refused=False) is True
     assert waiting()[0] == first
 
 
@@ -47,7 +47,7 @@ def waiting() -> list[str]:
     while (claimed := inbox.claim_delivery("look", 1)) is not None:
         found.append(claimed)
     for claimed in found:
-        assert inbox.release_delivery(claimed.delivery_id, claimed.tries, "", 0.0)
+        assert inbox.release_delivery(claimed.delivery_id, claimed.tries, "", 0.0, refused=False)
     return [claimed.delivery_id for claimed in found]
 
 

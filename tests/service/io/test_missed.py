@@ -70,7 +70,7 @@ def test_a_repository_without_drafts_gets_an_open_pull_request(bench: Bench) -> 
 
 def unheard(bench: Bench) -> Unheard:
     now = lambda: datetime.now(UTC) + timedelta(seconds=bench.clock[0])  # noqa: E731
-    return Unheard(bench.parts.desk, lambda: ((bench.repository, None),), inbox.record_delivery, lambda: None, now)
+    return Unheard(bench.parts.desk, lambda: ((bench.repository, None),), inbox.record_deliveries, lambda: None, now)
 
 
 def lost(bench: Bench, body: str, by: str = "maintainer") -> int:

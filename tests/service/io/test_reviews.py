@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
+from sqlalchemy import update
 
 from service.conversation import Kind, find_marker
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import broken
+from workers import runtime
 from workers.contracts import JobState, JobView, StageName
+from workers.store.models import StageAttempt
 
 
 @pytest.fixture
@@ -123,6 +127,14 @@ def test_a_second_approval_of_the_same_commit_does_not_approve_the_next_stage(be
     delivery.payload = json.dumps(payload)
     bench.settle()
     assert bench.job().state is JobState.waiting
+
+
+def test_an_approval_counts_of_a_stage_that_began_before_the_clock_was_put_back(bench: Bench, waiting: JobView) -> None:
+    with runtime.current().database.write() as session:
+        ahead = {"started_at": time.time() + 7200, "ended_at": time.time() + 7201}
+        session.execute(update(StageAttempt).values(**ahead))
+    review(bench, waiting, "APPROVE")
+    assert stage(bench) == (StageName.generate, 1)
 
 
 def test_an_approval_can_be_a_command_where_github_refuses_a_review(bench: Bench, waiting: JobView) -> None:

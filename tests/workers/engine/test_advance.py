@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gpu_runner.contracts import Action, DoctorRequest, GpuResult
 from tests.workers.engine.fakes import FakeStage, fake_stages, request
@@ -29,6 +34,7 @@ from workers.contracts import (
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
 from workers.pipelines import PIPELINES
+from workers.pipelines.transitions import MAX_LOSSES
 
 Run = Callable[[StageContext], StageResult]
 
@@ -199,6 +205,50 @@ def test_error_of_our_own_is_tried_three_times_and_then_told_without_its_text(
     assert "hunter2" not in str(updates(world))
 
 
+@pytest.mark.parametrize(
+    "outage",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OperationalError("INSERT", {}, sqlite3.OperationalError("disk I/O error")),
+        PoolTimeoutError("QueuePool limit reached"),
+    ],
+    ids=str,
+)
+def test_stage_waits_for_a_disk_and_a_database_however_long_they_take(
+    world: World, caplog: pytest.LogCaptureFixture, outage: Exception
+) -> None:
+    left = [outage] * 9
+
+    def run(context: StageContext) -> StageResult:
+        if left:
+            raise left.pop()
+        return StageResult()
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(9):
+        assert embedded.drive() == 1
+        assert embedded.drive() == 0
+        world.clock.advance(30)
+    assert embedded.drive() == 1
+    assert world.job(job_id).state is JobState.waiting
+
+
+def test_error_of_the_system_that_is_no_outage_is_the_stages_own(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(context: StageContext) -> StageResult:
+        raise FileNotFoundError(errno.ENOENT, "No such file")
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(3):
+        embedded.drive()
+        world.clock.advance(60)
+    assert world.job(job_id).state is JobState.failed
+
+
 def test_progress_starts_the_count_of_errors_anew(world: World) -> None:
     runs: list[int] = []
 
@@ -326,7 +376,51 @@ def test_worker_that_lost_its_lease_keeps_nothing(world: World) -> None:
     assert updates(world) == [ReadyUpdate()]
 
 
-def test_stage_that_kills_its_worker_three_times_fails_the_job(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_stage_that_lost_three_workers_says_so_and_goes_on_with_one_that_lives(world: World) -> None:
+    class DiedError(BaseException):
+        pass
+
+    deaths: list[int] = []
+
+    def run(context: StageContext) -> StageResult:
+        if len(deaths) < 5:
+            deaths.append(1)
+            raise DiedError
+        return StageResult()
+
+    job_id = script(world, run)
+    for number in range(5):
+        with pytest.raises(DiedError):
+            advance(world.runtime, job_id)
+        world.clock.advance(61 if number < 3 else 241)
+        assert world.job(job_id).losses == number + 1
+    updates(world)
+    assert advance(world.runtime, job_id)
+    assert world.job(job_id).state is JobState.waiting
+    assert world.job(job_id).losses == 0
+
+
+def test_lost_workers_are_no_errors_of_the_stage(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    class DiedError(BaseException):
+        pass
+
+    ends: list[BaseException] = [DiedError(), DiedError(), RuntimeError("once"), DiedError(), RuntimeError("twice")]
+
+    def run(context: StageContext) -> StageResult:
+        if ends:
+            raise ends.pop(0)
+        return StageResult()
+
+    caplog.set_level(logging.CRITICAL)
+    job_id = script(world, run)
+    for _ in range(6):
+        with contextlib.suppress(DiedError):
+            assert advance(world.runtime, job_id)
+        world.clock.advance(600)
+    assert world.job(job_id).state is JobState.waiting
+
+
+def test_stage_that_kills_worker_after_worker_fails_the_job(world: World, caplog: pytest.LogCaptureFixture) -> None:
     class DiedError(BaseException):
         pass
 
@@ -335,15 +429,16 @@ def test_stage_that_kills_its_worker_three_times_fails_the_job(world: World, cap
 
     caplog.set_level(logging.CRITICAL)
     job_id = script(world, run)
-    for _ in range(3):
+    for _ in range(MAX_LOSSES):
         with pytest.raises(DiedError):
             advance(world.runtime, job_id)
-        world.clock.advance(61)
+        world.clock.advance(660)
     advance(world.runtime, job_id)
     job = world.job(job_id)
     assert job.state is JobState.failed
     assert job.failure is not None
-    assert job.failure.code is FailureCode.internal
+    assert job.failure.code is FailureCode.environment
+    assert f"was lost {MAX_LOSSES} times" in job.failure.message
 
 
 def test_interrupted_run_can_be_taken_up_at_once(world: World) -> None:

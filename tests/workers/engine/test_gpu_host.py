@@ -19,6 +19,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.gpu_host import execute, launching, scratch
 from workers.gpu_host.architecture import parse_capability
 from workers.gpu_host.supervise import serve
+from workers.pipelines.transitions import MAX_LOSSES
 from workers.store import gpu_work
 
 PROLOGUE = """
@@ -192,26 +193,43 @@ def test_request_of_lost_hosts_is_taken_again_and_in_the_end_answered_with_an_er
     results = ask(world, tmp_path)
     embedded.step()
     ((request_id, _),) = world.messages.gpu_requests
-    for number in range(gpu_work.MAX_HOST_TRIES):
+    for number in range(MAX_LOSSES):
         with world.runtime.database.write() as session:
             lease = gpu_work.claim(session, request_id, f"host {number}", world.clock.now, 60)
         assert lease is not None
         assert lease.tries == number + 1
         assert embedded.step() is False
-        world.clock.advance(61)
+        world.clock.advance(660)
     embedded.drive()
-    assert "lost 3 times" in error_of(results)
+    assert f"lost {MAX_LOSSES} times" in error_of(results)
     assert world.job(inbox.find_jobs("acme/kernels")[0].job_id).state is JobState.waiting
 
 
-def test_request_whose_runner_was_killed_is_tried_again(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [9, 15])
+def test_request_whose_runner_was_killed_is_tried_again(world: World, tmp_path: Path, number: int) -> None:
     killed = tmp_path / "killed"
-    once = f"(killed := Path({str(killed)!r})).exists() or (killed.touch(), os.kill(os.getpid(), 9))"
+    once = f"(killed := Path({str(killed)!r})).exists() or (killed.touch(), os.kill(os.getpid(), {number}))"
     results = ask(world, tmp_path, f"{once}; target.write_text(json.dumps(result))")
     embedded.drive()
     assert killed.exists()
     assert [result.error for result in results] == [None]
     assert len(world.messages.gpu_requests) == 2
+
+
+def test_request_whose_runner_is_killed_every_time_is_answered_so_whatever_hosts_were_lost_before(
+    world: World, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
+    results = ask(world, tmp_path, f"Path({str(killed)!r}).open('a').write('x'); os.kill(os.getpid(), 9)")
+    embedded.step()
+    ((request_id, _),) = world.messages.gpu_requests
+    for number in range(4):
+        with world.runtime.database.write() as session:
+            assert gpu_work.claim(session, request_id, f"host {number}", world.clock.now, 60)
+        world.clock.advance(660)
+    embedded.drive()
+    assert killed.read_text() == "x" * gpu_work.MAX_RUNNER_KILLS
+    assert "exit code -9" in error_of(results)
 
 
 def test_interrupted_host_gives_its_request_back_at_once(

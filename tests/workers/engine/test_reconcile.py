@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World, record
 from workers import embedded, inbox, outbox
+from workers.contracts import JobState
 from workers.engine.advance import advance
 from workers.reconcile import Reconciled, reconcile
 
@@ -100,3 +103,26 @@ def test_passes_side_by_side_tell_each_job_once(world: World) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(reconcile, [world.runtime] * 8))
     assert len(world.messages.jobs) == len(set(world.messages.jobs)) == 5
+
+
+@pytest.mark.parametrize("place", ["stage_claimed", "gpu_requested", "gpu_claimed", "gpu_answered"])
+@pytest.mark.parametrize("back_s", [7200, 30 * 86_400])
+def test_job_of_a_lost_process_goes_on_after_the_clock_was_put_back(world: World, place: str, back_s: float) -> None:
+    job_id = inbox.submit(request()).job_id
+
+    def die(name: str) -> None:
+        if name == place:
+            raise KeyboardInterrupt
+
+    world.runtime.at_boundary = die
+    with pytest.raises(KeyboardInterrupt):
+        embedded.drive()
+    world.runtime.at_boundary = lambda _: None
+    world.clock.advance(-back_s)
+    world.messages.jobs.clear()
+    world.messages.gpu_requests.clear()
+    reconcile(world.runtime)
+    assert world.messages.jobs or world.messages.gpu_requests, "whoever looks for work is told at once"
+    embedded.drive()
+    assert world.job(job_id).state is JobState.waiting
+    assert inbox.counts()["gpu_requests"] == {"done": 2}

@@ -64,7 +64,7 @@ def test_released_delivery_waits_for_its_time(world: World) -> None:
     record("d1", "issues", b"")
     record("d2", "issues", b"")
     inbox.claim_delivery("w", 30)
-    assert inbox.release_delivery("d1", 1, "GitHub answered 502", world.clock.now + 60)
+    assert inbox.release_delivery("d1", 1, "GitHub answered 502", world.clock.now + 60, refused=False)
     second = inbox.claim_delivery("w", 300)
     assert second is not None
     assert second.delivery_id == "d2"
@@ -82,11 +82,11 @@ def test_a_claim_that_was_lost_changes_nothing_of_the_one_that_followed(world: W
     world.clock.advance(31)
     following = inbox.claim_delivery(second, 30)
     assert first is not None and following is not None
-    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now) is False
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now, refused=False) is False
     assert inbox.claim_delivery("third", 30) is None
     assert inbox.give_up_delivery("d1", first.tries, "error: GitHub answered 502") is False
     assert inbox.counts()["deliveries"] == {"pending": 1}
-    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now) is True
+    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now, refused=False) is True
 
 
 def test_a_claim_whose_lease_ran_out_is_its_workers_until_another_one_takes_it(world: World) -> None:
@@ -95,7 +95,7 @@ def test_a_claim_whose_lease_ran_out_is_its_workers_until_another_one_takes_it(w
     world.clock.advance(31)
     embedded.reconcile()
     assert first is not None
-    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 60) is True
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 60, refused=False) is True
     assert inbox.claim_delivery("w", 30) is None
 
 
@@ -106,7 +106,7 @@ def test_what_was_handled_is_handled_whoever_has_it_by_now(world: World) -> None
     following = inbox.claim_delivery("w", 30)
     assert inbox.finish_delivery("d1", "one job") is True
     assert following is not None
-    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now) is False
+    assert inbox.release_delivery("d1", following.tries, "GitHub answered 502", world.clock.now, refused=False) is False
     assert inbox.give_up_delivery("d1", following.tries, "error") is False
     assert inbox.counts()["deliveries"] == {"done": 1}
 

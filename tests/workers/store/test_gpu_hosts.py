@@ -3,10 +3,13 @@ from __future__ import annotations
 from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
-from workers.contracts import JobState, StatusUpdate
+from workers.contracts import TOLD_LOSSES, JobState, StatusUpdate
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
+from workers.pipelines.transitions import MAX_LOSSES
 from workers.reconcile import reconcile
+from workers.store import gpu_work
+from workers.store.gpu_work import GpuLease
 
 
 def asked(world: World) -> str:
@@ -28,6 +31,11 @@ def lose_a_host(world: World) -> None:
     except KeyboardInterrupt:
         world.runtime.at_boundary = lambda _: None
     world.clock.advance(61)
+
+
+def claim(world: World) -> GpuLease | None:
+    with world.runtime.database.write() as session:
+        return gpu_work.claim(session, world.messages.gpu_requests[0][0], "host", world.clock.now, 60)
 
 
 def statuses(world: World) -> int:
@@ -76,7 +84,7 @@ def test_host_that_takes_what_was_told_to_wait_has_that_told_as_well(world: Worl
     ((since, lost),) = [(job.no_host_since, job.host_lost) for job in seen]
     assert (since, lost) == (None, False)
     (event,) = [event.text for event in world.job(job_id).timeline if event.kind == "gpu_host_lost"]
-    assert event.endswith("try 2 of 3")
+    assert event.endswith("lost over it so far: 1")
     assert statuses(world) >= 1
 
 
@@ -97,10 +105,49 @@ def test_request_that_waits_for_its_turn_is_not_told(world: World) -> None:
     assert seen == [None]
 
 
-def test_request_over_which_three_hosts_were_lost_is_given_up_though_no_host_is_left(world: World) -> None:
+def test_request_over_which_three_hosts_were_lost_says_so_and_goes_on_with_a_host_that_lives(world: World) -> None:
     job_id = asked(world)
-    for _ in range(3):
+    for _ in range(TOLD_LOSSES):
         lose_a_host(world)
+    reconcile(world.runtime)
+    assert world.job(job_id).losses == TOLD_LOSSES
+    embedded.drive()
+    assert world.job(job_id).state is JobState.waiting
+    assert world.job(job_id).losses == 0
+
+
+def test_pauses_grow_between_hosts_that_are_lost_over_a_request_and_end_somewhere(world: World) -> None:
+    asked(world)
+    pauses = []
+    for _ in range(MAX_LOSSES):
+        before = world.clock.now
+        while not claim(world):
+            world.clock.advance(1)
+        pauses.append(world.clock.now - before)
+        world.clock.advance(60)
+    # The first three in a row; from then on a host has time for other work, and one that lives is not left idle for long.
+    assert pauses[:7] == [0, 0, 0, 0, 60, 180, 420]
+    assert set(pauses[7:]) == {540}
+
+
+def test_host_that_is_told_to_end_leaves_no_pause_behind(world: World) -> None:
+    asked(world)
+    for _ in range(5):
+        lose_a_host(world)
+        world.clock.advance(600)
+    lease = claim(world)
+    assert lease
+    with world.runtime.database.write() as session:
+        gpu_work.leave(session, lease.request.request_id, lease.token)
+    assert claim(world)
+
+
+def test_request_over_which_host_after_host_was_lost_is_given_up_though_no_host_is_left(world: World) -> None:
+    job_id = asked(world)
+    for _ in range(MAX_LOSSES):
+        assert reconcile(world.runtime).given_up == ()
+        lose_a_host(world)
+        world.clock.advance(600)
     assert len(reconcile(world.runtime).given_up) == 1
     assert reconcile(world.runtime).given_up == ()
     assert inbox.counts()["gpu_requests"] == {"done": 1}

@@ -71,7 +71,7 @@ def test_publisher_that_lost_its_lease_cannot_complete(world: World) -> None:
     again = claimed("p")
     assert (again.update_id, again.tries) == (lost.update_id, 2)
     assert outbox.complete(lost.update_id, "lost", Effect(comment_id=1)) is False
-    assert outbox.postpone(lost.update_id, "lost", "late", 5) is False
+    assert outbox.postpone(lost.update_id, "lost", "late", 5, refused=False) is False
     assert outbox.give_up(lost.update_id, "lost", FAILURE) is False
     assert outbox.complete(again.update_id, "p", Effect(comment_id=2)) is True
     assert outbox.complete(again.update_id, "p", Effect(comment_id=2)) is False
@@ -80,7 +80,7 @@ def test_publisher_that_lost_its_lease_cannot_complete(world: World) -> None:
 def test_postponed_update_comes_back_after_its_pause(world: World) -> None:
     at_first_checkpoint()
     update = claimed()
-    assert outbox.postpone(update.update_id, "p", "GitHub answered 502", 20)
+    assert outbox.postpone(update.update_id, "p", "GitHub answered 502", 20, refused=False)
     assert outbox.claim("p", 30) is None
     world.clock.advance(21)
     again = claimed()

@@ -1,0 +1,91 @@
+"""Which jobs are past retention, and which artifacts the others still name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from workers.models.recording import is_record
+from workers.store import lifecycle
+from workers.store.codec import read_request
+from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, OutboxUpdate, StageAttempt, StageMemo
+from workers.store.updates import PENDING
+
+DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+BATCH = 200  # rows: a result of a GPU host can be megabytes
+
+
+def pull_closed(session: Session, repository: str, number: int, closed_at: float | None) -> None:
+    """Note for its jobs that a pull request was closed, or with None that it is open again."""
+    own = or_(Job.pull_number == number, and_(Job.pull_number.is_(None), Job.number == number))
+    session.execute(update(Job).where(Job.repository == repository, own).values(pull_closed_at=closed_at))
+
+
+def expired(session: Session, before: float) -> tuple[str, ...]:
+    """Give the jobs that ended before a time, whose pull request was closed before it, and whose artifacts are still there."""
+    unpublished = select(OutboxUpdate.id).where(OutboxUpdate.job_id == Job.job_id, OutboxUpdate.state == PENDING)
+    query = select(Job).where(
+        Job.state.in_(lifecycle.FINAL),
+        Job.updated_at < before,
+        Job.artifacts_removed_at.is_(None),
+        ~unpublished.exists(),
+    )
+    return tuple(job.job_id for job in session.scalars(query.order_by(Job.id)) if not _keeps_pull_open(job, before))
+
+
+def forget(session: Session, job_id: str, before: float, now: float) -> bool:
+    """Give up a job's artifacts, but for the records of its questions; False where it goes on meanwhile, or is open again."""
+    job = lifecycle.locked(session, job_id)
+    if job is None or job.state not in lifecycle.FINAL or job.updated_at >= before or _keeps_pull_open(job, before):
+        return False
+    job.artifacts_removed_at = now
+    for row in session.scalars(select(Artifact).where(Artifact.job_id == job_id)):
+        if not is_record(row.name):
+            session.delete(row)
+    return True
+
+
+def needed(session: Session, but: tuple[str, ...] = ()) -> frozenset[str]:
+    """Give every digest that a row of a job names which still has its artifacts, and those of all records of questions.
+
+    Whatever looks like a digest counts as one: an artifact that is kept for nothing costs little. ``but`` names jobs that are
+    taken as if their artifacts had been given up.
+    """
+    there = and_(Job.artifacts_removed_at.is_(None), Job.job_id.not_in(but))
+    found: set[str] = set(session.scalars(select(ModelAnswer.record)))
+    for row in session.execute(select(Artifact.name, Artifact.digest, there).join(Job, Job.job_id == Artifact.job_id)):
+        if row[2] or is_record(row[0]):
+            found.add(row[1])
+    for texts in _texts(session, there):
+        for text in texts:
+            found.update(DIGEST.findall(text))
+    return frozenset(found)
+
+
+def knows_jobs(session: Session) -> bool:
+    """Tell whether there was ever a job."""
+    return session.scalar(select(Job.id).limit(1)) is not None
+
+
+def _keeps_pull_open(job: Job, before: float) -> bool:
+    has_pull = job.pull_number is not None or read_request(job.request).origin.is_pull
+    return has_pull and (job.pull_closed_at is None or job.pull_closed_at >= before)
+
+
+def _texts(session: Session, there: ColumnElement[bool]) -> Iterator[list[str]]:
+    of_jobs: tuple[tuple[InstrumentedAttribute[str], tuple[InstrumentedAttribute[object], ...]], ...] = (
+        (StageAttempt.job_id, (StageAttempt.feedback, StageAttempt.output)),
+        (GpuWork.job_id, (GpuWork.request, GpuWork.files, GpuWork.result)),
+        (OutboxUpdate.job_id, (OutboxUpdate.body, OutboxUpdate.effect)),
+    )
+    queries = [select(Job.request).where(there)]
+    queries += [select(*columns).join(Job, Job.job_id == job_id).where(there) for job_id, columns in of_jobs]
+    memos = select(StageMemo.value).join(StageAttempt, StageAttempt.id == StageMemo.attempt_id)
+    queries.append(memos.join(Job, Job.job_id == StageAttempt.job_id).where(there))
+    for query in queries:
+        for row in session.execute(query, execution_options={"yield_per": BATCH}):
+            yield [json.dumps(value) for value in row]
