@@ -14,8 +14,8 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, Enough, Signals
 from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost
-from workers.models.budgets import Amount, most_of
-from workers.models.ledger import ANSWERED, Ending, Metered
+from workers.models.budgets import Amount, BudgetReachedError, granted, most_of
+from workers.models.ledger import ANSWERED, Ending, Metered, Promise
 from workers.models.pricing import cost, dollars, price_of
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
@@ -25,6 +25,7 @@ from workers.store.attempts import Lease
 from workers.store.spending import Spent, Wanted
 
 MOST_KEY = 200
+WAIT_S = 0.5  # between two looks at a budget that is promised to others
 LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
 
 # Endings of requests that a provider has read and begun to answer, or may have.
@@ -54,19 +55,33 @@ class RunBook:
         self._asked: dict[str, Wanted] = {}
         self.open: list[Spent] = []
 
-    def reserve(self, provider: Provider, question: Question) -> str:
-        """Promise the most that a request can take and give its id."""
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+        """Promise what a request can take; requests in progress are waited for where there is no room beside them."""
         self.close()
-        settings = self._runtime.settings
+        until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
+        while True:
+            promise = self._promise(provider, question, waits=time.monotonic() < until)
+            if promise is not None:
+                self._runtime.at_boundary("model_reserved")
+                return promise
+            if cancelled():
+                raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
+            time.sleep(WAIT_S)
+
+    def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Promise | None:
+        settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
-        most = most_of(question, price) if self._paid else Amount(0, 0, 0)
-        wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
         budgets = settings.budgets() if self._paid else ()
-        with held(self._runtime, self._lease) as (session, job, row):
-            request_id = spending.reserve(session, job, row, wanted, budgets, self._runtime.clock())
+        with held(runtime, self._lease) as (session, job, row):
+            rooms = spending.rooms(session, job, budgets, runtime.clock())
+            sent = granted(question, price, rooms, runtime.clock(), waits=waits)
+            if sent is None:
+                return None
+            most = most_of(sent, price) if self._paid else Amount(0, 0, 0)
+            wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
+            request_id = spending.promise(session, job, row, wanted, runtime.clock())
         self._asked[request_id] = wanted
-        self._runtime.at_boundary("model_reserved")
-        return request_id
+        return Promise(request_id, sent)
 
     def answered(self, ending: Ending) -> None:
         """Take in that there is an answer; it is settled with what is kept of it."""
@@ -156,10 +171,10 @@ class Questions:
         looks = enough is not None and len(questions) > max(1, len(known))
         with self._runtime.hosting(self._runtime, self._lease.job_id) if looks else contextlib.nullcontext():
             found = many.run(enough)
-        if many.signals.not_needed.is_set():
-            # A budget that had no room for one more candidate is no reason to give up the one that is there.
-            short = {key: questions[key] for key, outcome in found.items() if isinstance(outcome, UserFacingError)}
-            found |= {key: self._left_out(key, question) for key, question in short.items()}
+        if any(isinstance(outcome, Answer) for outcome in found.values()):
+            # A budget that has no room for one more candidate is no reason to give up those that are there and paid for.
+            short = {key: outcome for key, outcome in found.items() if isinstance(outcome, BudgetReachedError)}
+            found |= {key: self._left_out(key, questions[key], error) for key, error in short.items()}
         for outcome in found.values():
             if isinstance(outcome, UserFacingError):
                 raise outcome
@@ -177,13 +192,13 @@ class Questions:
                 return replace(NOT_NEEDED, provider=error.provider, usage=error.usage, request_id=error.request_id)
             return Refusal.of(error)
 
-    def _left_out(self, key: str, question: Question) -> Answer | ModelError:
-        signals = Signals()
-        signals.not_needed.set()
-        try:
-            return self.ask(key, question, signals)
-        except ModelError as error:
-            return error
+    def _left_out(self, key: str, question: Question, error: BudgetReachedError) -> ModelError:
+        """Keep that a question was not asked, so that a later run of the attempt goes on with the same answers."""
+        book = RunBook(self._runtime, self._lease, key)
+        refusal = Refusal(Trouble.out_of_budget, error.failure.message)
+        record = Record(self._runtime.models().redact(question), refusal, book.tried())
+        self._kept(key, record, book, Signals())
+        return refusal.error()
 
     def _all_known(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
         redact = self._runtime.models().redact

@@ -120,7 +120,9 @@ def hear(heard: Heard, event: Mapping[str, Any]) -> None:
             case "content_block_delta":
                 _block_goes_on(heard, event["index"], event["delta"])
             case "message_delta":
-                heard.usage = _usage(heard.usage, event.get("usage") or {})
+                counts = event.get("usage") or {}
+                heard.usage = _usage(heard.usage, counts)
+                heard.counted = heard.counted or counts.get("output_tokens") is not None
                 stop = event["delta"].get("stop_reason")
                 if stop is not None:
                     heard.whole, heard.ended = True, STOPS.get(stop)

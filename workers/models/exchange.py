@@ -12,10 +12,11 @@ import httpcore2
 import httpx2
 from pydantic import BaseModel, SecretStr
 
+from workers.models.budgets import most_of
 from workers.models.faults import refusal, short_id
 from workers.models.forms import OpenFormError
-from workers.models.heard import Heard, HeardError, concluded, may_have_taken
-from workers.models.protocol import Answer, ModelError, Question, Trouble
+from workers.models.heard import Heard, HeardError, billed, concluded
+from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.models.wire import Call, client_for
 
 CHARACTERS_OF_AN_ERROR = 20_000  # of a body that is no success; anything longer says nothing more
@@ -34,6 +35,14 @@ FAILURES: tuple[type[Exception], ...] = (
     TypeError,
     RecursionError,
 )
+
+# Errors of a provider that has looked at the request and not at the question; as the first event of a stream too.
+UNBILLED = frozenset(
+    {Trouble.overloaded, Trouble.rate_limited, Trouble.unauthorised, Trouble.rejected, Trouble.too_long}
+)
+# What a provider has read before it refuses with a status. Source: learn.microsoft.com, Azure OpenAI, "Understanding costs": 400 by
+# the content filter and 408 are billed.
+READ_AND_REFUSED = frozenset({Trouble.refused, Trouble.overdue})
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,7 @@ class Exchange:
             Exception: any of the SDK's, of the client's below it, or ``HeardError``; ``failure`` tells what they mean.
         """
         stream = self.tongue.open(http)
+        self.heard.begun = True
         try:
             self.request_id = short_id(stream.response.headers.get(self.tongue.request_id_header))
             if not stream.response.headers.get("content-type", "").lower().startswith("text/event-stream"):
@@ -111,14 +121,15 @@ class Exchange:
         body = getattr(error, "body", None)
         if isinstance(error, self.tongue.errors) and (isinstance(response, httpx2.Response) or body is not None):
             headers = response.headers if isinstance(response, httpx2.Response) else httpx2.Headers()
-            return refusal(
+            refused = refusal(
                 self.endpoint.name,
                 response.status_code if isinstance(response, httpx2.Response) else 200,
                 body[:CHARACTERS_OF_AN_ERROR] if isinstance(body, str) else body,
                 headers,
-                usage=self.heard.usage,
                 request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
             )
+            refused.usage = self._used_for(refused.trouble)
+            return refused
         causes = list(_causes(error))
         # The sentences name no address: they reach comments, and that of a relay inside is nobody's business there.
         if any(
@@ -136,8 +147,19 @@ class Exchange:
         return self._error(Trouble.unreachable, f"{self.endpoint.name} could not be reached")
 
     def _error(self, trouble: Trouble, sentence: str) -> ModelError:
-        used = may_have_taken(self.heard, self.question)
-        return ModelError(trouble, sentence, provider=self.endpoint.name, usage=used, request_id=self.request_id)
+        return ModelError(trouble, sentence, provider=self.endpoint.name, usage=self.used(), request_id=self.request_id)
+
+    def used(self) -> Usage:
+        """Give what the provider will bill; nothing where it did not take the request."""
+        return billed(self.heard, self.question) if self.heard.begun else Usage()
+
+    def _used_for(self, trouble: Trouble) -> Usage:
+        """Give what a provider will bill that ended the request with an error of its own."""
+        if trouble in UNBILLED and self.heard.usage == Usage() and not self.heard.characters:
+            return Usage()
+        if trouble in READ_AND_REFUSED and not self.heard.begun:
+            return Usage(input_tokens=most_of(self.question, None).input_tokens)
+        return self.used()
 
 
 def asked(
@@ -166,14 +188,14 @@ def asked(
         failure = exchange.failure(error)
     if failure is None:
         try:
-            data = concluded(exchange.heard, question.form, endpoint.name, question.most_tokens)
+            data = concluded(exchange.heard, question, endpoint.name)
         except ModelError as error:
             failure = error
-            failure.usage, failure.request_id = exchange.heard.usage, exchange.request_id
+            failure.usage, failure.request_id = exchange.used(), exchange.request_id
         else:
             heard = exchange.heard
             model = heard.model or endpoint.model
-            return Answer(heard.text, data, heard.usage, endpoint.name, model, exchange.request_id)
+            return Answer(heard.text, data, exchange.used(), endpoint.name, model, exchange.request_id)
     # Raised here, outside of any handler, so that no error of an SDK hangs on it as its context.
     raise failure
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from workers.models.protocol import ModelError, Trouble, Usage
+from workers.models.protocol import ModelError, Trouble
 
 STATUSES = {
     401: Trouble.unauthorised,
@@ -95,16 +95,15 @@ def sentence_of(trouble: Trouble, provider: str, status: int | None, body: objec
 
 
 def refusal(
-    provider: str, status: int, body: object, headers: Mapping[str, str], *, usage: Usage, request_id: str | None
+    provider: str, status: int, body: object, headers: Mapping[str, str], *, request_id: str | None
 ) -> ModelError:
-    """Give the error for a response that is no success."""
+    """Give the error for a response that is no success; what it took is its caller's to say."""
     trouble = trouble_of(status, body)
     return ModelError(
         trouble,
         sentence_of(trouble, provider, status, body),
         provider=provider,
         retry_after_s=retry_after_s(headers),
-        usage=usage,
         request_id=request_id,
     )
 

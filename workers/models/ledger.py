@@ -34,14 +34,23 @@ class Ending:
     duration_s: float
 
 
+@dataclass(frozen=True)
+class Promise:
+    """A request that may be made: its id, and its question, whose answer may be shorter than was asked for."""
+
+    request_id: str
+    question: Question
+
+
 class Book(Protocol):
     """Where requests are written down."""
 
-    def reserve(self, provider: Provider, question: Question) -> str:
-        """Promise the most that a request can take and give its id.
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+        """Promise what a request can take; requests in progress are waited for where there is no room beside them.
 
         Raises:
-            BudgetReachedError: a budget might be passed.
+            BudgetReachedError: a budget has no room for it.
+            ModelError: it was cancelled while it waited.
         """
         ...
 
@@ -80,12 +89,12 @@ class Metered:
 
         Raises:
             ModelError: there is no answer.
-            BudgetReachedError: nothing was asked, because a budget might be passed.
+            BudgetReachedError: nothing was asked, because a budget has no room for it.
         """
-        request_id = self._book.reserve(self._provider, question)
-        started = time.monotonic()
+        promise = self._book.reserve(self._provider, question, cancelled)
+        request_id, started = promise.request_id, time.monotonic()
         try:
-            answer = self._asked(question, timeout_s, cancelled)
+            answer = self._asked(promise.question, timeout_s, cancelled)
         except ModelError as error:
             self._book.failed(Ending(request_id, error.trouble.value, error.usage, time.monotonic() - started))
             raise

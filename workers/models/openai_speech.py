@@ -58,11 +58,12 @@ def hear(heard: Heard, chunk: Mapping[str, Any]) -> None:
     """
     try:
         heard.model = heard.model or str(chunk.get("model") or "")[:200]
-        if usage := chunk.get("usage"):
-            heard.usage = _usage(usage)
         for choice in chunk.get("choices") or ():
             if tokens(choice.get("index")) == 0:
                 _choice(heard, choice)
+        if usage := chunk.get("usage"):
+            # Some servers count in each chunk: what counts is the count after the end.
+            heard.usage, heard.counted = _usage(usage), heard.whole
     except (KeyError, TypeError, AttributeError, ValueError):
         raise HeardError("a chunk of the stream is not what the protocol says") from None
 

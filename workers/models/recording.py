@@ -22,8 +22,11 @@ VERSION = 1
 LINES = "recording.jsonl"
 MOST_BYTES = 1 << 30
 # What follows from the question and the answer alone, so that the same question ends so again as far as anybody can tell. What was
-# not needed stays so as well: who chooses among several answers shall have the same ones to choose from.
-FINAL = frozenset({Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated, Trouble.not_needed})
+# not needed, or had no room in a budget, stays so as well: who chooses among several answers shall have the same ones to choose
+# from.
+FINAL = frozenset(
+    {Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated, Trouble.not_needed, Trouble.out_of_budget}
+)
 
 
 class RecordingError(WorkersError):

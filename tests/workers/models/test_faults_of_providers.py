@@ -330,3 +330,52 @@ def test_a_form_without_a_question(kind: Kind, server: ProtocolServer) -> None:
     with pytest.raises(ModelError) as told:
         kind.provider(server.base_url).ask(Question("x", (), (), FORM), 5.0, NOT_CANCELLED)
     assert told.value.trouble is Trouble.rejected
+
+
+THINKS = question(None, most_tokens=500, thinking_tokens=300)
+READ = most_of(THINKS, None).input_tokens
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_stream_that_ends_early_costs_what_was_read_and_all_that_may_have_been_thought(
+    kind: Kind, server: ProtocolServer, count: int
+) -> None:
+    server.next(Reply(kind.text(ANSWER), drop_after=count), Reply(kind.text(ANSWER)[:count]))
+    for usage in (failed(kind, server, THINKS).usage, failed(kind, server, THINKS).usage):
+        assert usage.input_tokens in (100, READ)
+        assert 300 <= usage.output_tokens <= 300 + len(ANSWER)
+
+
+def test_error_in_mid_stream_costs_what_came_before_it(kind: Kind, server: ProtocolServer) -> None:
+    told = {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}
+    server.next(Reply((*kind.text(ANSWER)[:3], f"event: error\ndata: {json.dumps(told)}\n\n".encode())))
+    error = failed(kind, server, THINKS)
+    assert error.trouble is Trouble.overloaded
+    assert error.usage.input_tokens in (100, READ)
+    assert 300 < error.usage.output_tokens <= 300 + len(ANSWER)
+
+
+@pytest.mark.parametrize(("word", "billed"), [("overloaded_error", False), ("api_error", True)])
+def test_error_in_place_of_a_stream_costs_nothing_only_where_the_provider_had_no_time_for_it(
+    kind: Kind, server: ProtocolServer, word: str, billed: bool
+) -> None:
+    told = {"type": "error", "error": {"type": word, "message": "m"}}
+    server.next(Reply((f"event: error\ndata: {json.dumps(told)}\n\n".encode(),)))
+    assert (failed(kind, server, THINKS).usage.input_tokens > 0) is billed
+
+
+def test_refusal_that_nobody_counted_costs_what_it_said(kind: Kind, server: ProtocolServer) -> None:
+    pieces = [piece.replace(b'"output_tokens": 42', b'"x": 1') for piece in kind.stopped(kind.refused)]
+    server.next(Reply(tuple(piece for piece in pieces if b'"completion_tokens"' not in piece)))
+    error = failed(kind, server, THINKS)
+    assert error.trouble is Trouble.refused
+    assert error.usage.input_tokens in (100, READ)
+    assert error.usage.output_tokens >= 300
+
+
+def test_filter_that_read_the_question_is_billed_for_it_and_a_busy_server_is_not(
+    kind: Kind, server: ProtocolServer
+) -> None:
+    server.next(kind.error(400, "content_filter"), kind.error(529, "overloaded_error"))
+    assert failed(kind, server, THINKS).usage.input_tokens == READ
+    assert failed(kind, server, THINKS).usage.input_tokens == 0

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from tests.workers.models import openai_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
+from workers.models.budgets import most_of
 from workers.models.exchange import Endpoint
 from workers.models.openai_provider import ExtraMissingError, OpenAIProvider
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
@@ -54,7 +55,8 @@ def test_a_server_of_ones_own_needs_no_key_and_may_count_nothing(server: Protoco
     server.next(wire.call("propose", DATA, usage=None))
     answer = ask(server, question(), key=None)
     assert answer.data == DATA
-    assert answer.usage == Usage()
+    said = -(-len("propose" + json.dumps(DATA)) // 3)
+    assert answer.usage == Usage(most_of(question(), None).input_tokens, said), "what nobody counts is not for nothing"
     assert "authorization" not in server.asked[0].headers
 
 
@@ -122,9 +124,9 @@ def test_a_refusal_in_words_is_one(server: ProtocolServer) -> None:
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": -3, "completion_tokens": "many"}, {"prompt_tokens": True}])
-def test_counts_that_are_none_are_zero(server: ProtocolServer, usage: dict[str, Any]) -> None:
+def test_counts_that_are_none_are_taken_from_the_texts(server: ProtocolServer, usage: dict[str, Any]) -> None:
     server.next(wire.say("yes", usage=usage))
-    assert ask(server, question(None)).usage == Usage()
+    assert ask(server, question(None)).usage == Usage(most_of(question(None), None).input_tokens, 1)
 
 
 def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
