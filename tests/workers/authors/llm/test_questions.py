@@ -63,13 +63,16 @@ def test_changed_prompt_has_another_version() -> None:
     digests = {name: (v, hashlib.sha256(prompt(name).text.encode()).hexdigest()[:12]) for name, v in versions().items()}
     assert digests == snapshot(
         {
-            "system": (3, '2643d2a9a2f5'), 'language': (1, 'c30565428ae1'), 'examples': (1, '83cd918bc9ae'), "analyze": (2, '01c86fada43b'),
-            "generate": (3, '9fce07238cd4'),
-            "repair": (4, '79b54ceb8e72'),
-            "revise": (3, 'f3052998c515'),
-            "modify": (3, 'e7aa2b3e0838'),
-            "diagnose": (2, 'f767cc27ad89'),
-            "optimize": (3, 'eec3f77f2eb7'),
+            "system": (3, "2643d2a9a2f5"),
+            "language": (1, "c30565428ae1"),
+            "examples": (1, "83cd918bc9ae"),
+            "analyze": (2, "01c86fada43b"),
+            "generate": (3, "9fce07238cd4"),
+            "repair": (4, "79b54ceb8e72"),
+            "revise": (3, "f3052998c515"),
+            "modify": (3, "e7aa2b3e0838"),
+            "diagnose": (2, "f767cc27ad89"),
+            "optimize": (3, "eec3f77f2eb7"),
         }
     )
 
