@@ -139,7 +139,7 @@ class Questions:
         if not 0 < len(key) <= MOST_KEY:
             raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
         models = self._runtime.models()
-        sent = models.redact(question)
+        sent = models.prepare(question)
         known = self._known(key, digest_of(sent))
         if known is not None:
             return known.result()
@@ -161,8 +161,11 @@ class Questions:
     def ask_until(self, questions: Mapping[str, Question], enough: Enough | None) -> dict[str, Answer | ModelError]:
         """Ask several at once until ``enough`` says so of those that were answered; what is left then is kept as not needed."""
         models = self._runtime.models()
-        first = models.providers[0] if models.providers else None
-        prefix_of = first.prefix if isinstance(first, PrefixCache) else lambda _: None
+
+        def prefix_of(question: Question) -> str | None:
+            first = next(iter(models.providers_for(question)), None)
+            return first.prefix(question) if isinstance(first, PrefixCache) else None
+
         if not models.paid:
             # A recording knows which answers were not needed: others would be missed here.
             enough = None
@@ -184,7 +187,7 @@ class Questions:
         if signals.not_needed.is_set():
             return NOT_NEEDED
         models = self._runtime.models()
-        providers = [Metered(provider, book, signals.began) for provider in models.providers]
+        providers = [Metered(provider, book, signals.began) for provider in models.providers_for(sent)]
         try:
             return models.ask(sent, providers, self._watch(signals))
         except ModelError as error:
@@ -196,13 +199,13 @@ class Questions:
         """Keep that a question was not asked, so that a later run of the attempt goes on with the same answers."""
         book = RunBook(self._runtime, self._lease, key)
         refusal = Refusal(Trouble.out_of_budget, error.failure.message)
-        record = Record(self._runtime.models().redact(question), refusal, book.tried())
+        record = Record(self._runtime.models().prepare(question), refusal, book.tried())
         self._kept(key, record, book, Signals())
         return refusal.error()
 
     def _all_known(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
-        redact = self._runtime.models().redact
-        kept = {key: self._known(key, digest_of(redact(question))) for key, question in questions.items()}
+        prepare = self._runtime.models().prepare
+        kept = {key: self._known(key, digest_of(prepare(question))) for key, question in questions.items()}
         return {key: record.told() for key, record in kept.items() if record is not None}
 
     def _known(self, key: str, digest: str) -> Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import httpx2
 from pydantic import BaseModel, SecretStr
 
 from workers.models.budgets import most_of
-from workers.models.faults import refusal, short_id
+from workers.models.faults import quotable, refusal, short_id
 from workers.models.forms import OpenFormError
 from workers.models.heard import Heard, HeardError, billed, concluded
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
@@ -55,6 +56,7 @@ class Endpoint:
     key: SecretStr | None = None
     connect_s: float = 10.0
     quiet_s: float = 120.0  # without any byte
+    proxy: SecretStr | None = None  # with its user and password
 
 
 class Streaming(Protocol):
@@ -73,6 +75,7 @@ class Tongue:
 
     open: Callable[[httpx2.Client], Streaming]
     hear: Callable[[Heard, Mapping[str, Any]], None]
+    events_of: Callable[[Mapping[str, Any]], list[dict[str, Any]]]  # of an answer that came at once
     errors: tuple[type[Exception], ...]  # the root of the SDK's own
     request_id_header: str
 
@@ -99,37 +102,59 @@ class Exchange:
         self.heard.begun = True
         try:
             self.request_id = short_id(stream.response.headers.get(self.tongue.request_id_header))
-            if not stream.response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            kind = stream.response.headers.get("content-type", "").lower()
+            if kind.startswith("application/json"):
+                self._take_whole(stream.response)
+            elif not kind.startswith("text/event-stream"):
                 raise HeardError("the answer is no stream of events")
-            for event in stream:
-                if not isinstance(event, BaseModel):
-                    raise HeardError("an event of the stream is not what the protocol says")
-                # The SDKs build events without a check, so that a field may hold anything.
-                self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
-                self.began()
-                self.call.check()
+            else:
+                self._take_events(stream)
+            if self.heard.error is not None:
+                raise HeardError("the answer is an error")
         finally:
             stream.response.close()
+
+    def _take_events(self, stream: Streaming) -> None:
+        for event in stream:
+            if not isinstance(event, BaseModel):
+                raise HeardError("an event of the stream is not what the protocol says")
+            # The SDKs build events without a check, so that a field may hold anything.
+            self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
+            self.began()
+            self.call.check()
+
+    def _take_whole(self, response: httpx2.Response) -> None:
+        """Some servers do not stream, whatever they are asked."""
+        try:
+            whole = json.loads(response.read())
+        except (ValueError, RecursionError):
+            raise HeardError("the answer is no JSON") from None
+        if not isinstance(whole, dict):
+            raise HeardError("the answer is no JSON object")
+        error = whole.get("error")
+        self.heard.error = error if isinstance(error, dict) else None
+        try:
+            for event in () if self.heard.error else self.tongue.events_of(whole):
+                self.tongue.hear(self.heard, event)
+        except (TypeError, AttributeError, ValueError):
+            raise HeardError("the answer is not what the protocol says") from None
 
     def failure(self, error: Exception) -> ModelError:
         """Tell what an error means. It is not kept: requests with their headers hang on those of the SDKs."""
         if self.call.ended is not None:
             return self._error(self.call.ended, f"{self.endpoint.name}: {self.call.sentence}")
+        if self.heard.error is not None:
+            return self._refused(200, dict(self.heard.error), httpx2.Headers())
         if isinstance(error, HeardError):
             return self._error(Trouble.malformed, f"{self.endpoint.name}: {error}")
         response = getattr(error, "response", None)
         body = getattr(error, "body", None)
         if isinstance(error, self.tongue.errors) and (isinstance(response, httpx2.Response) or body is not None):
-            headers = response.headers if isinstance(response, httpx2.Response) else httpx2.Headers()
-            refused = refusal(
-                self.endpoint.name,
+            return self._refused(
                 response.status_code if isinstance(response, httpx2.Response) else 200,
                 body[:CHARACTERS_OF_AN_ERROR] if isinstance(body, str) else body,
-                headers,
-                request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
+                response.headers if isinstance(response, httpx2.Response) else httpx2.Headers(),
             )
-            refused.usage = self._used_for(refused.trouble)
-            return refused
         causes = list(_causes(error))
         # The sentences name no address: they reach comments, and that of a relay inside is nobody's business there.
         if any(
@@ -152,6 +177,14 @@ class Exchange:
     def used(self) -> Usage:
         """Give what the provider will bill; nothing where it did not take the request."""
         return billed(self.heard, self.question) if self.heard.begun else Usage()
+
+    def _refused(self, status: int, body: object, headers: httpx2.Headers) -> ModelError:
+        request_id = short_id(headers.get(self.tongue.request_id_header)) or self.request_id
+        key = self.endpoint.key.get_secret_value() if self.endpoint.key is not None else ""
+        said = quotable(body, self.question, (key,))
+        refused = refusal(self.endpoint.name, status, body, headers, said=said, request_id=request_id)
+        refused.usage = self._used_for(refused.trouble)
+        return refused
 
     def _used_for(self, trouble: Trouble) -> Usage:
         """Give what a provider will bill that ended the request with an error of its own."""
@@ -180,7 +213,7 @@ def asked(
     exchange = Exchange(endpoint, tongue, call, question, began)
     failure: ModelError | None = None
     try:
-        with client_for(call, _certificates()) as http:
+        with client_for(call, _certificates(), endpoint.proxy) as http:
             exchange.listen(http)
     except (ModelError, OpenFormError):
         raise

@@ -36,6 +36,30 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
     """
+    value = _loaded(text)
+    check(value, form)
+    return value
+
+
+def found_in(text: str, form: Form) -> dict[str, Any]:
+    """Give the object of a form that a text holds: after its thinking, with or without a fence, words or the tool's name around it.
+
+    Raises:
+        FormError: it holds none, or one that does not fit.
+    """
+    said = text.rpartition("</think>")[2]
+    try:
+        value = _loaded(said[said.index("{") : said.rindex("}") + 1])
+    except ValueError:
+        raise FormError(f"it does not call the tool {form.name}, and its text is no JSON object either") from None
+    inner = next((value[name] for name in ("arguments", "parameters", "input") if name in value), None)
+    if value.get("name") == form.name and inner is not None:
+        return parsed(inner if isinstance(inner, str) else json.dumps(inner), form)
+    check(value, form)
+    return value
+
+
+def _loaded(text: str) -> dict[str, Any]:
     if len(text) > MOST_CHARACTERS:
         raise FormError(f"it is longer than {MOST_CHARACTERS} characters")
     if _depth(text) > MOST_DEPTH:
@@ -52,7 +76,6 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
         raise FormError("it is not JSON") from None
     if not isinstance(value, dict):
         raise FormError("it is not a JSON object")
-    check(value, form)
     return value
 
 

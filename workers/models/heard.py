@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workers.models.budgets import CHARACTERS_A_TOKEN, most_of
-from workers.models.forms import MOST_CHARACTERS, FormError, parsed
+from workers.models.forms import MOST_CHARACTERS, FormError, found_in, parsed
 from workers.models.protocol import Form, ModelError, Question, Trouble, Usage
 
 MOST_CALLS = 8
@@ -23,6 +25,7 @@ class ToolCall:
 
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    id: str | None = None
 
 
 @dataclass
@@ -34,6 +37,9 @@ class Heard:
     calls: dict[int, ToolCall] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     characters: int = 0
+    error: Mapping[str, Any] | None = (
+        None  # what the provider said in place of an answer, within a stream that began well
+    )
     ended: Trouble | None = None  # why the provider stopped, where that is no whole answer
     whole: bool = False  # the provider said that the answer is at its end
     counted: bool = False  # and how long it became: before that its counts are of a part
@@ -77,6 +83,15 @@ def text_of(value: object) -> str:
     if not isinstance(value, str):
         raise HeardError("what must be a text in the stream is none")
     return value
+
+
+def spelled(value: object) -> str:
+    """Give the input of a tool as JSON; some servers send the object itself.
+
+    Raises:
+        HeardError: it is neither.
+    """
+    return json.dumps(value) if isinstance(value, dict) else text_of(value)
 
 
 def tokens(value: object) -> int:
@@ -133,7 +148,8 @@ def _data(heard: Heard, form: Form | None) -> dict[str, Any] | None:
             raise FormError("it is empty")
         return None
     if not calls:
-        raise FormError(f"it does not call the tool {form.name}")
+        # Some local models write the call as text.
+        return found_in(heard.text, form)
     if len(calls) > 1:
         raise FormError(f"it calls {len(calls)} tools; one call of {form.name} is the answer")
     if calls[0].name != form.name:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Usage
@@ -132,8 +132,14 @@ class Models:
 
     providers: tuple[Provider, ...] = ()
     ask: Ask = ask_in_order
-    redact: Callable[[Question], Question] = lambda question: question  # takes secrets out of what is sent and kept
+    # Makes of a question what is sent and kept: with the tokens of the settings, without secrets.
+    prepare: Callable[[Question], Question] = lambda question: question
     paid: bool = True  # False: a replay, which takes nothing of any budget
+    by_purpose: Mapping[str, tuple[Provider, ...]] = field(default_factory=dict)  # where settings name other models
+
+    def providers_for(self, question: Question) -> tuple[Provider, ...]:
+        """Give who may be asked a question, in order."""
+        return self.by_purpose.get(question.purpose, self.providers)
 
 
 def no_models() -> Models:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import threading
@@ -252,14 +253,74 @@ def test_what_is_no_http_at_all(kind: Kind) -> None:
         thread.join(5)
 
 
-def test_a_compressed_answer_is_refused(kind: Kind, server: ProtocolServer) -> None:
-    import gzip
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_answer_that_is_compressed_unasked_is_read(kind: Kind, server: ProtocolServer, cut: int) -> None:
+    whole = gzip.compress(b"".join(kind.calls(("propose", json.dumps(DATA)))))
+    pieces = tuple(whole[at : at + cut] for at in range(0, len(whole), cut))
+    server.next(Reply(pieces, headers={"content-encoding": "gzip"}))
+    assert kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED).data == DATA
+    assert server.asked[0].headers["accept-encoding"] == "identity"
 
-    server.next(Reply((gzip.compress(b"\n" * 1_000_000),), headers={"content-encoding": "gzip"}))
+
+def test_few_bytes_that_unfold_without_end_are_ended(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((gzip.compress(b": nothing\n\n" * 20_000_000),), headers={"content-encoding": "gzip"}))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.malformed
+    assert "larger than 64 MiB" in str(error)
+
+
+@pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("gzip", b"this is no gzip")])
+def test_other_compression_is_refused(kind: Kind, server: ProtocolServer, encoding: str, body: bytes) -> None:
+    server.next(Reply((body,), headers={"content-encoding": encoding}))
     error = failed(kind, server)
     assert error.trouble is Trouble.malformed
     assert "compressed" in str(error)
-    assert server.asked[0].headers["accept-encoding"] == "identity"
+
+
+def test_answer_that_is_no_stream_is_read_whole(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((kind.whole("propose", DATA),), headers={"content-type": "application/json"}))
+    answer = kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED)
+    assert (answer.data, answer.usage) == (DATA, kind.usage)
+
+
+@pytest.mark.parametrize(
+    ("body", "trouble"),
+    [
+        ({"error": {"type": "overloaded_error", "message": "m"}}, Trouble.overloaded),
+        ({"error": {"type": "invalid_request_error", "message": "no such model"}}, Trouble.rejected),
+        ({"choices": 3, "content": 3}, Trouble.malformed),
+        ({}, Trouble.unreachable),
+        ([], Trouble.malformed),
+    ],
+)
+def test_whole_answer_that_is_none_ends_in_one_error(
+    kind: Kind, server: ProtocolServer, body: object, trouble: Trouble
+) -> None:
+    server.next(Reply((json.dumps(body).encode(),), headers={"content-type": "application/json"}))
+    assert failed(kind, server).trouble is trouble
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("max_tokens: 44000 > 8192, the limit of this model", '"max_tokens: 44000 ? 8192, the limit of this model"'),
+        ("Unsupported parameter: 'reasoning_effort'", "\"Unsupported parameter: 'reasoning_effort'\""),
+        ("see https://relay.internal:8443/x?key=1 or 10.0.0.7:80", '"see (address) or (address)"'),
+        (f"@mona `x` <b> [a](b) #1 {'y' * 400}", '"?mona ?x? ?b? ?a?(b) ?1 y'),
+    ],
+)
+def test_request_that_is_not_taken_is_told_with_what_the_provider_said(
+    kind: Kind, server: ProtocolServer, message: str, told: str
+) -> None:
+    server.next(kind.error(400, "invalid_request_error", message))
+    error = failed(kind, server)
+    assert told in str(error)
+    assert len(str(error)) < 450
+
+
+def test_what_a_provider_repeats_of_key_and_question_is_not_told(kind: Kind, server: ProtocolServer) -> None:
+    server.next(kind.error(400, "invalid_request_error", f"{kind.key} cannot say: {PROMPT}, as the limit is 5"))
+    assert str(failed(kind, server)).endswith('"?redacted: configured secret? cannot say: ..., as the limit is 5"')
 
 
 @pytest.mark.parametrize(
