@@ -47,7 +47,8 @@ def parameters(
         ],
     }
     blocks = [_block(part, marked) for part in system]
-    thinks = thinking is Thinking.always or (question.thinking_tokens > 0 and thinking is not Thinking.none)
+    asked = question.thinking_tokens >= LEAST_THINKING_TOKENS and thinking is not Thinking.none
+    thinks = asked or thinking is Thinking.always
     if thinks:
         wanted |= _thought(question, thinking)
     if effort is not None:
@@ -88,7 +89,7 @@ def _thought(question: Question, thinking: Thinking) -> dict[str, Any]:
     if thinking is Thinking.adaptive:
         told["thinking"] = {"type": "adaptive"}
     elif thinking is Thinking.budget:
-        told["thinking"] = {"type": "enabled", "budget_tokens": max(LEAST_THINKING_TOKENS, room)}
+        told["thinking"] = {"type": "enabled", "budget_tokens": room}
     return told
 
 

@@ -263,10 +263,10 @@ def test_answer_that_is_compressed_unasked_is_read(kind: Kind, server: ProtocolS
 
 
 def test_few_bytes_that_unfold_without_end_are_ended(kind: Kind, server: ProtocolServer) -> None:
-    server.next(Reply((gzip.compress(b": nothing\n\n" * 20_000_000),), headers={"content-encoding": "gzip"}))
+    server.next(Reply((gzip.compress(b"data: " + b"x" * 200_000_000),), headers={"content-encoding": "gzip"}))
     error = failed(kind, server)
     assert error.trouble is Trouble.malformed
-    assert "larger than 64 MiB" in str(error)
+    assert "larger than" in str(error)
 
 
 @pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("gzip", b"this is no gzip")])
