@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -23,6 +24,8 @@ from workers.runtime import Runtime
 from workers.store import answers, attempts, lifecycle, spending
 from workers.store.attempts import Lease
 from workers.store.spending import Spent, Wanted
+
+log = structlog.get_logger(__name__)
 
 MOST_KEY = 200
 WAIT_S = 0.5  # between two looks at a budget that is promised to others
@@ -59,6 +62,7 @@ class RunBook:
         """Promise what a request can take; requests in progress are waited for where there is no room beside them."""
         self.close()
         until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
+        waited = False
         while True:
             promise = self._promise(provider, question, waits=time.monotonic() < until)
             if promise is not None:
@@ -66,6 +70,9 @@ class RunBook:
                 return promise
             if cancelled():
                 raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
+            if not waited:
+                log.info("model_waits_for_budget", job=self._lease.job_id, question=self._key, provider=provider.name)
+            waited = True
             time.sleep(WAIT_S)
 
     def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Promise | None:

@@ -136,6 +136,7 @@ class Exchange:
         try:
             for event in () if self.heard.error else self.tongue.events_of(whole):
                 self.tongue.hear(self.heard, event)
+            self.began()
         except (TypeError, AttributeError, ValueError):
             raise HeardError("the answer is not what the protocol says") from None
 

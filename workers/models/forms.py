@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -17,6 +18,7 @@ from workers.models.protocol import Form
 
 MOST_CHARACTERS = 2_000_000  # of an answer, text or JSON: far above what any model writes in one answer
 MOST_DEPTH = 32
+MOST_STARTS = 8  # braces in a text at which an object is looked for
 MOST_FAULTS = 5  # told to a model at once
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
@@ -47,11 +49,23 @@ def found_in(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: it holds none, or one that does not fit.
     """
-    said = text.rpartition("</think>")[2]
-    try:
-        value = _loaded(said[said.index("{") : said.rindex("}") + 1])
-    except ValueError:
-        raise FormError(f"it does not call the tool {form.name}, and its text is no JSON object either") from None
+    said, fault = (
+        text.rpartition("</think>")[2],
+        f"it does not call the tool {form.name}, and its text is no JSON object either",
+    )
+    starts = itertools.islice((match.start() for match in re.finditer(r"\{", said)), MOST_STARTS)
+    for start in starts:
+        try:
+            _, end = json.JSONDecoder().raw_decode(said, start)
+            return _unwrapped(_loaded(said[start:end]), form)
+        except FormError as error:
+            fault = str(error)
+        except (ValueError, RecursionError):
+            continue
+    raise FormError(fault)
+
+
+def _unwrapped(value: dict[str, Any], form: Form) -> dict[str, Any]:
     inner = next((value[name] for name in ("arguments", "parameters", "input") if name in value), None)
     if value.get("name") == form.name and inner is not None:
         return parsed(inner if isinstance(inner, str) else json.dumps(inner), form)

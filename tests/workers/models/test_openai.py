@@ -93,6 +93,7 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         wire.text_chunks(f"<think>Is {{}} right?</think>Here it is:\n{SPELLED}\nDone."),
         wire.text_chunks(f'<tool_call>{{"name": "propose", "arguments": {SPELLED}}}</tool_call>'),
         wire.text_chunks(json.dumps({"name": "propose", "parameters": SPELLED})),
+        wire.text_chunks(f"With {{BLOCK}} and {{}} in mind:\n{SPELLED}\nThat is {{it}}."),
     ],
     ids=[
         "no index",
@@ -105,6 +106,7 @@ def piece(function: dict[str, Any], **fields: Any) -> bytes:
         "thought",
         "tags",
         "text in text",
+        "braces",
     ],
 )
 def test_call_is_understood_as_local_servers_spell_it(server: ProtocolServer, block: list[bytes]) -> None:
