@@ -169,7 +169,9 @@ def _candidate(
 
 def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:
     answer_tokens, thinking_tokens = TOKENS[task]
-    shared = "\n\n".join(prompt(name).text for name in (SYSTEM, LANGUAGE, EXAMPLES))
+    # Another tool is another prefix of the cache, so that tasks which write no kernel gain nothing by how one is written.
+    names = (SYSTEM,) if task in (Task.analyze, Task.diagnose) else (SYSTEM, LANGUAGE, EXAMPLES)
+    shared = "\n\n".join(prompt(name).text for name in names)
     parts = [Part(text + "\n\n", stable=True) for text in stable if text.strip()]
     return Question(
         purpose=task.value,
