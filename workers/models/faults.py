@@ -65,7 +65,9 @@ SENTENCES = {
 WORD = re.compile(r"[a-z][a-z0-9_.\[\]]{1,39}")  # of an error schema: no prose, and no key fits into it
 MOST_QUOTED = 300  # characters of a provider's own sentence
 ECHO = 16  # characters in a row that stand in the question as well are no sentence of the provider's
-ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://\S*|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b")
+ADDRESS = re.compile(
+    r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://\S*|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,9}:\d{2,5}\b"
+)
 UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;'\"_/()=+-]")  # no markup, no mention, nothing invisible
 LONGEST_RETRY_AFTER_S = 7 * 24 * 3600.0
 
@@ -105,7 +107,7 @@ def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
         same = ECHO if text[at : at + ECHO] in asked and len(text) - at >= ECHO else 0
         while same and text[at : at + same + 1] in asked and at + same < len(text):
             same += 1
-        kept += "..." if same else text[at]
+        kept += text[at] if not same else "" if kept.endswith("...") else "..."
         at += same or 1
     return UNSAFE.sub("?", ADDRESS.sub("(address)", kept))[:MOST_QUOTED].strip()
 

@@ -306,6 +306,8 @@ def test_whole_answer_that_is_none_ends_in_one_error(
         ("max_tokens: 44000 > 8192, the limit of this model", '"max_tokens: 44000 ? 8192, the limit of this model"'),
         ("Unsupported parameter: 'reasoning_effort'", "\"Unsupported parameter: 'reasoning_effort'\""),
         ("see https://relay.internal:8443/x?key=1 or 10.0.0.7:80", '"see (address) or (address)"'),
+        ("relay.internal:8443 says no", '"(address) says no"'),
+        (f"{PROMPT}{PROMPT}", ': "..."'),
         (f"@mona `x` <b> [a](b) #1 {'y' * 400}", '"?mona ?x? ?b? ?a?(b) ?1 y'),
     ],
 )
