@@ -194,7 +194,7 @@ def answer_from(path: Path) -> None:
     runtime = current()
     recording = Recording.read(path)
     providers = (ReplayProvider(recording),) if recording.records else ()
-    models = Models(providers, redact=lambda question: redacted_question(question).question, paid=False)
+    models = Models(providers, prepare=lambda question: redacted_question(question).question, paid=False)
     runtime.models = lambda: models
     runtime.before = Before(recorded(path).held)
 

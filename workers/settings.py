@@ -6,9 +6,10 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
+from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
@@ -19,6 +20,9 @@ from workers.errors import WorkersError
 from workers.models.budgets import Budget, Scope, Unit
 from workers.models.pricing import Price, price_of
 from workers.models.settings import ProviderSettings
+
+# A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.
+ENV_FILE = "KERNELSMITH_ENV_FILE"
 
 
 def default_data_dir() -> Path:
@@ -37,6 +41,10 @@ class Settings(ProviderSettings):
     model_config = SettingsConfigDict(
         env_prefix="KERNELSMITH_", extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True
     )
+
+    def __init__(self, **values: Any) -> None:
+        """Read the environment, and below it the file that KERNELSMITH_ENV_FILE names; no other file is looked for."""
+        super().__init__(_env_file=os.environ.get(ENV_FILE), **values)  # type: ignore[call-arg]  # a word of pydantic-settings
 
     data_dir: Path = Field(default_factory=default_data_dir)
     database_url: SecretStr | None = Field(
@@ -92,9 +100,11 @@ class Settings(ProviderSettings):
     def _money_has_prices(self) -> Self:
         limits = [budget.setting for budget in self.budgets() if budget.unit is Unit.micro_dollars]
         for provider in self.model_providers() if limits else ():
-            if price_of(self.model_prices, provider, getattr(self, f"{provider}_model")) is None:
+            if any(price_of(self.model_prices, provider, model) is None for model in self.models_of(provider)):
                 # The model's name is not told: somebody may have put a key in its place.
                 named = f"the model that {_variable(f'{provider}_model')} names"
+                if self.model_purposes:
+                    named += ", or one of KERNELSMITH_MODEL_PURPOSES"
                 raise ValueError(f"{limits[0]} limits dollars, and KERNELSMITH_MODEL_PRICES has no price for {named}")
         return self
 
@@ -131,6 +141,9 @@ def load_settings() -> Settings:
     Raises:
         WrongSettingsError: one of them cannot be used; the text names each, and no value, which may be a secret.
     """
+    file = os.environ.get(ENV_FILE)
+    if file is not None and not Path(file).is_file():
+        raise WrongSettingsError(f"{ENV_FILE} names no file that can be read")
     try:
         return Settings()
     except ValidationError as error:
@@ -157,9 +170,10 @@ def _variable(name: str) -> str:
 
 
 def secret_values() -> tuple[str, ...]:
-    """Give every secret that this process's environment holds, its own and others': none of them may leave for a provider."""
+    """Give every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
     found: set[str] = set()
-    for name, value in os.environ.items():
+    of_file = dotenv_values(os.environ[ENV_FILE]) if ENV_FILE in os.environ else {}
+    for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
         if SECRET_NAME.search(name):
             found.update(part.strip() for part in (value, *value.split(",")))
         found.update(_passwords(value))

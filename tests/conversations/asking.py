@@ -20,7 +20,7 @@ from workers.models.asking import Surroundings
 from workers.settings import Settings
 
 KERNEL_PATH = "small/kernels/reglu.py"
-MOST = re.compile(r"(?<=up to )[\d,]+(?= tokens)")  # of a question, with each change of a prompt another
+MOST = re.compile(r"(?<=likely to take )[\d,]+(?= tokens)")  # of a question, with each change of a prompt another
 DAY = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 PORT = re.compile(r"127\.0\.0\.1:\d+")
 

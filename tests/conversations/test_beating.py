@@ -152,7 +152,7 @@ Files, by the `compiler` author:
 - `tests/test_reglu.py`
 - `benchmarks/benchmark_reglu.py`
 
-- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; the compiler's stays, since the model budget of this job is reached: 0 tokens of 1,000 tokens are used or promised, and the next request may take up to MANY tokens.\
+- The compiler's kernel takes 1.92 times what can be reached, so that a model was asked for a faster one; the compiler's stays, since the model budget of this job is reached: 0 tokens of 1,000 tokens are used, and the next request is likely to take MANY tokens.\
 """)
     assert asking.line.prompts() == []
 

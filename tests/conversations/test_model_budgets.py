@@ -19,7 +19,7 @@ from workers.contracts import FailureCode, JobState
 __all__ = ["ask_models"]
 DAY_S = 86_400
 SPENT = 100_000  # tokens that the first kernel takes to read, by its server's word
-ROOM = 130_000  # enough for it, and not for a second one
+ROOM = 110_000  # enough for it, and not for a second one
 
 
 def at_the_repair(asking: Asking, issue: int | None = None) -> int:
@@ -59,13 +59,13 @@ def test_a_persons_budget_is_reached_and_the_next_day_goes_on_without_paying_twi
     asking = ask_models(model_tokens_per_person_day=ROOM)
     number = at_the_repair(asking)
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in generate:** the model budget of maintainer for today is reached: 100,042 tokens of 130,000 tokens are used or promised, and the next request may take up to MANY tokens.
+**`reglu` stopped in generate:** the model budget of maintainer for today is reached: 100,042 tokens of 110,000 tokens are used, and the next request is likely to take MANY tokens.
 **Next:** It renews at MIDNIGHT, then `/kernel retry` goes on. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_PERSON_DAY`; a new command with `--author compiler` asks no model.\
 """)
     asking.talk.answer("verify", recorded("verify", REGLU) | FOUND_WRONG)
     asking.talk.say(number, "/kernel retry")
     asking.talk.settle()
-    assert "100,042 tokens of 130,000 tokens" in gist(asking.stopped())
+    assert "100,042 tokens of 110,000 tokens" in gist(asking.stopped())
     assert len(asking.line.prompts()) == 1
     asking.talk.clock[0] += DAY_S
     goes_on(asking, number)
@@ -75,7 +75,7 @@ def test_a_jobs_budget_does_not_renew_and_goes_on_where_it_is_raised(ask_models:
     asking = ask_models(model_tokens_per_job=ROOM)
     number = at_the_repair(asking)
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in generate:** the model budget of this job is reached: 100,042 tokens of 130,000 tokens are used or promised, and the next request may take up to MANY tokens.
+**`reglu` stopped in generate:** the model budget of this job is reached: 100,042 tokens of 110,000 tokens are used, and the next request is likely to take MANY tokens.
 **Next:** A job's budget does not renew. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_JOB`, then `/kernel retry` goes on; a new command with `--author compiler` asks no model.\
 """)
     asking.configure(model_tokens_per_job=10 * ROOM)
@@ -85,22 +85,22 @@ def test_a_jobs_budget_does_not_renew_and_goes_on_where_it_is_raised(ask_models:
 def test_a_budget_in_dollars_says_what_is_spent(ask_models: Ask) -> None:
     asking = ask_models()
     prices = {ANTHROPIC.model: {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
-    asking.configure(model_prices=prices, model_dollars_per_job=0.8)
+    asking.configure(model_prices=prices, model_dollars_per_job=0.45)
     at_the_repair(asking)
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in generate:** the model budget of this job is reached: &#36;0.30 of &#36;0.80 are used or promised, and the next request may take up to &#36;0.51.
+**`reglu` stopped in generate:** the model budget of this job is reached: &#36;0.30 of &#36;0.45 are used, and the next request is likely to take &#36;0.22.
 **Next:** A job's budget does not renew. An operator can raise `KERNELSMITH_MODEL_DOLLARS_PER_JOB`, then `/kernel retry` goes on; a new command with `--author compiler` asks no model.\
 """)
 
 
 def test_words_are_understood_and_then_there_is_no_room_for_the_kernel(ask_models: Ask) -> None:
-    asking = ask_models(model_tokens_per_person_day=50_000)
+    asking = ask_models(model_tokens_per_person_day=20_000)
     asking.line.answer(problem())
     number = asking.ask(WORDS)
     asking.talk.skip(number)
     asking.talk.review()
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in generate:** the model budget of maintainer for today is reached: 142 tokens of 50,000 tokens are used or promised, and the next request may take up to MANY tokens.
+**`reglu` stopped in generate:** the model budget of maintainer for today is reached: 142 tokens of 20,000 tokens are used, and the next request is likely to take MANY tokens.
 **Next:** It renews at MIDNIGHT, then `/kernel retry` goes on. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_PERSON_DAY`; a new command with `--author compiler` asks no model.\
 """)
     assert asking.line.tasks() == ["give_problem"]
@@ -110,7 +110,7 @@ def test_a_person_without_any_room_is_told_at_once(ask_models: Ask) -> None:
     asking = ask_models(model_tokens_per_person_day=0)
     asking.ask(WORDS)
     assert gist(asking.stopped()) == snapshot("""\
-**`reglu` stopped in analyze:** the model budget of maintainer for today is reached: 0 tokens of 0 tokens are used or promised, and the next request may take up to MANY tokens.
+**`reglu` stopped in analyze:** the model budget of maintainer for today is reached: 0 tokens of 0 tokens are used, and the next request is likely to take MANY tokens.
 **Next:** It renews at MIDNIGHT, then `/kernel retry` goes on. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_PERSON_DAY`; a new command with `--author compiler` asks no model.\
 """)
     assert asking.line.prompts() == []

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -14,8 +15,8 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, Enough, Signals
 from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost
-from workers.models.budgets import Amount, most_of
-from workers.models.ledger import ANSWERED, Ending, Metered
+from workers.models.budgets import Amount, BudgetReachedError, granted, most_of
+from workers.models.ledger import ANSWERED, Ending, Metered, Promise
 from workers.models.pricing import cost, dollars, price_of
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
@@ -24,7 +25,10 @@ from workers.store import answers, attempts, lifecycle, spending
 from workers.store.attempts import Lease
 from workers.store.spending import Spent, Wanted
 
+log = structlog.get_logger(__name__)
+
 MOST_KEY = 200
+WAIT_S = 0.5  # between two looks at a budget that is promised to others
 LOOK_EVERY_S = 1.0  # whether the job was cancelled is in the database, and tokens arrive faster than one asks that
 
 # Endings of requests that a provider has read and begun to answer, or may have.
@@ -54,19 +58,37 @@ class RunBook:
         self._asked: dict[str, Wanted] = {}
         self.open: list[Spent] = []
 
-    def reserve(self, provider: Provider, question: Question) -> str:
-        """Promise the most that a request can take and give its id."""
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+        """Promise what a request can take; requests in progress are waited for where there is no room beside them."""
         self.close()
-        settings = self._runtime.settings
+        until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
+        waited = False
+        while True:
+            promise = self._promise(provider, question, waits=time.monotonic() < until)
+            if promise is not None:
+                self._runtime.at_boundary("model_reserved")
+                return promise
+            if cancelled():
+                raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
+            if not waited:
+                log.info("model_waits_for_budget", job=self._lease.job_id, question=self._key, provider=provider.name)
+            waited = True
+            time.sleep(WAIT_S)
+
+    def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Promise | None:
+        settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
-        most = most_of(question, price) if self._paid else Amount(0, 0, 0)
-        wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
         budgets = settings.budgets() if self._paid else ()
-        with held(self._runtime, self._lease) as (session, job, row):
-            request_id = spending.reserve(session, job, row, wanted, budgets, self._runtime.clock())
+        with held(runtime, self._lease) as (session, job, row):
+            rooms = spending.rooms(session, job, budgets, runtime.clock())
+            sent = granted(question, price, rooms, runtime.clock(), waits=waits)
+            if sent is None:
+                return None
+            most = most_of(sent, price) if self._paid else Amount(0, 0, 0)
+            wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
+            request_id = spending.promise(session, job, row, wanted, runtime.clock())
         self._asked[request_id] = wanted
-        self._runtime.at_boundary("model_reserved")
-        return request_id
+        return Promise(request_id, sent)
 
     def answered(self, ending: Ending) -> None:
         """Take in that there is an answer; it is settled with what is kept of it."""
@@ -124,7 +146,7 @@ class Questions:
         if not 0 < len(key) <= MOST_KEY:
             raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
         models = self._runtime.models()
-        sent = models.redact(question)
+        sent = models.prepare(question)
         known = self._known(key, digest_of(sent))
         if known is not None:
             return known.result()
@@ -146,8 +168,11 @@ class Questions:
     def ask_until(self, questions: Mapping[str, Question], enough: Enough | None) -> dict[str, Answer | ModelError]:
         """Ask several at once until ``enough`` says so of those that were answered; what is left then is kept as not needed."""
         models = self._runtime.models()
-        first = models.providers[0] if models.providers else None
-        prefix_of = first.prefix if isinstance(first, PrefixCache) else lambda _: None
+
+        def prefix_of(question: Question) -> str | None:
+            first = next(iter(models.providers_for(question)), None)
+            return first.prefix(question) if isinstance(first, PrefixCache) else None
+
         if not models.paid:
             # A recording knows which answers were not needed: others would be missed here.
             enough = None
@@ -156,10 +181,10 @@ class Questions:
         looks = enough is not None and len(questions) > max(1, len(known))
         with self._runtime.hosting(self._runtime, self._lease.job_id) if looks else contextlib.nullcontext():
             found = many.run(enough)
-        if many.signals.not_needed.is_set():
-            # A budget that had no room for one more candidate is no reason to give up the one that is there.
-            short = {key: questions[key] for key, outcome in found.items() if isinstance(outcome, UserFacingError)}
-            found |= {key: self._left_out(key, question) for key, question in short.items()}
+        if any(isinstance(outcome, Answer) for outcome in found.values()):
+            # A budget that has no room for one more candidate is no reason to give up those that are there and paid for.
+            short = {key: outcome for key, outcome in found.items() if isinstance(outcome, BudgetReachedError)}
+            found |= {key: self._left_out(key, questions[key], error) for key, error in short.items()}
         for outcome in found.values():
             if isinstance(outcome, UserFacingError):
                 raise outcome
@@ -169,7 +194,7 @@ class Questions:
         if signals.not_needed.is_set():
             return NOT_NEEDED
         models = self._runtime.models()
-        providers = [Metered(provider, book, signals.began) for provider in models.providers]
+        providers = [Metered(provider, book, signals.began) for provider in models.providers_for(sent)]
         try:
             return models.ask(sent, providers, self._watch(signals))
         except ModelError as error:
@@ -177,17 +202,17 @@ class Questions:
                 return replace(NOT_NEEDED, provider=error.provider, usage=error.usage, request_id=error.request_id)
             return Refusal.of(error)
 
-    def _left_out(self, key: str, question: Question) -> Answer | ModelError:
-        signals = Signals()
-        signals.not_needed.set()
-        try:
-            return self.ask(key, question, signals)
-        except ModelError as error:
-            return error
+    def _left_out(self, key: str, question: Question, error: BudgetReachedError) -> ModelError:
+        """Keep that a question was not asked, so that a later run of the attempt goes on with the same answers."""
+        book = RunBook(self._runtime, self._lease, key)
+        refusal = Refusal(Trouble.out_of_budget, error.failure.message)
+        record = Record(self._runtime.models().prepare(question), refusal, book.tried())
+        self._kept(key, record, book, Signals())
+        return refusal.error()
 
     def _all_known(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
-        redact = self._runtime.models().redact
-        kept = {key: self._known(key, digest_of(redact(question))) for key, question in questions.items()}
+        prepare = self._runtime.models().prepare
+        kept = {key: self._known(key, digest_of(prepare(question))) for key, question in questions.items()}
         return {key: record.told() for key, record in kept.items() if record is not None}
 
     def _known(self, key: str, digest: str) -> Record | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import anthropic
 import httpx2
 
-from workers.models.anthropic_speech import cached_prefix, hear, parameters
+from workers.models.anthropic_speech import cached_prefix, events_of, hear, parameters
 from workers.models.exchange import Endpoint, Streaming, Tongue, asked
-from workers.models.options import Thinking
+from workers.models.options import Effort, Thinking
 from workers.models.protocol import Answer, ModelError, Question
 
 BASE_URL = "https://api.anthropic.com"
@@ -18,10 +18,13 @@ BASE_URL = "https://api.anthropic.com"
 class AnthropicProvider:
     """A model of Anthropic, or of a relay that speaks the Messages API."""
 
-    def __init__(self, endpoint: Endpoint, thinking: Thinking = Thinking.adaptive) -> None:
+    def __init__(
+        self, endpoint: Endpoint, thinking: Thinking = Thinking.adaptive, effort: Effort | None = None
+    ) -> None:
         """Take the endpoint, whose key is needed."""
         self._endpoint = endpoint
         self._thinking = thinking
+        self._effort = effort
 
     @property
     def name(self) -> str:
@@ -36,7 +39,7 @@ class AnthropicProvider:
     def prefix(self, question: Question) -> str | None:
         """Give what of a question the prompt cache keeps, None where nothing is marked for it."""
         try:
-            return cached_prefix(parameters(question, self.model, self._thinking, self.name))
+            return cached_prefix(parameters(question, self.model, self._thinking, self.name, self._effort))
         except ModelError:
             return None
 
@@ -53,7 +56,7 @@ class AnthropicProvider:
             ModelError: there is no answer that can be used.
             OpenFormError: the question's form cannot be held strictly, a fault of the program.
         """
-        wanted = parameters(question, self.model, self._thinking, self.name)
+        wanted = parameters(question, self.model, self._thinking, self.name, self._effort)
 
         def opened(http: httpx2.Client) -> Streaming:
             key = self._endpoint.key
@@ -68,5 +71,5 @@ class AnthropicProvider:
             stream: Streaming = client.messages.create(stream=True, **wanted)
             return stream
 
-        tongue = Tongue(opened, hear, (anthropic.AnthropicError,), "request-id")
+        tongue = Tongue(opened, hear, events_of, (anthropic.AnthropicError,), "request-id")
         return asked(self._endpoint, tongue, question, timeout_s, cancelled, began)

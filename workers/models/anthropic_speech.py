@@ -9,15 +9,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from workers.models.budgets import LEAST_THINKING_TOKENS
 from workers.models.forms import check_form
-from workers.models.heard import Heard, HeardError, text_of, tokens
-from workers.models.options import Thinking
+from workers.models.heard import Heard, HeardError, spelled, text_of, tokens
+from workers.models.options import Effort, Thinking
 from workers.models.outgoing import sendable, spoken, turns
 from workers.models.protocol import Part, Question, Trouble, Usage
 
 MOST_BREAKPOINTS = 4  # of the prompt cache, in one request
-LEAST_BUDGET = 1024  # tokens of extended thinking
-ROOM_FOR_THOUGHT = 8_000  # tokens for a model that thinks whether it is asked to or not
 
 STOPS = {
     "max_tokens": Trouble.truncated,
@@ -27,7 +26,9 @@ STOPS = {
 }
 
 
-def parameters(question: Question, model: str, thinking: Thinking, provider: str) -> dict[str, Any]:
+def parameters(
+    question: Question, model: str, thinking: Thinking, provider: str, effort: Effort | None = None
+) -> dict[str, Any]:
     """Give the parameters of ``messages.create`` for a question. No temperature: the API takes none any more.
 
     Raises:
@@ -46,9 +47,12 @@ def parameters(question: Question, model: str, thinking: Thinking, provider: str
         ],
     }
     blocks = [_block(part, marked) for part in system]
-    thinks = thinking is Thinking.always or (question.thinking_tokens > 0 and thinking is not Thinking.none)
+    asked = question.thinking_tokens >= LEAST_THINKING_TOKENS and thinking is not Thinking.none
+    thinks = asked or thinking is Thinking.always
     if thinks:
         wanted |= _thought(question, thinking)
+    if effort is not None:
+        wanted["output_config"] = {"effort": effort.value}
     if form := question.form:
         check_form(form)
         wanted["tools"] = [{"name": form.name, "description": sendable(form.description), "input_schema": form.schema}]
@@ -79,7 +83,8 @@ def cached_prefix(wanted: Mapping[str, Any]) -> str | None:
 
 
 def _thought(question: Question, thinking: Thinking) -> dict[str, Any]:
-    room = max(LEAST_BUDGET, question.thinking_tokens or ROOM_FOR_THOUGHT)
+    # No more than the budgets were promised, also for a model that thinks unasked.
+    room = question.thinking_tokens
     told: dict[str, Any] = {"max_tokens": question.most_tokens + room}  # thoughts count towards it
     if thinking is Thinking.adaptive:
         told["thinking"] = {"type": "adaptive"}
@@ -120,7 +125,9 @@ def hear(heard: Heard, event: Mapping[str, Any]) -> None:
             case "content_block_delta":
                 _block_goes_on(heard, event["index"], event["delta"])
             case "message_delta":
-                heard.usage = _usage(heard.usage, event.get("usage") or {})
+                counts = event.get("usage") or {}
+                heard.usage = _usage(heard.usage, counts)
+                heard.counted = heard.counted or counts.get("output_tokens") is not None
                 stop = event["delta"].get("stop_reason")
                 if stop is not None:
                     heard.whole, heard.ended = True, STOPS.get(stop)
@@ -128,12 +135,22 @@ def hear(heard: Heard, event: Mapping[str, Any]) -> None:
         raise HeardError("an event of the stream is not what the protocol says") from None
 
 
+def events_of(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give an answer that came at once as the events of a stream."""
+    blocks = enumerate(whole.get("content") or ())
+    return [
+        {"type": "message_start", "message": whole},
+        *({"type": "content_block_start", "index": index, "content_block": block} for index, block in blocks),
+        {"type": "message_delta", "delta": whole, "usage": whole.get("usage")},
+    ]
+
+
 def _block_starts(heard: Heard, index: object, block: Mapping[str, Any]) -> None:
     if block["type"] == "tool_use":
         call = heard.call(index)
         call.name = heard.say(text_of(block["name"]))
         if block.get("input"):  # some relays give the whole input at once
-            call.pieces.append(heard.say(json.dumps(block["input"])))
+            call.pieces.append(heard.say(spelled(block["input"])))
     elif block["type"] == "text" and block.get("text"):
         heard.pieces.append(heard.say(text_of(block["text"])))
 
@@ -144,7 +161,7 @@ def _block_goes_on(heard: Heard, index: object, delta: Mapping[str, Any]) -> Non
     elif delta["type"] == "input_json_delta":
         if index not in heard.calls:
             raise HeardError("a tool's input came before its call")
-        heard.call(index).pieces.append(heard.say(text_of(delta["partial_json"])))
+        heard.call(index).pieces.append(heard.say(spelled(delta["partial_json"])))
     elif delta["type"] == "thinking_delta":
         heard.say(text_of(delta["thinking"]))  # counted against the bound, and not kept
 

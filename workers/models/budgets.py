@@ -1,8 +1,10 @@
-"""Limits on what models may use: how much a request may take at most, which budget it would pass, and the words for that. Pure."""
+"""Limits on what models may use: what a request is likely to take and what it can take, and the words for a full budget. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -12,6 +14,10 @@ from workers.models.protocol import Question, Usage
 
 # Text in English and code takes three to four characters a token; an estimate must not be below what is counted.
 CHARACTERS_A_TOKEN = 3
+# Answers and thinking take a small part of the room that they are given: in the recorded jobs (docs/models.md) less than this.
+LIKELY_SHARE = 250  # per mille
+WHOLE = 1000  # per mille
+LEAST_THINKING_TOKENS = 1024  # a provider takes no smaller budget for thinking
 
 
 class Scope(StrEnum):
@@ -53,8 +59,22 @@ class Amount:
         return self.input_tokens + self.output_tokens if unit is Unit.tokens else self.micro_dollars or 0
 
 
+@dataclass(frozen=True)
+class Room:
+    """One budget as it stands: what is gone, and what requests in progress were promised, this job's and others'."""
+
+    budget: Budget
+    used: int
+    promised: int
+    whose: str  # the person or the repository
+
+    def left(self) -> int:
+        """Give what nobody has used and nobody was promised."""
+        return self.budget.limit - self.used - self.promised
+
+
 class BudgetReachedError(UserFacingError):
-    """A request was not made because it might pass a budget."""
+    """A request was not made because a budget has no room for what it is likely to take."""
 
     def __init__(self, failure: Failure, budget: Budget) -> None:
         super().__init__(failure)
@@ -84,18 +104,61 @@ def day_start(now: float) -> float:
     return now - now % 86_400
 
 
-def passes(budget: Budget, used: int, most: Amount) -> bool:
-    """Tell whether a request may pass a budget of which ``used`` is gone or promised to others."""
-    return used + most.of(budget.unit) > budget.limit
+def likely_of(question: Question, price: Price | None) -> Amount:
+    """Give what one request for an answer is likely to take."""
+    return most_of(_shortened(question, LIKELY_SHARE), price)
 
 
-def reached(budget: Budget, used: int, most: Amount, now: float, whose: str) -> BudgetReachedError:
+def granted(
+    question: Question, price: Price | None, rooms: Iterable[Room], now: float, *, waits: bool
+) -> Question | None:
+    """Give a question as the budgets have room for it; None: there may be room when requests in progress have ended.
+
+    What is promised is the most that the request can take, so that no budget is ever passed. Where that does not fit but what is
+    likely does, the promises of others are waited for, which are mostly given back; without any, or without ``waits``, the answer
+    is limited to what is left.
+
+    Raises:
+        BudgetReachedError: a budget has no room for what the request is likely to take.
+    """
+    found, likely = tuple(rooms), likely_of(question, price)
+    if _fits(question, price, found):
+        return question
+    for room in found:
+        taken = room.used if waits else room.used + room.promised
+        if taken + likely.of(room.budget.unit) > room.budget.limit:
+            raise reached(room, likely, now)
+    if waits and any(room.promised for room in found if not _fits(question, price, (room,))):
+        return None
+    longest = bisect_left(
+        range(LIKELY_SHARE, WHOLE), True, key=lambda share: not _fits(_shortened(question, share + 1), price, found)
+    )
+    return _shortened(question, LIKELY_SHARE + longest)
+
+
+def _fits(question: Question, price: Price | None, rooms: Iterable[Room]) -> bool:
+    most = most_of(question, price)
+    return all(most.of(room.budget.unit) <= room.left() for room in rooms)
+
+
+def _shortened(question: Question, share: int) -> Question:
+    """Give a question whose answer has a share, per mille, of its room."""
+    thinking = question.thinking_tokens * share // WHOLE
+    return replace(
+        question,
+        most_tokens=max(1, question.most_tokens * share // WHOLE),
+        thinking_tokens=thinking if thinking >= min(LEAST_THINKING_TOKENS, question.thinking_tokens) else 0,
+    )
+
+
+def reached(room: Room, likely: Amount, now: float) -> BudgetReachedError:
     """Give what a person is told: which budget, how much of it was used, when it renews, and what to do."""
+    budget = room.budget
     shown = _tokens if budget.unit is Unit.tokens else dollars
-    limit, spent, wanted = shown(budget.limit), shown(used), shown(most.of(budget.unit))
+    promised = f", {shown(room.promised)} are promised to requests in progress" if room.promised else ""
     message = (
-        f"the model budget of {_of(budget.scope, whose)} is reached: {spent} of {limit} are used or promised, "
-        f"and the next request may take up to {wanted}"
+        f"the model budget of {_of(budget.scope, room.whose)} is reached: {shown(room.used)} of {shown(budget.limit)} are used"
+        f"{promised}, and the next request is likely to take {shown(likely.of(budget.unit))}"
     )
     return BudgetReachedError(Failure(FailureCode.budget, message, _cure(budget, now)), budget)
 

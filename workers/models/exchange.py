@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ import httpcore2
 import httpx2
 from pydantic import BaseModel, SecretStr
 
-from workers.models.faults import refusal, short_id
+from workers.models.budgets import most_of
+from workers.models.faults import quotable, refusal, short_id
 from workers.models.forms import OpenFormError
-from workers.models.heard import Heard, HeardError, concluded, may_have_taken
-from workers.models.protocol import Answer, ModelError, Question, Trouble
+from workers.models.heard import Heard, HeardError, billed, concluded
+from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.models.wire import Call, client_for
 
 CHARACTERS_OF_AN_ERROR = 20_000  # of a body that is no success; anything longer says nothing more
@@ -35,6 +37,14 @@ FAILURES: tuple[type[Exception], ...] = (
     RecursionError,
 )
 
+# Errors of a provider that has looked at the request and not at the question; as the first event of a stream too.
+UNBILLED = frozenset(
+    {Trouble.overloaded, Trouble.rate_limited, Trouble.unauthorised, Trouble.rejected, Trouble.too_long}
+)
+# What a provider has read before it refuses with a status. Source: learn.microsoft.com, Azure OpenAI, "Understanding costs": 400 by
+# the content filter and 408 are billed.
+READ_AND_REFUSED = frozenset({Trouble.refused, Trouble.overdue})
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -46,6 +56,7 @@ class Endpoint:
     key: SecretStr | None = None
     connect_s: float = 10.0
     quiet_s: float = 120.0  # without any byte
+    proxy: SecretStr | None = None  # with its user and password
 
 
 class Streaming(Protocol):
@@ -64,6 +75,7 @@ class Tongue:
 
     open: Callable[[httpx2.Client], Streaming]
     hear: Callable[[Heard, Mapping[str, Any]], None]
+    events_of: Callable[[Mapping[str, Any]], list[dict[str, Any]]]  # of an answer that came at once
     errors: tuple[type[Exception], ...]  # the root of the SDK's own
     request_id_header: str
 
@@ -87,37 +99,62 @@ class Exchange:
             Exception: any of the SDK's, of the client's below it, or ``HeardError``; ``failure`` tells what they mean.
         """
         stream = self.tongue.open(http)
+        self.heard.begun = True
         try:
             self.request_id = short_id(stream.response.headers.get(self.tongue.request_id_header))
-            if not stream.response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            kind = stream.response.headers.get("content-type", "").lower()
+            if kind.startswith("application/json"):
+                self._take_whole(stream.response)
+            elif not kind.startswith("text/event-stream"):
                 raise HeardError("the answer is no stream of events")
-            for event in stream:
-                if not isinstance(event, BaseModel):
-                    raise HeardError("an event of the stream is not what the protocol says")
-                # The SDKs build events without a check, so that a field may hold anything.
-                self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
-                self.began()
-                self.call.check()
+            else:
+                self._take_events(stream)
+            if self.heard.error is not None:
+                raise HeardError("the answer is an error")
         finally:
             stream.response.close()
+
+    def _take_events(self, stream: Streaming) -> None:
+        for event in stream:
+            if not isinstance(event, BaseModel):
+                raise HeardError("an event of the stream is not what the protocol says")
+            # The SDKs build events without a check, so that a field may hold anything.
+            self.tongue.hear(self.heard, event.model_dump(mode="python", warnings=False))
+            self.began()
+            self.call.check()
+
+    def _take_whole(self, response: httpx2.Response) -> None:
+        """Some servers do not stream, whatever they are asked."""
+        try:
+            whole = json.loads(response.read())
+        except (ValueError, RecursionError):
+            raise HeardError("the answer is no JSON") from None
+        if not isinstance(whole, dict):
+            raise HeardError("the answer is no JSON object")
+        error = whole.get("error")
+        self.heard.error = error if isinstance(error, dict) else None
+        try:
+            for event in () if self.heard.error else self.tongue.events_of(whole):
+                self.tongue.hear(self.heard, event)
+            self.began()
+        except (TypeError, AttributeError, ValueError):
+            raise HeardError("the answer is not what the protocol says") from None
 
     def failure(self, error: Exception) -> ModelError:
         """Tell what an error means. It is not kept: requests with their headers hang on those of the SDKs."""
         if self.call.ended is not None:
             return self._error(self.call.ended, f"{self.endpoint.name}: {self.call.sentence}")
+        if self.heard.error is not None:
+            return self._refused(200, dict(self.heard.error), httpx2.Headers())
         if isinstance(error, HeardError):
             return self._error(Trouble.malformed, f"{self.endpoint.name}: {error}")
         response = getattr(error, "response", None)
         body = getattr(error, "body", None)
         if isinstance(error, self.tongue.errors) and (isinstance(response, httpx2.Response) or body is not None):
-            headers = response.headers if isinstance(response, httpx2.Response) else httpx2.Headers()
-            return refusal(
-                self.endpoint.name,
+            return self._refused(
                 response.status_code if isinstance(response, httpx2.Response) else 200,
                 body[:CHARACTERS_OF_AN_ERROR] if isinstance(body, str) else body,
-                headers,
-                usage=self.heard.usage,
-                request_id=short_id(headers.get(self.tongue.request_id_header)) or self.request_id,
+                response.headers if isinstance(response, httpx2.Response) else httpx2.Headers(),
             )
         causes = list(_causes(error))
         # The sentences name no address: they reach comments, and that of a relay inside is nobody's business there.
@@ -136,8 +173,27 @@ class Exchange:
         return self._error(Trouble.unreachable, f"{self.endpoint.name} could not be reached")
 
     def _error(self, trouble: Trouble, sentence: str) -> ModelError:
-        used = may_have_taken(self.heard, self.question)
-        return ModelError(trouble, sentence, provider=self.endpoint.name, usage=used, request_id=self.request_id)
+        return ModelError(trouble, sentence, provider=self.endpoint.name, usage=self.used(), request_id=self.request_id)
+
+    def used(self) -> Usage:
+        """Give what the provider will bill; nothing where it did not take the request."""
+        return billed(self.heard, self.question) if self.heard.begun else Usage()
+
+    def _refused(self, status: int, body: object, headers: httpx2.Headers) -> ModelError:
+        request_id = short_id(headers.get(self.tongue.request_id_header)) or self.request_id
+        key = self.endpoint.key.get_secret_value() if self.endpoint.key is not None else ""
+        said = quotable(body, self.question, (key,))
+        refused = refusal(self.endpoint.name, status, body, headers, said=said, request_id=request_id)
+        refused.usage = self._used_for(refused.trouble)
+        return refused
+
+    def _used_for(self, trouble: Trouble) -> Usage:
+        """Give what a provider will bill that ended the request with an error of its own."""
+        if trouble in UNBILLED and self.heard.usage == Usage() and not self.heard.characters:
+            return Usage()
+        if trouble in READ_AND_REFUSED and not self.heard.begun:
+            return Usage(input_tokens=most_of(self.question, None).input_tokens)
+        return self.used()
 
 
 def asked(
@@ -158,7 +214,7 @@ def asked(
     exchange = Exchange(endpoint, tongue, call, question, began)
     failure: ModelError | None = None
     try:
-        with client_for(call, _certificates()) as http:
+        with client_for(call, _certificates(), endpoint.proxy) as http:
             exchange.listen(http)
     except (ModelError, OpenFormError):
         raise
@@ -166,14 +222,14 @@ def asked(
         failure = exchange.failure(error)
     if failure is None:
         try:
-            data = concluded(exchange.heard, question.form, endpoint.name, question.most_tokens)
+            data = concluded(exchange.heard, question, endpoint.name)
         except ModelError as error:
             failure = error
-            failure.usage, failure.request_id = exchange.heard.usage, exchange.request_id
+            failure.usage, failure.request_id = exchange.used(), exchange.request_id
         else:
             heard = exchange.heard
             model = heard.model or endpoint.model
-            return Answer(heard.text, data, heard.usage, endpoint.name, model, exchange.request_id)
+            return Answer(heard.text, data, exchange.used(), endpoint.name, model, exchange.request_id)
     # Raised here, outside of any handler, so that no error of an SDK hangs on it as its context.
     raise failure
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from workers.models.protocol import ModelError, Trouble, Usage
+from workers.models.protocol import ModelError, Question, Trouble
+from workers.redaction import redacted
 
 STATUSES = {
     401: Trouble.unauthorised,
@@ -62,6 +63,12 @@ SENTENCES = {
     Trouble.refused: "declined to answer",
 }
 WORD = re.compile(r"[a-z][a-z0-9_.\[\]]{1,39}")  # of an error schema: no prose, and no key fits into it
+MOST_QUOTED = 300  # characters of a provider's own sentence
+ECHO = 16  # characters in a row that stand in the question as well are no sentence of the provider's
+ADDRESS = re.compile(
+    r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://\S*|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,9}:\d{2,5}\b"
+)
+UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;'\"_/()=+-]")  # no markup, no mention, nothing invisible
 LONGEST_RETRY_AFTER_S = 7 * 24 * 3600.0
 
 
@@ -87,24 +94,42 @@ def _by_status(status: int) -> Trouble:
     return Trouble.rejected if 300 <= status < 500 else Trouble.failing
 
 
-def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object) -> str:
-    """Give the sentence on a refusal, with the provider's words for it and nothing of its prose, which may echo anything."""
+def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
+    """Give what a provider says about a request that it does not take, as a comment may quote it.
+
+    One line of plain characters, without secrets, addresses, and whatever it repeats of the question.
+    """
+    text = redacted(" ".join(_message(body).split()), secrets)[0]
+    asked = " ".join(part.text for turn in question.messages for part in turn.parts)
+    asked += " ".join(part.text for part in question.system)
+    kept, at = "", 0
+    while at < len(text) and len(kept) < MOST_QUOTED:
+        same = ECHO if text[at : at + ECHO] in asked and len(text) - at >= ECHO else 0
+        while same and text[at : at + same + 1] in asked and at + same < len(text):
+            same += 1
+        kept += text[at] if not same else "" if kept.endswith("...") else "..."
+        at += same or 1
+    return UNSAFE.sub("?", ADDRESS.sub("(address)", kept))[:MOST_QUOTED].strip()
+
+
+def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object, said: str = "") -> str:
+    """Give the sentence on a refusal, with the provider's words for it; its prose only where the request itself is at fault."""
     facts = [f"status {status}"] if status is not None and status >= 300 else []
     facts += [word for word in _words(body) if WORD.fullmatch(word)]
-    return f"{provider} {SENTENCES[trouble]}" + (f" ({', '.join(facts)})" if facts else "")
+    quoted = f': "{said}"' if said and trouble in (Trouble.rejected, Trouble.too_long) else ""
+    return f"{provider} {SENTENCES[trouble]}" + (f" ({', '.join(facts)})" if facts else "") + quoted
 
 
 def refusal(
-    provider: str, status: int, body: object, headers: Mapping[str, str], *, usage: Usage, request_id: str | None
+    provider: str, status: int, body: object, headers: Mapping[str, str], *, said: str = "", request_id: str | None
 ) -> ModelError:
-    """Give the error for a response that is no success."""
+    """Give the error for a response that is no success; what it took is its caller's to say."""
     trouble = trouble_of(status, body)
     return ModelError(
         trouble,
-        sentence_of(trouble, provider, status, body),
+        sentence_of(trouble, provider, status, body, said),
         provider=provider,
         retry_after_s=retry_after_s(headers),
-        usage=usage,
         request_id=request_id,
     )
 

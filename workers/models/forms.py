@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -17,6 +18,7 @@ from workers.models.protocol import Form
 
 MOST_CHARACTERS = 2_000_000  # of an answer, text or JSON: far above what any model writes in one answer
 MOST_DEPTH = 32
+MOST_STARTS = 8  # braces in a text at which an object is looked for
 MOST_FAULTS = 5  # told to a model at once
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both providers' rule for the name of a tool
@@ -36,6 +38,42 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
     Raises:
         FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
     """
+    value = _loaded(text)
+    check(value, form)
+    return value
+
+
+def found_in(text: str, form: Form) -> dict[str, Any]:
+    """Give the object of a form that a text holds: after its thinking, with or without a fence, words or the tool's name around it.
+
+    Raises:
+        FormError: it holds none, or one that does not fit.
+    """
+    said, fault = (
+        text.rpartition("</think>")[2],
+        f"it does not call the tool {form.name}, and its text is no JSON object either",
+    )
+    starts = itertools.islice((match.start() for match in re.finditer(r"\{", said)), MOST_STARTS)
+    for start in starts:
+        try:
+            _, end = json.JSONDecoder().raw_decode(said, start)
+            return _unwrapped(_loaded(said[start:end]), form)
+        except FormError as error:
+            fault = str(error)
+        except (ValueError, RecursionError):
+            continue
+    raise FormError(fault)
+
+
+def _unwrapped(value: dict[str, Any], form: Form) -> dict[str, Any]:
+    inner = next((value[name] for name in ("arguments", "parameters", "input") if name in value), None)
+    if value.get("name") == form.name and inner is not None:
+        return parsed(inner if isinstance(inner, str) else json.dumps(inner), form)
+    check(value, form)
+    return value
+
+
+def _loaded(text: str) -> dict[str, Any]:
     if len(text) > MOST_CHARACTERS:
         raise FormError(f"it is longer than {MOST_CHARACTERS} characters")
     if _depth(text) > MOST_DEPTH:
@@ -52,7 +90,6 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
         raise FormError("it is not JSON") from None
     if not isinstance(value, dict):
         raise FormError("it is not a JSON object")
-    check(value, form)
     return value
 
 

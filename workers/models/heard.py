@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workers.models.budgets import CHARACTERS_A_TOKEN, most_of
-from workers.models.forms import MOST_CHARACTERS, FormError, parsed
+from workers.models.forms import MOST_CHARACTERS, FormError, found_in, parsed
 from workers.models.protocol import Form, ModelError, Question, Trouble, Usage
 
 MOST_CALLS = 8
@@ -23,6 +25,7 @@ class ToolCall:
 
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    id: str | None = None
 
 
 @dataclass
@@ -34,8 +37,13 @@ class Heard:
     calls: dict[int, ToolCall] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     characters: int = 0
+    error: Mapping[str, Any] | None = (
+        None  # what the provider said in place of an answer, within a stream that began well
+    )
     ended: Trouble | None = None  # why the provider stopped, where that is no whole answer
     whole: bool = False  # the provider said that the answer is at its end
+    counted: bool = False  # and how long it became: before that its counts are of a part
+    begun: bool = False  # the provider took the request: it has read the question, or is about to
 
     def say(self, text: str) -> str:
         """Count a piece of the answer.
@@ -77,28 +85,36 @@ def text_of(value: object) -> str:
     return value
 
 
+def spelled(value: object) -> str:
+    """Give the input of a tool as JSON; some servers send the object itself.
+
+    Raises:
+        HeardError: it is neither.
+    """
+    return json.dumps(value) if isinstance(value, dict) else text_of(value)
+
+
 def tokens(value: object) -> int:
     """Give a count of tokens, 0 where a server says none or nonsense."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
 
 
-def may_have_taken(heard: Heard, question: Question) -> Usage:
-    """Give the most that a request can have taken that ended before its answer was whole; nothing where nothing came.
+def billed(heard: Heard, question: Question) -> Usage:
+    """Give what a provider will bill for a request of which something was heard: what it counted, and where it did not, the most.
 
-    While it answers, a provider counts what it read, and what it wrote at the end only. Until then that is what was heard, and
-    all the thought that was left room for: how much of it a model has had is told by nobody.
+    The length of an answer is told at its end alone. Until then it is what was heard, and all the thinking that there was room for:
+    how much of that was done is told by nobody. What was read is told by some at the start, by others at the end.
     """
-    begun = heard.usage != Usage() or heard.characters > 0 or heard.model != ""
-    if not begun or (heard.whole and heard.usage != Usage()):
-        return heard.usage
     used = heard.usage
     if not used.input_tokens + used.cache_read_tokens + used.cache_written_tokens:
         used = replace(used, input_tokens=most_of(question, None).input_tokens)
+    if heard.counted and used.output_tokens:
+        return used
     said = min(-(-heard.characters // CHARACTERS_A_TOKEN), question.most_tokens) + question.thinking_tokens
     return replace(used, output_tokens=max(used.output_tokens, said))
 
 
-def concluded(heard: Heard, form: Form | None, provider: str, most_tokens: int) -> dict[str, Any] | None:
+def concluded(heard: Heard, question: Question, provider: str) -> dict[str, Any] | None:
     """Give the form's object out of what was heard, None for an answer in text.
 
     Raises:
@@ -107,14 +123,16 @@ def concluded(heard: Heard, form: Form | None, provider: str, most_tokens: int) 
     if heard.ended is Trouble.refused:
         raise ModelError(Trouble.refused, f"{provider} declined to answer", provider=provider)
     if heard.ended is Trouble.truncated:
-        sentence = f"the answer was cut off at {most_tokens} tokens"
+        room = f"{question.most_tokens} tokens"
+        room += f" and {question.thinking_tokens} of thinking" if question.thinking_tokens else ""
+        sentence = f"the answer was cut off at {room}"
         raise ModelError(Trouble.truncated, sentence, provider=provider)
     if heard.ended is not None:
         raise ModelError(heard.ended, "the model stopped before its answer was whole", provider=provider)
     if not heard.whole:
         raise ModelError(Trouble.unreachable, f"the answer of {provider} broke off", provider=provider)
     try:
-        return _data(heard, form)
+        return _data(heard, question.form)
     except FormError as error:
         fault = str(error)
     # Outside of the handler: the parser's error, which would hang on it, quotes the answer.
@@ -130,7 +148,8 @@ def _data(heard: Heard, form: Form | None) -> dict[str, Any] | None:
             raise FormError("it is empty")
         return None
     if not calls:
-        raise FormError(f"it does not call the tool {form.name}")
+        # Some local models write the call as text.
+        return found_in(heard.text, form)
     if len(calls) > 1:
         raise FormError(f"it calls {len(calls)} tools; one call of {form.name} is the answer")
     if calls[0].name != form.name:

@@ -24,7 +24,8 @@ def installed(settings: Settings, secrets: tuple[str, ...]) -> Models:
     def ask(question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
         return ask_patiently(question, providers, limits, Surroundings(cancelled=cancelled, secrets=secrets)).answer
 
-    def redact(question: Question) -> Question:
-        return redacted_question(question, secrets).question
+    def prepare(question: Question) -> Question:
+        return redacted_question(configured.tailored(question, settings), secrets).question
 
-    return Models(configured.providers(settings), ask, redact)
+    own = {purpose.value: configured.providers(settings, purpose) for purpose in settings.model_purposes}
+    return Models(configured.providers(settings), ask, prepare, by_purpose=own)

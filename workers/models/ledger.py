@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Usage
@@ -34,14 +34,23 @@ class Ending:
     duration_s: float
 
 
+@dataclass(frozen=True)
+class Promise:
+    """A request that may be made: its id, and its question, whose answer may be shorter than was asked for."""
+
+    request_id: str
+    question: Question
+
+
 class Book(Protocol):
     """Where requests are written down."""
 
-    def reserve(self, provider: Provider, question: Question) -> str:
-        """Promise the most that a request can take and give its id.
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+        """Promise what a request can take; requests in progress are waited for where there is no room beside them.
 
         Raises:
-            BudgetReachedError: a budget might be passed.
+            BudgetReachedError: a budget has no room for it.
+            ModelError: it was cancelled while it waited.
         """
         ...
 
@@ -80,12 +89,12 @@ class Metered:
 
         Raises:
             ModelError: there is no answer.
-            BudgetReachedError: nothing was asked, because a budget might be passed.
+            BudgetReachedError: nothing was asked, because a budget has no room for it.
         """
-        request_id = self._book.reserve(self._provider, question)
-        started = time.monotonic()
+        promise = self._book.reserve(self._provider, question, cancelled)
+        request_id, started = promise.request_id, time.monotonic()
         try:
-            answer = self._asked(question, timeout_s, cancelled)
+            answer = self._asked(promise.question, timeout_s, cancelled)
         except ModelError as error:
             self._book.failed(Ending(request_id, error.trouble.value, error.usage, time.monotonic() - started))
             raise
@@ -123,8 +132,14 @@ class Models:
 
     providers: tuple[Provider, ...] = ()
     ask: Ask = ask_in_order
-    redact: Callable[[Question], Question] = lambda question: question  # takes secrets out of what is sent and kept
+    # Makes of a question what is sent and kept: with the tokens of the settings, without secrets.
+    prepare: Callable[[Question], Question] = lambda question: question
     paid: bool = True  # False: a replay, which takes nothing of any budget
+    by_purpose: Mapping[str, tuple[Provider, ...]] = field(default_factory=dict)  # where settings name other models
+
+    def providers_for(self, question: Question) -> tuple[Provider, ...]:
+        """Give who may be asked a question, in order."""
+        return self.by_purpose.get(question.purpose, self.providers)
 
 
 def no_models() -> Models:

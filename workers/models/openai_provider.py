@@ -1,15 +1,17 @@
-"""Any endpoint that speaks OpenAI's chat completions, by the ``openai`` SDK, which is an optional extra."""
+"""Any endpoint that speaks OpenAI's chat completions or responses, by the ``openai`` SDK, which is an optional extra."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import httpx2
 
 from workers.errors import WorkersError
+from workers.models import openai_responses, openai_speech
 from workers.models.exchange import Endpoint, Streaming, Tongue, asked
-from workers.models.openai_speech import hear, parameters
+from workers.models.options import Effort, OpenAIProtocol
 from workers.models.protocol import Answer, Question
 
 BASE_URL = "https://api.openai.com/v1"
@@ -22,7 +24,14 @@ class ExtraMissingError(WorkersError):
 class OpenAIProvider:
     """A model of OpenAI, of a relay, or of a server of one's own such as vLLM."""
 
-    def __init__(self, endpoint: Endpoint, *, with_temperature: bool = True) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        protocol: OpenAIProtocol = OpenAIProtocol.chat,
+        effort: Effort | None = None,
+        with_temperature: bool = True,
+    ) -> None:
         """Take the endpoint; without a key no authorization is sent.
 
         Raises:
@@ -33,6 +42,8 @@ class OpenAIProvider:
                 "KERNELSMITH_OPENAI_MODEL is set, and the package openai is not installed: pip install 'kernelsmith[openai]'"
             )
         self._endpoint = endpoint
+        self._protocol = protocol
+        self._effort = effort
         self._with_temperature = with_temperature
 
     @property
@@ -54,7 +65,14 @@ class OpenAIProvider:
         """
         import openai
 
-        wanted = parameters(question, self.model, with_temperature=self._with_temperature, provider=self.name)
+        speech = openai_responses if self._protocol is OpenAIProtocol.responses else openai_speech
+        wanted = speech.parameters(
+            question,
+            self.model,
+            effort=self._effort,
+            with_temperature=self._with_temperature,
+            provider=self.name,
+        )
 
         def opened(http: httpx2.Client) -> Streaming:
             key = self._endpoint.key
@@ -66,8 +84,9 @@ class OpenAIProvider:
                 max_retries=0,
             )
             without = {"Authorization": openai.Omit()} if key is None else {}
-            stream: Streaming = client.chat.completions.create(stream=True, extra_headers=without, **wanted)
+            resource: Any = client.chat.completions if speech is openai_speech else client.responses
+            stream: Streaming = resource.create(stream=True, extra_headers=without, **wanted)
             return stream
 
-        tongue = Tongue(opened, hear, (openai.OpenAIError,), "x-request-id")
+        tongue = Tongue(opened, speech.hear, speech.events_of, (openai.OpenAIError,), "x-request-id")
         return asked(self._endpoint, tongue, question, timeout_s, cancelled)

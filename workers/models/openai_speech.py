@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.models.forms import check_form
-from workers.models.heard import Heard, HeardError, text_of, tokens
+from workers.models.heard import Heard, HeardError, ToolCall, spelled, text_of, tokens
+from workers.models.options import Effort
 from workers.models.outgoing import sendable, spoken, turns
 from workers.models.protocol import Part, Question, Trouble, Usage
 
@@ -17,25 +18,27 @@ STOPS = {"length": Trouble.truncated, "content_filter": Trouble.refused}
 BETWEEN = "\n\n"  # parts: plain text is what every server's template takes
 
 
-def parameters(question: Question, model: str, *, with_temperature: bool, provider: str) -> dict[str, Any]:
+def parameters(
+    question: Question, model: str, *, effort: Effort | None, with_temperature: bool, provider: str
+) -> dict[str, Any]:
     """Give the parameters of ``chat.completions.create`` for a question. These servers cache prefixes by themselves.
 
     Raises:
         ModelError: nothing is asked.
         OpenFormError: the form cannot be held strictly.
     """
-    messages = [
-        {"role": message.role.value, "content": _joined(message.parts)} for message in turns(question, provider)
-    ]
+    messages = [{"role": message.role.value, "content": joined(message.parts)} for message in turns(question, provider)]
     if system := spoken(question.system):
-        messages.insert(0, {"role": "system", "content": _joined(system)})
+        messages.insert(0, {"role": "system", "content": joined(system)})
     wanted: dict[str, Any] = {
         "model": model,
         "messages": messages,
         "max_completion_tokens": question.most_tokens + question.thinking_tokens,  # thoughts count towards it
         "stream_options": {"include_usage": True},
     }
-    if question.temperature is not None and with_temperature and not question.thinking_tokens:
+    if effort is not None:
+        wanted["reasoning_effort"] = effort.value
+    elif question.temperature is not None and with_temperature:
         wanted["temperature"] = question.temperature
     if form := question.form:
         check_form(form)
@@ -46,7 +49,8 @@ def parameters(question: Question, model: str, *, with_temperature: bool, provid
     return wanted
 
 
-def _joined(parts: tuple[Part, ...]) -> str:
+def joined(parts: tuple[Part, ...]) -> str:
+    """Give the parts of a text as one."""
     return BETWEEN.join(part.text for part in parts)
 
 
@@ -58,11 +62,12 @@ def hear(heard: Heard, chunk: Mapping[str, Any]) -> None:
     """
     try:
         heard.model = heard.model or str(chunk.get("model") or "")[:200]
-        if usage := chunk.get("usage"):
-            heard.usage = _usage(usage)
         for choice in chunk.get("choices") or ():
             if tokens(choice.get("index")) == 0:
                 _choice(heard, choice)
+        if usage := chunk.get("usage"):
+            # Some servers count in each chunk: what counts is the count after the end.
+            heard.usage, heard.counted = _usage(usage), heard.whole
     except (KeyError, TypeError, AttributeError, ValueError):
         raise HeardError("a chunk of the stream is not what the protocol says") from None
 
@@ -75,15 +80,32 @@ def _choice(heard: Heard, choice: Mapping[str, Any]) -> None:
         heard.say(text_of(refused))
         heard.ended = Trouble.refused
     for piece in delta.get("tool_calls") or ():
-        call = heard.call(piece["index"])
         function = piece.get("function") or {}
+        call = _call(heard, piece, function)
         if (name := function.get("name")) and not call.name:
             call.name = heard.say(text_of(name))
         if (arguments := function.get("arguments")) is not None:
-            call.pieces.append(heard.say(text_of(arguments)))
+            call.pieces.append(heard.say(spelled(arguments)))
     if (finish := choice.get("finish_reason")) is not None:
         heard.whole = True
         heard.ended = heard.ended or STOPS.get(finish)
+
+
+def _call(heard: Heard, piece: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
+    """Some servers number no calls: then one that has a name, and not the id of the last one, is the next."""
+    if piece.get("index") is not None:
+        return heard.call(piece["index"])
+    last = max(heard.calls, default=-1)
+    begins = last < 0 or (function.get("name") and (piece.get("id") is None or piece["id"] != heard.calls[last].id))
+    call = heard.call(last + 1 if begins else last)
+    call.id = call.id or piece.get("id")
+    return call
+
+
+def events_of(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give an answer that came at once as the chunks of a stream."""
+    choices = [{**choice, "delta": choice.get("message")} for choice in whole.get("choices") or ()]
+    return [{**whole, "choices": choices}]
 
 
 def _usage(told: Mapping[str, Any]) -> Usage:

@@ -19,3 +19,35 @@ class Thinking(StrEnum):
     budget = "budget"  # models before: a number of tokens
     always = "always"  # models that think whatever they are told, and so take no forced tool
     none = "none"  # models that cannot think, and servers that do not know the parameter
+
+
+class Effort(StrEnum):
+    """How much a model thinks, where it takes a word for that."""
+
+    none = "none"
+    minimal = "minimal"
+    low = "low"
+    medium = "medium"
+    high = "high"
+    xhigh = "xhigh"
+    max = "max"
+
+
+class OpenAIProtocol(StrEnum):
+    """Which of OpenAI's protocols a server is asked by."""
+
+    chat = "chat"  # chat completions, which most servers speak
+    responses = "responses"  # newer: for models of OpenAI that think
+
+
+class Purpose(StrEnum):
+    """What a question is for: the tasks of the model author, and ``default`` for those that are not named."""
+
+    default = "default"
+    analyze = "analyze"
+    generate = "generate"
+    repair = "repair"
+    revise = "revise"
+    modify = "modify"
+    diagnose = "diagnose"
+    optimize = "optimize"

@@ -52,7 +52,7 @@ class Question:
     form: Form | None = None  # None: the answer is text
     most_tokens: int = 16_000  # of the answer, thinking not counted
     thinking_tokens: int = 0  # 0: no extended thinking
-    temperature: float | None = None  # None: the provider's own; left out with thinking, and where an API takes none
+    temperature: float | None = None  # None: the provider's own; for models that take one
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,11 @@ VERSION = 1
 LINES = "recording.jsonl"
 MOST_BYTES = 1 << 30
 # What follows from the question and the answer alone, so that the same question ends so again as far as anybody can tell. What was
-# not needed stays so as well: who chooses among several answers shall have the same ones to choose from.
-FINAL = frozenset({Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated, Trouble.not_needed})
+# not needed, or had no room in a budget, stays so as well: who chooses among several answers shall have the same ones to choose
+# from.
+FINAL = frozenset(
+    {Trouble.refused, Trouble.too_long, Trouble.malformed, Trouble.truncated, Trouble.not_needed, Trouble.out_of_budget}
+)
 
 
 class RecordingError(WorkersError):
@@ -211,7 +214,7 @@ class ReplayProvider:
     def __post_init__(self) -> None:
         """Find the records by their questions once."""
         for record in self.recording.records:
-            self._known.setdefault(digest_of(record.question), []).append(record)
+            self._known.setdefault(digest_of(_unlimited(record.question)), []).append(record)
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
         """Give the recorded answer.
@@ -220,7 +223,7 @@ class ReplayProvider:
             ModelError: there was none, or the recording does not hold the question.
         """
         del timeout_s, cancelled
-        digest = digest_of(question)
+        digest = digest_of(_unlimited(question))
         known = self._known.get(digest, [])
         if not known:
             raise ModelError(Trouble.rejected, self._unknown(question), provider=self.name)
@@ -285,6 +288,11 @@ def _same_start(one: str, other: str) -> int:
     if one[:shorter] == other[:shorter]:
         return shorter
     return next(index for index in range(shorter) if one[index] != other[index])
+
+
+def _unlimited(question: Question) -> Question:
+    """How long an answer may be is a setting of where it was recorded, and no part of what is asked."""
+    return replace(question, most_tokens=1, thinking_tokens=0)
 
 
 def _exact(question: Question) -> Question:

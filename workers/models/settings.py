@@ -6,10 +6,10 @@ import re
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
-from workers.models.options import ModelProvider, Thinking
+from workers.models.options import Effort, ModelProvider, OpenAIProtocol, Purpose, Thinking
 
 
 def _none_if_empty(value: object) -> object:
@@ -22,6 +22,18 @@ Key = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
 Text = Annotated[str | None, BeforeValidator(_none_if_empty)]
 
 
+class PurposeSettings(BaseModel):
+    """What is other for questions of one purpose; what is None is as for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    anthropic_model: Text = None
+    openai_model: Text = None
+    effort: Effort | None = None
+    answer_tokens: int | None = Field(default=None, ge=1000)
+    thinking_tokens: int | None = Field(default=None, ge=0)
+
+
 class ProviderSettings(BaseSettings):
     """Who is asked, in which order, and for how long."""
 
@@ -32,9 +44,12 @@ class ProviderSettings(BaseSettings):
     openai_api_key: Key = None
     openai_model: Text = None
     openai_base_url: Text = None  # None: OpenAI's own
+    openai_protocol: OpenAIProtocol = OpenAIProtocol.chat
     openai_temperature: bool = True  # False for models that take none
     model_elsewhere: bool = False  # of a process without keys: the installation's stages have them
     model_order: tuple[ModelProvider, ...] = ()  # empty: all that are configured, Anthropic first
+    model_purposes: dict[Purpose, PurposeSettings] = Field(default_factory=dict)
+    model_proxy: Key = None
     model_connect_s: float = Field(default=10.0, gt=0)
     model_quiet_s: float = Field(default=120.0, gt=0)  # without any byte
     model_time_limit_s: float = Field(default=600.0, gt=0)  # of one request
@@ -50,6 +65,8 @@ class ProviderSettings(BaseSettings):
             *_half("ANTHROPIC", self.anthropic_model, self.anthropic_api_key, self.anthropic_base_url, local=False),
             *_half("OPENAI", self.openai_model, self.openai_api_key, self.openai_base_url, local=True),
             *_order(self.model_order, self._configured()),
+            *_proxy(self.model_proxy),
+            *_purposes(self.model_purposes, self._configured()),
         ]
         if wrong:
             # No value may stand in it: the text is printed.
@@ -59,6 +76,21 @@ class ProviderSettings(BaseSettings):
     def model_providers(self) -> tuple[ModelProvider, ...]:
         """Give the providers that are configured, the preferred one first."""
         return self.model_order or self._configured()
+
+    def purpose(self, name: str) -> PurposeSettings:
+        """Give what is set for a purpose, what is set for it itself before what is set by default."""
+        named = {purpose.value: found for purpose, found in self.model_purposes.items()}
+        found = [named[key].model_dump(exclude_none=True) for key in ("default", name) if key in named]
+        return PurposeSettings(**{key: value for each in found for key, value in each.items()})
+
+    def model_of(self, provider: ModelProvider, purpose: str) -> str:
+        """Give the name of the model that a provider is asked for."""
+        own: str | None = getattr(self.purpose(purpose), f"{provider}_model")
+        return own or getattr(self, f"{provider}_model") or ""
+
+    def models_of(self, provider: ModelProvider) -> tuple[str, ...]:
+        """Give every model that a provider may be asked for."""
+        return tuple(dict.fromkeys(self.model_of(provider, purpose) for purpose in Purpose))
 
     def _configured(self) -> tuple[ModelProvider, ...]:
         names = {ModelProvider.anthropic: self.anthropic_model, ModelProvider.openai: self.openai_model}
@@ -89,6 +121,30 @@ def _is_address(url: str) -> bool:
         return False
     fits = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
     return fits and "@" not in parts.netloc and not parts.query and not parts.fragment
+
+
+def _proxy(proxy: SecretStr | None) -> list[str]:
+    if proxy is None:
+        return []
+    try:
+        parts = urlsplit(proxy.get_secret_value())
+        fits = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and parts.path in ("", "/")
+        )
+    except ValueError:
+        fits = False
+    return (
+        [] if fits else ["KERNELSMITH_MODEL_PROXY must be http:// or https:// with a host, such as http://proxy:3128"]
+    )
+
+
+def _purposes(purposes: dict[Purpose, PurposeSettings], configured: tuple[ModelProvider, ...]) -> list[str]:
+    return [
+        f"KERNELSMITH_MODEL_PURPOSES names {provider}_model for {purpose}, and KERNELSMITH_{provider.upper()}_MODEL is not set"
+        for purpose, found in purposes.items()
+        for provider in ModelProvider
+        if getattr(found, f"{provider}_model") and provider not in configured
+    ]
 
 
 def _order(order: tuple[ModelProvider, ...], configured: tuple[ModelProvider, ...]) -> list[str]:

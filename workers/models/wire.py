@@ -8,18 +8,21 @@ from __future__ import annotations
 import logging
 import ssl
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import httpcore2
 import httpx2
+from pydantic import SecretStr
 
 from workers.models.protocol import Trouble
 
 POLL_S = 0.25  # how long a cancelled request goes on at most while no byte comes
 MOST_BYTES = 64 << 20  # of a whole answer: some 250 bytes of protocol around each token
 MOST_EVENT_BYTES = 8 << 20  # of one event of the stream, which the SDKs join and parse as a whole
+PIECE_BYTES = 1 << 16
 ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")  # of an event
 
 # At DEBUG these write whole requests, prompts included.
@@ -116,13 +119,14 @@ class _Backend(httpcore2.NetworkBackend):
 class _Body(httpx2.SyncByteStream):
     """A response's bytes, refused where one event of the stream does not end."""
 
-    def __init__(self, stream: Any, call: Call) -> None:
-        self._stream = stream
+    def __init__(self, pieces: Iterable[bytes], call: Call, stream: Any) -> None:
+        self._pieces = pieces
         self._call = call
+        self._stream = stream
 
     def __iter__(self) -> Iterator[bytes]:
         open_bytes, tail = 0, b""
-        for chunk in self._stream:
+        for chunk in self._pieces:
             self._call.check()
             seen = tail + chunk
             end = max(seen.rfind(mark) + len(mark) if mark in seen else 0 for mark in ENDS)
@@ -136,10 +140,36 @@ class _Body(httpx2.SyncByteStream):
         self._stream.close()
 
 
+def _unzipped(stream: Iterable[bytes], call: Call) -> Iterator[bytes]:
+    """A relay may compress what was asked for plainly. In pieces of a bounded size: few bytes can unfold to any number."""
+    unfolding = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    taken = 0
+    for chunk in stream:
+        left, full = chunk, True
+        while (left or full) and not unfolding.eof:
+            try:
+                piece = unfolding.decompress(left, PIECE_BYTES)
+            except zlib.error:
+                call.end(Trouble.malformed, "the answer is not compressed as it says")
+            left, full = unfolding.unconsumed_tail, len(piece) == PIECE_BYTES
+            taken += len(piece)
+            if taken > MOST_BYTES:
+                call.end(Trouble.malformed, f"the answer is larger than {MOST_BYTES >> 20} MiB")
+            yield piece
+
+
 class _Transport(httpx2.BaseTransport):
-    def __init__(self, call: Call, context: ssl.SSLContext) -> None:
+    def __init__(self, call: Call, context: ssl.SSLContext, proxy: SecretStr | None) -> None:
         self._call = call
-        self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=_Backend(call), max_connections=1)
+        backend = _Backend(call)
+        self._pool: httpcore2.ConnectionPool
+        if proxy is None:
+            self._pool = httpcore2.ConnectionPool(ssl_context=context, network_backend=backend, max_connections=1)
+        else:
+            known = httpx2.Proxy(proxy.get_secret_value())
+            self._pool = httpcore2.HTTPProxy(
+                str(known.url), known.raw_auth, ssl_context=context, network_backend=backend, max_connections=1
+            )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
@@ -149,23 +179,32 @@ class _Transport(httpx2.BaseTransport):
         )
         response = self._pool.handle_request(outgoing)
         headers = httpx2.Headers(response.headers)
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        encoding = headers.pop("content-encoding", "identity").lower()
+        if encoding not in ("identity", "gzip"):
             response.close()
-            self._call.end(Trouble.malformed, "the answer is compressed, which was not asked for")
+            self._call.end(Trouble.malformed, "the answer is compressed otherwise than by gzip")
+        raw: Any = response.stream
+        pieces = raw if encoding == "identity" else _unzipped(raw, self._call)
         return httpx2.Response(
-            response.status, headers=headers, stream=_Body(response.stream, self._call), extensions=response.extensions
+            response.status,
+            headers=headers,
+            stream=_Body(pieces, self._call, raw),
+            extensions=response.extensions,
         )
 
     def close(self) -> None:
         self._pool.close()
 
 
-def client_for(call: Call, context: ssl.SSLContext) -> httpx2.Client:
-    """Give an HTTP client for one request. It follows no redirect, so that a key goes to the configured address alone."""
+def client_for(call: Call, context: ssl.SSLContext, proxy: SecretStr | None = None) -> httpx2.Client:
+    """Give an HTTP client for one request. It follows no redirect, so that a key goes to the configured address alone.
+
+    A proxy is the configured one, never one of the environment.
+    """
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
     return httpx2.Client(
-        transport=_Transport(call, context),
+        transport=_Transport(call, context, proxy),
         trust_env=False,
         follow_redirects=False,
         headers={"accept-encoding": "identity"},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.contracts import CaptureResult, Graph, from_json, to_json
+from gpu_runner.contracts import Graph, from_json, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import (
     AnalyzeSummary,
@@ -22,7 +22,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout
-from workers.stages.authoring.problems import capture, problem_brief, understood
+from workers.stages.authoring.problems import Captured, capture, problem_brief, understood
 from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
 from workers.stages.authoring.wishes import Wish, is_installed, named_freely, wish_of
 from workers.stages.authoring.writing import foreseen, reads_words
@@ -46,6 +46,7 @@ class Read:
 
     source: str
     graph: Graph
+    host: tuple[tuple[str, str], ...]  # that traced it
     assumptions: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -81,6 +82,7 @@ class Analyze:
             "layout": layout.name,
             "problem_source": bench.problem.source,
             "graph": to_json(bench.graph),
+            "host": dict(read.host),
             "profile": to_json(profile),
             "changes": changes_to_json(merged(before, changes)),
             "assumptions": list(read.assumptions),
@@ -107,7 +109,7 @@ def _read(context: StageContext, layout: Layout, tree: Tree, earlier: dict[str, 
         named_freely(context.request.kernel, layout, tree)
         found = understood(context, problem_brief(context.request.kernel, wish))
         _named(context, layout, tree, found.answer.source)
-        return Read(_source(found.captured, found.answer.source), _graph(found.captured), found.answer.assumptions)
+        return replace(_read_of(found.captured, found.answer.source), assumptions=found.answer.assumptions)
     return _captured(context, layout, tree, problem_source(context.request.problem, tree))
 
 
@@ -115,12 +117,11 @@ def _captured(context: StageContext, layout: Layout, tree: Tree, source: str) ->
     _named(context, layout, tree, source)
     context.note("tracing the problem")
     captured = capture(context, source)
-    if captured.error is not None:
-        failure = Failure(
-            FailureCode.problem, f"the problem cannot be used: {captured.error}", captured.cure, captured.line
-        )
+    result = captured.result
+    if result.error is not None:
+        failure = Failure(FailureCode.problem, f"the problem cannot be used: {result.error}", result.cure, result.line)
         raise UserFacingError(failure)
-    return Read(_source(captured, source), _graph(captured))
+    return _read_of(captured, source)
 
 
 def _revised(
@@ -139,7 +140,8 @@ def _revised(
     found = understood(context, replace(asked, before=before, remarks=remarks))
     _named(context, layout, tree, found.answer.source)
     told = answered(remarks, found.answer.replies)
-    return Read(_source(found.captured, found.answer.source), _graph(found.captured), found.answer.assumptions, told)
+    read = _read_of(found.captured, found.answer.source)
+    return replace(read, assumptions=found.answer.assumptions, answered=told)
 
 
 def _wish(context: StageContext, tree: Tree) -> Wish | None:
@@ -156,14 +158,11 @@ def _named(context: StageContext, layout: Layout, tree: Tree, source: str) -> No
     layout.names(context.request.kernel, parse(source), tree)
 
 
-def _source(captured: CaptureResult, source: str) -> str:
-    return captured.problem_source or source
-
-
-def _graph(captured: CaptureResult) -> Graph:
-    if captured.graph is None:
+def _read_of(captured: Captured, source: str) -> Read:
+    result = captured.result
+    if result.graph is None:
         raise RuntimeError("a capture without an error has no graph")
-    return captured.graph
+    return Read(result.problem_source or source, result.graph, captured.host)
 
 
 def _told(context: StageContext) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from workers.authors.llm.protocol import Remark, VariantBrief
 from workers.contracts import EVERY_SIZE, Goal, ModelReading, Regime, Scope, Variant, written_scope
 from workers.stages.authoring.catalog import idea
 from workers.stages.figures import figures, notebook
+from workers.stages.hardware import hardware
 from workers.stages.situation import Profiled
 from workers.stages.standing import Bench
 
@@ -35,6 +36,7 @@ def variant_brief(
         tried=notebook(earlier),
         ideas=tuple(idea(planned) for planned in known.strategies if not planned.repeats),
         diagnosis="" if known.diagnosis is None else diagnosis_text(known.diagnosis),
+        hardware=hardware(known.profile.host),
         remarks=remarks,
     )
 

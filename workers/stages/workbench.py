@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import Action, GpuResult, Graph, KernelNames, Problem, from_json, to_json
@@ -19,6 +19,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext
 from workers.layouts.protocol import Design, Layout
 from workers.layouts.table import find_layout, layout_named
+from workers.stages.hardware import hardware
 from workers.stages.problem_text import parse
 from workers.tree import Tree, read_tarball
 
@@ -36,6 +37,7 @@ class Workbench:
     problem: Problem
     graph: Graph
     names: KernelNames
+    hardware: str = ""  # that the kernel is written for
 
     def style(self) -> SourceStyle:
         """Give the style in which the kernel's module is to be written."""
@@ -74,7 +76,8 @@ def reopen(context: StageContext) -> Workbench:
     stored = context.result_of(StageName.analyze)
     tree = open_tree(context)
     layout = layout_named(str(stored["layout"]))
-    return build(context, tree, layout, str(stored["problem_source"]), from_json(Graph, stored["graph"]))
+    bench = build(context, tree, layout, str(stored["problem_source"]), from_json(Graph, stored["graph"]))
+    return replace(bench, hardware=hardware(stored.get("host", {}).items(), context.request.options.gpu))
 
 
 def answer_of(result: GpuResult) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, exists, func, select, text, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
-from workers.models.budgets import Amount, Budget, Scope, Unit, day_start, passes, reached
+from workers.models.budgets import Amount, Budget, Room, Scope, Unit, day_start
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
 from workers.store.codec import read_request
@@ -37,6 +37,16 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class _Owner:
+    """Whose use a job's requests count as."""
+
+    job_id: str
+    person: str
+    repository: str
+    installation_id: int | None
+
+
+@dataclass(frozen=True)
 class Spent:
     """How an attempt of a request ended: ``answered`` or its trouble, and what it took."""
 
@@ -47,18 +57,19 @@ class Spent:
     duration_s: float
 
 
-def reserve(
-    session: Session, job: Job, row: StageAttempt, wanted: Wanted, budgets: Iterable[Budget], now: float
-) -> str:
-    """Promise the most that a request can take out of every budget, and give the request's id.
-
-    Raises:
-        BudgetReachedError: one of them might be passed.
-    """
+def rooms(session: Session, job: Job, budgets: Iterable[Budget], now: float) -> tuple[Room, ...]:
+    """Give every budget as it stands for a job, until the end of the transaction: nobody else can promise anything meanwhile."""
     if session.get_bind().dialect.name == "postgresql":
         # Two that look at the same sum at once would both find room. SQLite's writers wait for each other anyway.
         session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": RESERVATION_LOCK})
     give_up_lost(session, now)
+    origin = read_request(job.request).origin
+    owner = _Owner(job.job_id, origin.author, job.repository, origin.installation_id)
+    return tuple(_room(session, budget, owner, now) for budget in budgets)
+
+
+def promise(session: Session, job: Job, row: StageAttempt, wanted: Wanted, now: float) -> str:
+    """Promise the most that a request can take out of every budget, and give the request's id."""
     origin = read_request(job.request).origin
     request = ModelRequest(
         request_id=uuid.uuid4().hex,
@@ -78,20 +89,15 @@ def reserve(
         most_micro_dollars=wanted.most.micro_dollars,
         asked_at=now,
     )
-    for budget in budgets:
-        spent = used(session, budget, request, now)
-        if passes(budget, spent, wanted.most):
-            raise reached(budget, spent, wanted.most, now, _whose(budget.scope, request))
     session.add(request)
     session.flush()
     return request.request_id
 
 
-def used(session: Session, budget: Budget, request: ModelRequest, now: float) -> int:
-    """Give how much of a budget is gone, or promised to requests that have not ended."""
+def _room(session: Session, budget: Budget, owner: _Owner, now: float) -> Room:
     units = TOKENS if budget.unit is Unit.tokens else (COST,)
     gone = select(func.sum(LedgerEntry.amount)).where(
-        LedgerEntry.unit.in_(units), _counts(LedgerEntry, budget.scope, request)
+        LedgerEntry.unit.in_(units), _counts(LedgerEntry, budget.scope, owner)
     )
     if budget.scope is not Scope.job:
         gone = gone.where(LedgerEntry.at >= day_start(now))
@@ -100,8 +106,9 @@ def used(session: Session, budget: Budget, request: ModelRequest, now: float) ->
         if budget.unit is Unit.tokens
         else ModelRequest.most_micro_dollars
     )
-    promised = select(func.sum(most)).where(ModelRequest.state == ASKED, _counts(ModelRequest, budget.scope, request))
-    return int(session.scalar(gone) or 0) + int(session.scalar(promised) or 0)
+    promised = select(func.sum(most)).where(ModelRequest.state == ASKED, _counts(ModelRequest, budget.scope, owner))
+    whose = owner.person if budget.scope is Scope.person else owner.repository
+    return Room(budget, int(session.scalar(gone) or 0), int(session.scalar(promised) or 0), whose)
 
 
 def settle(session: Session, spent: Spent, now: float) -> bool:
@@ -208,17 +215,13 @@ def _key(request: ModelRequest, unit: str) -> str:
     return f"model/{request.request_id}/{unit}"
 
 
-def _counts(table: type[LedgerEntry | ModelRequest], scope: Scope, request: ModelRequest) -> ColumnElement[bool]:
+def _counts(table: type[LedgerEntry | ModelRequest], scope: Scope, owner: _Owner) -> ColumnElement[bool]:
     match scope:
         case Scope.job:
-            return table.job_id == request.job_id
+            return table.job_id == owner.job_id
         case Scope.person:
-            return table.person == request.person
+            return table.person == owner.person
         case Scope.repository:
-            return table.repository == request.repository
+            return table.repository == owner.repository
         case Scope.installation:
-            return table.installation_id.is_not_distinct_from(request.installation_id)
-
-
-def _whose(scope: Scope, request: ModelRequest) -> str:
-    return request.person if scope is Scope.person else request.repository
+            return table.installation_id.is_not_distinct_from(owner.installation_id)

@@ -18,8 +18,6 @@ from tests.workers.models.protocol_server import Asked, Reply
 
 Count = Callable[[str], int]
 CALL_TOKENS = 40  # of the envelope of a tool's call
-TOGETHER_S = 120.0
-LEADING = 2  # of a round: questions with thinking and without share no more than the system prompt
 
 
 @dataclass(frozen=True)
@@ -32,22 +30,13 @@ class Prefix:
 
 @dataclass
 class Provider:
-    """Answers the questions of one job.
-
-    Of a round the first with thinking and the first without are answered when both have come, so that neither reads the other's
-    cache; what is asked later reads theirs.
-    """
+    """Answers the questions of one job. Of a round the first is asked alone, and those after it read the prefix that it wrote."""
 
     job: RecordedCommand
     count: Count
     asked: int = 0
     _cached: set[str] = field(default_factory=set)
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _rounds: list[threading.Barrier] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Have a barrier for each round."""
-        self._rounds = [threading.Barrier(min(each.questions, LEADING)) for each in self.job.rounds]
 
     def replies(self) -> list[Callable[[Asked], Reply]]:
         """Give a reply for each question that the job shall ask."""
@@ -58,10 +47,6 @@ class Provider:
         with self._guard:
             number, self.asked = self.asked, self.asked + 1
             read = max((prefix.tokens for prefix in prefixes if prefix.key in self._cached), default=0)
-        place, barrier = self._place_of(number)
-        if place < barrier.parties:
-            barrier.wait(TOGETHER_S)
-        with self._guard:
             self._cached.update(prefix.key for prefix in prefixes)
         longest = max((prefix.tokens for prefix in prefixes), default=0)
         tool = asked.body["tools"][0]["name"]
@@ -75,13 +60,6 @@ class Provider:
             cache_creation_input_tokens=longest - read,
         )
         return Reply(pieces, headers={"request-id": REQUEST_ID})
-
-    def _place_of(self, number: int) -> tuple[int, threading.Barrier]:
-        for each, barrier in zip(self.job.rounds, self._rounds, strict=True):
-            if number < each.questions:
-                return number, barrier
-            number -= each.questions
-        raise LookupError("the job asks more questions than it was said to")
 
 
 def measured(body: dict[str, Any], count: Count) -> tuple[int, tuple[Prefix, ...]]:

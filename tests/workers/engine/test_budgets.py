@@ -15,14 +15,15 @@ from workers import embedded, inbox
 from workers.contracts import FailureCode, JobState, Origin
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext
-from workers.models.budgets import most_of
+from workers.models.budgets import Unit, most_of
 from workers.models.ledger import Models
 from workers.models.pricing import Price
-from workers.models.protocol import Answer, Question, Trouble, Usage
+from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.reconcile import reconcile
 
 TOOK = 1260  # tokens of one answer
-MOST = most_of(ask_for("softmax"), None).input_tokens + 1000
+READ = most_of(ask_for("softmax"), None).input_tokens
+MOST, LIKELY = READ + 1000, READ + 250
 DAY_S = 86_400
 
 
@@ -46,21 +47,33 @@ def message_of(world: World, job_id: str) -> str:
     return f"{failure.message}. {failure.cure}"
 
 
-def test_request_that_fits_exactly_is_made_and_one_token_less_is_too_little(world: World) -> None:
-    set_to(world, model_tokens_per_job=MOST)
-    assert world.job(first := script(world, Scripted(), asking)).state is JobState.queued
-    embedded.drive()
-    assert world.job(first).state is JobState.waiting
-    set_to(world, model_tokens_per_job=MOST - 1)
+@pytest.mark.parametrize(("limit", "output"), [(MOST, 1000), (MOST - 1, 999), (LIKELY, 250), (LIKELY - 1, None)])
+def test_answer_is_limited_to_what_is_left_as_long_as_that_is_likely_to_do(
+    world: World, limit: int, output: int | None
+) -> None:
+    set_to(world, model_tokens_per_job=limit)
     provider = Scripted()
-    second = script(world, provider, asking, "comment/2")
+    job_id = script(world, provider, asking)
     embedded.drive()
-    assert world.job(second).state is JobState.failed
-    assert provider.asked == []
+    assert world.job(job_id).state is (JobState.failed if output is None else JobState.waiting)
+    assert [question.most_tokens for question in provider.asked] == ([] if output is None else [output])
+
+
+@pytest.mark.parametrize("thinking", [0, 1500, 3000])
+def test_no_limited_answer_can_pass_the_budget(world: World, thinking: int) -> None:
+    asked = ask_for("softmax", thinking_tokens=thinking)
+    for limit in range(most_of(asked, None).input_tokens + 1000, MOST + thinking, 97):
+        set_to(world, model_tokens_per_job=limit)
+        provider = Scripted()
+        script(world, provider, lambda context: context.ask("a", asked) and None, f"comment/{limit}")
+        embedded.drive()
+        for sent in provider.asked:
+            assert most_of(sent, None).of(Unit.tokens) <= limit
+            assert sent.thinking_tokens == 0 or sent.thinking_tokens >= 1024
 
 
 def test_budget_of_a_job_says_what_was_used_and_what_to_do(local: World) -> None:
-    set_to(local, model_tokens_per_job=2000)
+    set_to(local, model_tokens_per_job=1500)
 
     def run(context: StageContext) -> None:
         context.ask("a", ask_for("softmax"))
@@ -69,22 +82,23 @@ def test_budget_of_a_job_says_what_was_used_and_what_to_do(local: World) -> None
     job_id = script(local, Scripted(), run)
     embedded.drive()
     assert message_of(local, job_id) == (
-        "the model budget of this job is reached: 1,260 tokens of 2,000 tokens are used or promised, and the next request may "
-        f"take up to {MOST:,} tokens. A job's budget does not renew. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_JOB`, "
+        "the model budget of this job is reached: 1,260 tokens of 1,500 tokens are used, and the next request is likely to take "
+        f"{LIKELY:,} tokens. A job's budget does not renew. An operator can raise `KERNELSMITH_MODEL_TOKENS_PER_JOB`, "
         "then `/kernel retry` goes on; a new command with `--author compiler` asks no model."
     )
 
 
 def test_budget_in_dollars_counts_what_the_prices_say(local: World) -> None:
     prices = {"scripted/model-1": Price(input=1000, output=2000, cache_read=0, cache_write=0)}
-    set_to(local, model_prices=prices, model_dollars_per_person_day=3.4)
+    # Of $2.01 that the first one can cost $0.51 is likely, and $1.40 is what it costs.
+    set_to(local, model_prices=prices, model_dollars_per_person_day=1.9)
     job_id = script(local, Scripted(), asking)
     embedded.drive()
     assert local.job(job_id).state is JobState.waiting
     assert ("micro_dollars", 1_400_000) in ledger(local)
     assert message_of(local, another(local, "comment/2")) == (
-        "the model budget of mona for today is reached: $1.40 of $3.40 are used or promised, and the next request may take up to "
-        "$2.01. It renews at 2027-01-16 00:00 UTC, then `/kernel retry` goes on. An operator can raise "
+        "the model budget of mona for today is reached: $1.40 of $1.90 are used, and the next request is likely to take "
+        "$0.51. It renews at 2027-01-16 00:00 UTC, then `/kernel retry` goes on. An operator can raise "
         "`KERNELSMITH_MODEL_DOLLARS_PER_PERSON_DAY`; a new command with `--author compiler` asks no model."
     )
 
@@ -100,7 +114,7 @@ def test_budget_in_dollars_counts_what_the_prices_say(local: World) -> None:
 def test_budget_of_a_day_is_its_own_and_renews_at_midnight(
     world: World, scope: str, others: dict[str, Any], own: dict[str, Any]
 ) -> None:
-    set_to(world, **{f"model_tokens_per_{scope}_day": TOOK + MOST - 1})
+    set_to(world, **{f"model_tokens_per_{scope}_day": TOOK + LIKELY - 1})
     script(world, Scripted(), asking)
     embedded.drive()
     refused = another(world, "own", **own)
@@ -118,7 +132,7 @@ def test_budget_of_a_day_is_its_own_and_renews_at_midnight(
 
 
 def test_budget_of_a_job_does_not_renew(local: World) -> None:
-    set_to(local, model_tokens_per_job=MOST)
+    set_to(local, model_tokens_per_job=TOOK)
 
     def run(context: StageContext) -> None:
         context.ask("a", ask_for("softmax"))
@@ -139,7 +153,7 @@ def test_budget_of_a_job_does_not_renew(local: World) -> None:
 
 
 def test_failed_attempts_that_took_tokens_count(local: World) -> None:
-    set_to(local, model_tokens_per_job=MOST + TOOK - 1)
+    set_to(local, model_tokens_per_job=LIKELY + TOOK - 1)
 
     def run(context: StageContext) -> None:
         context.ask_all({"a": ask_for("softmax")})
@@ -151,7 +165,7 @@ def test_failed_attempts_that_took_tokens_count(local: World) -> None:
     assert outcomes(local) == ["truncated"]
 
 
-def test_two_workers_that_race_for_the_last_of_a_budget_are_not_both_let_through(world: World) -> None:
+def test_workers_that_race_for_the_last_of_a_budget_wait_for_each_other_and_never_pass_it(world: World) -> None:
     set_to(world, model_tokens_per_repository_day=2 * MOST - 1)
     asked, go = threading.Semaphore(0), threading.Event()
 
@@ -166,29 +180,59 @@ def test_two_workers_that_race_for_the_last_of_a_budget_are_not_both_let_through
     for worker in workers:
         worker.start()
     assert asked.acquire(timeout=20)
-    for worker in workers:
-        worker.join(0.1 if worker.is_alive() else 0)
-    until_failed(world, jobs, 3)
+    assert not asked.acquire(timeout=1), "two were let through at once"
+    assert [world.job(job_id).state for job_id in jobs] == [JobState.running] * 4, (
+        "what is promised is no reason to fail"
+    )
     go.set()
     for worker in workers:
         worker.join(20)
-    assert sorted(world.job(job_id).state for job_id in jobs) == [JobState.failed] * 3 + [JobState.waiting]
-    assert len(provider.asked) == 1
-    assert ledger(world) == [
-        ("input_tokens", 1000),
-        ("output_tokens", 200),
-        ("cache_read_tokens", 50),
-        ("cache_written_tokens", 10),
-    ]
+    # The second one fits into what the first one gave back, and the others into nothing.
+    assert sorted(world.job(job_id).state for job_id in jobs) == [JobState.failed] * 2 + [JobState.waiting] * 2
+    assert len(provider.asked) == 2
 
 
-def until_failed(world: World, jobs: list[str], count: int) -> None:
-    waiting = threading.Event()
-    for _ in range(400):
-        if [world.job(job_id).state for job_id in jobs].count(JobState.failed) == count:
-            return
-        waiting.wait(0.05)
-    raise AssertionError("those that found no room did not end")
+def test_job_that_is_cancelled_while_it_waits_for_a_budget_asks_nobody(world: World) -> None:
+    set_to(world, model_tokens_per_repository_day=MOST + 1)
+    asked, go = threading.Event(), threading.Event()
+
+    def think(_question: Question, _cancelled: Callable[[], bool]) -> Answer:
+        asked.set()
+        assert go.wait(20)
+        return provider.answer("done")
+
+    provider = Scripted([think])
+    first, second = (script(world, provider, asking, f"comment/{number}") for number in range(2))
+    workers = [threading.Thread(target=advance, args=(world.runtime, job_id)) for job_id in (first, second)]
+    workers[0].start()
+    assert asked.wait(20)
+    workers[1].start()
+    assert inbox.cancel(second, "mona")
+    workers[1].join(20)
+    assert not workers[1].is_alive()
+    go.set()
+    workers[0].join(20)
+    assert (world.job(second).state, len(provider.asked)) == (JobState.cancelled, 1)
+
+
+def test_wait_for_a_budget_has_an_end_that_says_what_is_promised(world: World) -> None:
+    set_to(world, model_tokens_per_repository_day=MOST + 1, model_whole_time_limit_s=0.2)
+    asked, go = threading.Event(), threading.Event()
+
+    def think(_question: Question, _cancelled: Callable[[], bool]) -> Answer:
+        asked.set()
+        assert go.wait(20)
+        return provider.answer("done")
+
+    provider = Scripted([think])
+    first, second = (script(world, provider, asking, f"comment/{number}") for number in range(2))
+    worker = threading.Thread(target=advance, args=(world.runtime, first))
+    worker.start()
+    assert asked.wait(20)
+    advance(world.runtime, second)
+    go.set()
+    worker.join(20)
+    assert f"{MOST:,} tokens are promised to requests in progress" in message_of(world, second)
 
 
 def test_promise_is_given_back_when_the_request_ends(local: World) -> None:
@@ -256,17 +300,45 @@ def test_replay_takes_nothing_of_any_budget(local: World) -> None:
     assert ledger(local) == []
 
 
-def test_many_at_once_keep_what_a_budget_had_room_for(local: World) -> None:
-    set_to(local, model_tokens_per_job=2 * MOST)
-    together = threading.Barrier(2)
+def test_siblings_run_one_after_the_other_where_their_promises_do_not_fit_together(local: World) -> None:
+    """Three candidates that can cost $0.66 each and cost $0.03 are no reason to stop a job that may cost $1.50."""
+    prices = {"scripted/model-1": Price(input=3, output=15, cache_read=0.3, cache_write=3.75)}
+    set_to(local, model_prices=prices, model_dollars_per_job=1.5)
+    large = {"most_tokens": 32_000, "thinking_tokens": 12_000}
+    questions = {f"candidate-{n}": ask_for(f"softmax {n}", **large) for n in range(3)}
+    found: dict[str, Answer | ModelError] = {}
+    provider = Scripted()
+    job_id = script(local, provider, lambda context: found.update(context.ask_all(questions)))
+    embedded.drive()
+    assert local.job(job_id).state is JobState.waiting
+    assert [type(outcome) for outcome in found.values()] == [Answer] * 3
+    assert {question.most_tokens for question in provider.asked} == {32_000}
 
-    def meet(_question: Question, _cancelled: Callable[[], bool]) -> Answer:
-        together.wait(20)
-        return provider.answer("done")
 
-    provider = Scripted([meet, meet])
+def test_answers_that_were_paid_for_are_given_where_a_budget_has_no_room_for_one_more(local: World) -> None:
+    set_to(local, model_tokens_per_job=2 * TOOK + LIKELY - 1)
     questions = {f"try/{number}": ask_for(f"softmax {number}") for number in range(3)}
-    job_id = script(local, provider, lambda context: context.ask_all(questions) and None)
+    found: list[dict[str, Answer | ModelError]] = []
+    provider = Scripted()
+
+    def run(context: StageContext) -> None:
+        # As a stage does that is run again from its start after a pause.
+        found.append(context.ask_all(questions))
+        found.append(context.ask_all(questions))
+
+    job_id = script(local, provider, run)
+    embedded.drive()
+    assert local.job(job_id).state is JobState.waiting
+    assert len(provider.asked) == 2
+    assert [str(it) for it in found[0].values()] == [str(it) for it in found[1].values()]
+    (left,) = [outcome for outcome in found[1].values() if isinstance(outcome, ModelError)]
+    assert left.trouble is Trouble.out_of_budget
+    assert "the model budget of this job is reached" in str(left)
+
+
+def test_budget_without_room_for_any_of_several_stops_the_job(local: World) -> None:
+    set_to(local, model_tokens_per_job=LIKELY - 1)
+    questions = {f"try/{number}": ask_for(f"softmax {number}") for number in range(3)}
+    job_id = script(local, Scripted(), lambda context: context.ask_all(questions) and None)
     embedded.drive()
     assert "this job is reached" in message_of(local, job_id)
-    assert len(local.job(job_id).artifacts) == 2

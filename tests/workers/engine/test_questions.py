@@ -342,7 +342,7 @@ def test_secrets_are_taken_out_before_anything_is_sent_or_kept(world: World) -> 
         return ask_for(question.messages[0].parts[0].text.replace("hunter2", "***"))
 
     job_id = script(world, provider, lambda context: context.ask("a", ask_for("hunter2")) and None)
-    world.runtime.models = lambda: Models((provider,), redact=redact)
+    world.runtime.models = lambda: Models((provider,), prepare=redact)
     embedded.drive()
     assert [question.messages[0].parts[0].text for question in provider.asked] == ["***"]
     (artifact,) = world.job(job_id).artifacts

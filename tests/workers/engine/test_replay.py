@@ -89,7 +89,7 @@ def test_question_that_was_not_recorded_fails_with_its_place(local: World, tmp_p
 
     def run(context: StageContext) -> StageResult:
         with pytest.raises(ModelError) as caught:
-            context.ask("a", ask_for("candidate 0", temperature=0, most_tokens=7))
+            context.ask("a", ask_for("candidate 0", temperature=0.5))
         told.append(str(caught.value))
         return StageResult()
 
@@ -97,7 +97,7 @@ def test_question_that_was_not_recorded_fails_with_its_place(local: World, tmp_p
     script(other, Scripted(), run)
     embedded.answer_from(tmp_path / "recording")
     embedded.drive()
-    assert told[0].endswith("differs first at most_tokens")
+    assert told[0].endswith("differs first at temperature")
 
 
 def test_recording_that_is_not_there_is_told(local: World, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Kind:
     error: Callable[..., Reply]
     text: Callable[[str], tuple[bytes, ...]]  # a whole stream of text
     calls: Callable[..., tuple[bytes, ...]]  # a whole stream of calls of tools, by name and spelled input
+    whole: Callable[[str, dict[str, Any]], bytes]  # an answer that is no stream: a call of a tool
     stopped: Callable[[str], tuple[bytes, ...]]  # a stream with a bit of text that ends for a reason
     truncated: str
     refused: str
@@ -72,6 +74,19 @@ def _openai_calls(*calls: tuple[str, str]) -> tuple[bytes, ...]:
     return openai_server.stream(*blocks, finish="tool_calls")
 
 
+def _anthropic_whole(name: str, data: dict[str, Any]) -> bytes:
+    block = {"type": "tool_use", "id": "toolu_1", "name": name, "input": data}
+    usage = {"input_tokens": 100, "output_tokens": 42}
+    return json.dumps({"model": "m", "content": [block], "stop_reason": "tool_use", "usage": usage}).encode()
+
+
+def _openai_whole(name: str, data: dict[str, Any]) -> bytes:
+    call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(data)}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return json.dumps({"model": "m", "choices": [choice], "usage": openai_server.USAGE}).encode()
+
+
 ANTHROPIC = Kind(
     "anthropic",
     anthropic_server.KEY,
@@ -83,6 +98,7 @@ ANTHROPIC = Kind(
     anthropic_server.error,
     lambda text: anthropic_server.stream(anthropic_server.text_block(text)),
     _anthropic_calls,
+    _anthropic_whole,
     lambda reason: anthropic_server.stream(anthropic_server.text_block("a bit"), reason=reason),
     "max_tokens",
     "refusal",
@@ -99,6 +115,7 @@ OPENAI = Kind(
     openai_server.error,
     lambda text: openai_server.stream(openai_server.text_chunks(text)),
     _openai_calls,
+    _openai_whole,
     lambda reason: openai_server.stream(openai_server.text_chunks("a bit"), finish=reason),
     "length",
     "content_filter",

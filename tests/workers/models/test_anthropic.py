@@ -12,7 +12,6 @@ from tests.workers.models import anthropic_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
 from workers.models.anthropic_provider import AnthropicProvider
-from workers.models.anthropic_speech import ROOM_FOR_THOUGHT
 from workers.models.exchange import Endpoint
 from workers.models.options import Thinking
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
@@ -50,13 +49,23 @@ def test_without_a_form_the_answer_is_text(server: ProtocolServer) -> None:
     assert not {"tools", "tool_choice"} & set(server.asked[0].body)
 
 
+@pytest.mark.parametrize("thinking", [Thinking.adaptive, Thinking.budget])
+def test_room_that_is_less_than_a_provider_takes_asks_for_no_thinking(
+    server: ProtocolServer, thinking: Thinking
+) -> None:
+    server.next(wire.call("propose", DATA))
+    assert ask(server, question(thinking_tokens=1023, most_tokens=500), thinking).data == DATA
+    assert "thinking" not in server.asked[0].body
+    assert server.asked[0].body["max_tokens"] == 500
+
+
 @pytest.mark.parametrize(
     ("thinking", "tokens", "told", "room"),
     [
         (Thinking.adaptive, 4000, {"type": "adaptive"}, 4000),
         (Thinking.budget, 4000, {"type": "enabled", "budget_tokens": 4000}, 4000),
-        (Thinking.budget, 5, {"type": "enabled", "budget_tokens": 1024}, 1024),
-        (Thinking.always, 0, None, ROOM_FOR_THOUGHT),
+        (Thinking.budget, 1024, {"type": "enabled", "budget_tokens": 1024}, 1024),
+        (Thinking.always, 0, None, 0),
         (Thinking.always, 4000, None, 4000),
     ],
 )

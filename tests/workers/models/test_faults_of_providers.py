@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import threading
@@ -252,14 +253,76 @@ def test_what_is_no_http_at_all(kind: Kind) -> None:
         thread.join(5)
 
 
-def test_a_compressed_answer_is_refused(kind: Kind, server: ProtocolServer) -> None:
-    import gzip
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_answer_that_is_compressed_unasked_is_read(kind: Kind, server: ProtocolServer, cut: int) -> None:
+    whole = gzip.compress(b"".join(kind.calls(("propose", json.dumps(DATA)))))
+    pieces = tuple(whole[at : at + cut] for at in range(0, len(whole), cut))
+    server.next(Reply(pieces, headers={"content-encoding": "gzip"}))
+    assert kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED).data == DATA
+    assert server.asked[0].headers["accept-encoding"] == "identity"
 
-    server.next(Reply((gzip.compress(b"\n" * 1_000_000),), headers={"content-encoding": "gzip"}))
+
+def test_few_bytes_that_unfold_without_end_are_ended(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((gzip.compress(b"data: " + b"x" * 200_000_000),), headers={"content-encoding": "gzip"}))
+    error = failed(kind, server)
+    assert error.trouble is Trouble.malformed
+    assert "larger than" in str(error)
+
+
+@pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("gzip", b"this is no gzip")])
+def test_other_compression_is_refused(kind: Kind, server: ProtocolServer, encoding: str, body: bytes) -> None:
+    server.next(Reply((body,), headers={"content-encoding": encoding}))
     error = failed(kind, server)
     assert error.trouble is Trouble.malformed
     assert "compressed" in str(error)
-    assert server.asked[0].headers["accept-encoding"] == "identity"
+
+
+def test_answer_that_is_no_stream_is_read_whole(kind: Kind, server: ProtocolServer) -> None:
+    server.next(Reply((kind.whole("propose", DATA),), headers={"content-type": "application/json"}))
+    answer = kind.provider(server.base_url).ask(question(), 20.0, NOT_CANCELLED)
+    assert (answer.data, answer.usage) == (DATA, kind.usage)
+
+
+@pytest.mark.parametrize(
+    ("body", "trouble"),
+    [
+        ({"error": {"type": "overloaded_error", "message": "m"}}, Trouble.overloaded),
+        ({"error": {"type": "invalid_request_error", "message": "no such model"}}, Trouble.rejected),
+        ({"choices": 3, "content": 3}, Trouble.malformed),
+        ({}, Trouble.unreachable),
+        ([], Trouble.malformed),
+    ],
+)
+def test_whole_answer_that_is_none_ends_in_one_error(
+    kind: Kind, server: ProtocolServer, body: object, trouble: Trouble
+) -> None:
+    server.next(Reply((json.dumps(body).encode(),), headers={"content-type": "application/json"}))
+    assert failed(kind, server).trouble is trouble
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("max_tokens: 44000 > 8192, the limit of this model", '"max_tokens: 44000 ? 8192, the limit of this model"'),
+        ("Unsupported parameter: 'reasoning_effort'", "\"Unsupported parameter: 'reasoning_effort'\""),
+        ("see https://relay.internal:8443/x?key=1 or 10.0.0.7:80", '"see (address) or (address)"'),
+        ("relay.internal:8443 says no", '"(address) says no"'),
+        (f"{PROMPT}{PROMPT}", ': "..."'),
+        (f"@mona `x` <b> [a](b) #1 {'y' * 400}", '"?mona ?x? ?b? ?a?(b) ?1 y'),
+    ],
+)
+def test_request_that_is_not_taken_is_told_with_what_the_provider_said(
+    kind: Kind, server: ProtocolServer, message: str, told: str
+) -> None:
+    server.next(kind.error(400, "invalid_request_error", message))
+    error = failed(kind, server)
+    assert told in str(error)
+    assert len(str(error)) < 450
+
+
+def test_what_a_provider_repeats_of_key_and_question_is_not_told(kind: Kind, server: ProtocolServer) -> None:
+    server.next(kind.error(400, "invalid_request_error", f"{kind.key} cannot say: {PROMPT}, as the limit is 5"))
+    assert str(failed(kind, server)).endswith(' cannot say: ..., as the limit is 5"')
 
 
 @pytest.mark.parametrize(
@@ -330,3 +393,52 @@ def test_a_form_without_a_question(kind: Kind, server: ProtocolServer) -> None:
     with pytest.raises(ModelError) as told:
         kind.provider(server.base_url).ask(Question("x", (), (), FORM), 5.0, NOT_CANCELLED)
     assert told.value.trouble is Trouble.rejected
+
+
+THINKS = question(None, most_tokens=500, thinking_tokens=300)
+READ = most_of(THINKS, None).input_tokens
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_stream_that_ends_early_costs_what_was_read_and_all_that_may_have_been_thought(
+    kind: Kind, server: ProtocolServer, count: int
+) -> None:
+    server.next(Reply(kind.text(ANSWER), drop_after=count), Reply(kind.text(ANSWER)[:count]))
+    for usage in (failed(kind, server, THINKS).usage, failed(kind, server, THINKS).usage):
+        assert usage.input_tokens in (100, READ)
+        assert 300 <= usage.output_tokens <= 300 + len(ANSWER)
+
+
+def test_error_in_mid_stream_costs_what_came_before_it(kind: Kind, server: ProtocolServer) -> None:
+    told = {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}
+    server.next(Reply((*kind.text(ANSWER)[:3], f"event: error\ndata: {json.dumps(told)}\n\n".encode())))
+    error = failed(kind, server, THINKS)
+    assert error.trouble is Trouble.overloaded
+    assert error.usage.input_tokens in (100, READ)
+    assert 300 < error.usage.output_tokens <= 300 + len(ANSWER)
+
+
+@pytest.mark.parametrize(("word", "billed"), [("overloaded_error", False), ("api_error", True)])
+def test_error_in_place_of_a_stream_costs_nothing_only_where_the_provider_had_no_time_for_it(
+    kind: Kind, server: ProtocolServer, word: str, billed: bool
+) -> None:
+    told = {"type": "error", "error": {"type": word, "message": "m"}}
+    server.next(Reply((f"event: error\ndata: {json.dumps(told)}\n\n".encode(),)))
+    assert (failed(kind, server, THINKS).usage.input_tokens > 0) is billed
+
+
+def test_refusal_that_nobody_counted_costs_what_it_said(kind: Kind, server: ProtocolServer) -> None:
+    pieces = [piece.replace(b'"output_tokens": 42', b'"x": 1') for piece in kind.stopped(kind.refused)]
+    server.next(Reply(tuple(piece for piece in pieces if b'"completion_tokens"' not in piece)))
+    error = failed(kind, server, THINKS)
+    assert error.trouble is Trouble.refused
+    assert error.usage.input_tokens in (100, READ)
+    assert error.usage.output_tokens >= 300
+
+
+def test_filter_that_read_the_question_is_billed_for_it_and_a_busy_server_is_not(
+    kind: Kind, server: ProtocolServer
+) -> None:
+    server.next(kind.error(400, "content_filter"), kind.error(529, "overloaded_error"))
+    assert failed(kind, server, THINKS).usage.input_tokens == READ
+    assert failed(kind, server, THINKS).usage.input_tokens == 0

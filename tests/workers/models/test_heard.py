@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workers.models.kinds import FORM
+from tests.workers.models.kinds import question
 from workers.models import anthropic_speech, openai_speech
 from workers.models.heard import MOST_CALLS, Heard, HeardError, concluded
 from workers.models.protocol import ModelError
@@ -47,7 +47,7 @@ def test_no_stream_breaks_its_listener(
     assert all(isinstance(piece, str) for piece in heard.pieces)
     assert all(isinstance(count, int) and count >= 0 for count in vars(heard.usage).values())
     try:
-        found = concluded(heard, FORM, "p", 10)
+        found = concluded(heard, question(most_tokens=10), "p")
     except ModelError as error:
         assert (error.__cause__, error.__context__) == (None, None)
     else:

@@ -14,8 +14,10 @@ from pydantic import SecretStr
 from tests.workers.models import openai_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
+from workers.models.budgets import most_of
 from workers.models.exchange import Endpoint
 from workers.models.openai_provider import ExtraMissingError, OpenAIProvider
+from workers.models.options import Effort
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
 
 
@@ -54,18 +56,78 @@ def test_a_server_of_ones_own_needs_no_key_and_may_count_nothing(server: Protoco
     server.next(wire.call("propose", DATA, usage=None))
     answer = ask(server, question(), key=None)
     assert answer.data == DATA
-    assert answer.usage == Usage()
+    said = -(-len("propose" + json.dumps(DATA)) // 3)
+    assert answer.usage == Usage(most_of(question(), None).input_tokens, said), "what nobody counts is not for nothing"
     assert "authorization" not in server.asked[0].headers
 
 
-@pytest.mark.parametrize(("options", "tokens"), [({"with_temperature": False}, 0), ({}, 3000)])
-def test_a_temperature_is_left_out_where_it_is_not_taken(
-    server: ProtocolServer, options: dict[str, Any], tokens: int
-) -> None:
+@pytest.mark.parametrize("options", [{"with_temperature": False}, {"effort": Effort.high}])
+def test_a_temperature_is_left_out_where_it_is_not_taken(server: ProtocolServer, options: dict[str, Any]) -> None:
     server.next(wire.call("propose", DATA))
-    ask(server, question(temperature=0.7, thinking_tokens=tokens, most_tokens=100), **options)
+    ask(server, question(temperature=0.7, thinking_tokens=3000, most_tokens=100), **options)
     assert "temperature" not in server.asked[0].body
-    assert server.asked[0].body["max_completion_tokens"] == 100 + tokens
+    assert server.asked[0].body["max_completion_tokens"] == 3100
+    assert server.asked[0].body.get("reasoning_effort") == ("high" if "effort" in options else None)
+
+
+SPELLED = json.dumps(DATA)
+
+
+def piece(function: dict[str, Any], **fields: Any) -> bytes:
+    return wire.chunk({"tool_calls": [{"type": "function", "function": function} | fields]})
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        [piece({"name": "propose", "arguments": SPELLED}, id="call_1")],
+        [piece({"name": "propose", "arguments": SPELLED[:9]}, id="a"), piece({"arguments": SPELLED[9:]})],
+        [
+            piece({"name": "propose", "arguments": SPELLED[:9]}, id="a"),
+            piece({"name": "propose", "arguments": SPELLED[9:]}, id="a"),
+        ],
+        [piece({"name": "propose", "arguments": DATA}, index=0)],
+        [piece({"name": "propose", "arguments": DATA})],
+        wire.text_chunks(SPELLED),
+        wire.text_chunks(f"```json\n{SPELLED}\n```"),
+        wire.text_chunks(f"<think>Is {{}} right?</think>Here it is:\n{SPELLED}\nDone."),
+        wire.text_chunks(f'<tool_call>{{"name": "propose", "arguments": {SPELLED}}}</tool_call>'),
+        wire.text_chunks(json.dumps({"name": "propose", "parameters": SPELLED})),
+        wire.text_chunks(f"With {{BLOCK}} and {{}} in mind:\n{SPELLED}\nThat is {{it}}."),
+    ],
+    ids=[
+        "no index",
+        "continued",
+        "repeated",
+        "object",
+        "object, no index",
+        "text",
+        "fence",
+        "thought",
+        "tags",
+        "text in text",
+        "braces",
+    ],
+)
+def test_call_is_understood_as_local_servers_spell_it(server: ProtocolServer, block: list[bytes]) -> None:
+    server.next(Reply(wire.stream(block)))
+    assert ask(server, question()).data == DATA
+
+
+@pytest.mark.parametrize(
+    "text", ["no object", "{half", '{"path": "a"} and {"text": "b"}', '{"path": 3, "text": "b"}', "}{"]
+)
+def test_text_that_is_no_object_of_the_form_is_not_taken(server: ProtocolServer, text: str) -> None:
+    server.next(Reply(wire.stream(wire.text_chunks(text))))
+    with pytest.raises(ModelError) as told:
+        ask(server, question())
+    assert told.value.trouble is Trouble.malformed
+
+
+def test_two_calls_without_an_index_are_two(server: ProtocolServer) -> None:
+    server.next(Reply(wire.stream([piece({"name": "propose", "arguments": SPELLED}, id=each) for each in "ab"])))
+    with pytest.raises(ModelError, match="calls 2 tools"):
+        ask(server, question())
 
 
 def test_turns_of_one_speaker_become_one(server: ProtocolServer) -> None:
@@ -122,9 +184,9 @@ def test_a_refusal_in_words_is_one(server: ProtocolServer) -> None:
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": -3, "completion_tokens": "many"}, {"prompt_tokens": True}])
-def test_counts_that_are_none_are_zero(server: ProtocolServer, usage: dict[str, Any]) -> None:
+def test_counts_that_are_none_are_taken_from_the_texts(server: ProtocolServer, usage: dict[str, Any]) -> None:
     server.next(wire.say("yes", usage=usage))
-    assert ask(server, question(None)).usage == Usage()
+    assert ask(server, question(None)).usage == Usage(most_of(question(None), None).input_tokens, 1)
 
 
 def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.budgets import Amount, Budget, Scope, Unit, day_start, most_of, passes
+from workers.models.budgets import Amount, Budget, BudgetReachedError, Room, Scope, Unit, day_start, granted, most_of
 from workers.models.pricing import Price, cost, dollars, price_of
 from workers.models.protocol import Form, Message, Part, Question, Role, Usage
 
@@ -100,7 +100,12 @@ def test_day_begins_at_midnight_utc() -> None:
     assert day_start(1_799_971_200.0) == 1_799_971_200.0
 
 
-def test_cost_that_is_not_known_passes_no_budget_in_dollars() -> None:
-    budget = Budget(Scope.job, Unit.micro_dollars, 0, "SETTING")
-    assert not passes(budget, 0, Amount(1, 1, None))
-    assert passes(budget, 0, Amount(1, 1, 1))
+@pytest.mark.parametrize(("price", "refused"), [(None, False), (PRICE, True)])
+def test_cost_that_is_not_known_passes_no_budget_in_dollars(price: Price | None, refused: bool) -> None:
+    room = Room(Budget(Scope.job, Unit.micro_dollars, 0, "SETTING"), 0, 0, "acme/kernels")
+    asked = question("x")
+    if refused:
+        with pytest.raises(BudgetReachedError):
+            granted(asked, price, (room,), 0.0, waits=True)
+    else:
+        assert granted(asked, price, (room,), 0.0, waits=True) is asked

@@ -218,7 +218,7 @@ def test_unknown_question_is_told_with_its_purpose_and_where_it_differs_and_no_w
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"most_tokens": 5}, "most_tokens"),
+        ({"temperature": 0.9}, "temperature"),
         ({"form": None}, "form, which the recorded one has not"),
         ({"messages": QUESTION.messages[:1]}, "messages[1].role, which only the recorded one has"),
         ({"temperature": None}, "temperature"),
@@ -229,6 +229,11 @@ def test_place_of_a_difference_is_named(change: dict[str, Any], place: str) -> N
     with pytest.raises(ModelError) as caught:
         asked(replace(QUESTION, **change), ReplayProvider(recorded(QUESTION)))
     assert str(caught.value).endswith(f"differs first at {place}")
+
+
+def test_recording_is_played_where_settings_give_answers_another_room() -> None:
+    found = asked(replace(QUESTION, most_tokens=5, thinking_tokens=0), ReplayProvider(recorded(QUESTION)))
+    assert found == asked(QUESTION, ReplayProvider(recorded(QUESTION)))
 
 
 def test_empty_recording_says_so() -> None:

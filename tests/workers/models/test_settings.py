@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.workers.models import anthropic_server, openai_server
 from tests.workers.models.kinds import DATA, question
+from workers.authors.llm.protocol import Task
 from workers.models.asking import Patience, Surroundings, ask
 from workers.models.configured import patience, providers
-from workers.models.options import ModelProvider
+from workers.models.installed import installed
+from workers.models.options import ModelProvider, Purpose
 from workers.settings import Settings, WrongSettingsError, environment_with, load_settings, secret_values
 
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant-not-a-real-key", "ANTHROPIC_MODEL": "m"}
 OPENAI = {"OPENAI_API_KEY": "sk-proj-not-a-real-key", "OPENAI_MODEL": "n"}
+PRICE_OF_M = '{"m": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}'
 LOCAL = {"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1", "OPENAI_MODEL": "n"}
 
 
@@ -149,3 +155,77 @@ def test_the_secrets_of_this_process_are_known(monkeypatch: pytest.MonkeyPatch) 
     }
     assert wanted <= found
     assert not found & {"/etc/app.pem", "20000000", ""}
+
+
+PURPOSES = """{
+    "default": {"effort": "medium", "thinking_tokens": 9000},
+    "generate": {"anthropic_model": "large", "effort": "high", "answer_tokens": 20000}
+}"""
+
+
+def test_model_effort_and_tokens_are_set_for_each_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    with anthropic_server.anthropic_server() as server:
+        server.next(*[anthropic_server.call("propose", DATA)] * 2)
+        settings = loaded(monkeypatch, **ANTHROPIC, MODEL_PURPOSES=PURPOSES, ANTHROPIC_BASE_URL=server.base_url)
+        models = installed(settings, ())
+        for purpose in ("generate", "diagnose"):
+            asked = models.prepare(replace(question(), purpose=purpose, most_tokens=32_000, thinking_tokens=12_000))
+            models.ask(asked, models.providers_for(asked), lambda: False)
+    generate, diagnose = (asked.body for asked in server.asked)
+    assert (generate["model"], generate["max_tokens"], generate["output_config"]) == (
+        "large",
+        29_000,
+        {"effort": "high"},
+    )
+    assert (diagnose["model"], diagnose["max_tokens"], diagnose["output_config"]) == ("m", 41_000, {"effort": "medium"})
+
+
+def test_purposes_are_those_of_the_model_author() -> None:
+    assert set(Purpose) - {Purpose.default} == set(Task)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"MODEL_PURPOSES": '{"invent": {}}'}, "KERNELSMITH_MODEL_PURPOSES: "),
+        ({"MODEL_PURPOSES": '{"repair": {"effort": "most"}}'}, "KERNELSMITH_MODEL_PURPOSES: effort: "),
+        ({"MODEL_PURPOSES": '{"repair": {"answer_tokens": 3}}'}, "KERNELSMITH_MODEL_PURPOSES: answer_tokens: "),
+        (
+            {"MODEL_PURPOSES": '{"repair": {"openai_model": "n"}}'},
+            "KERNELSMITH_MODEL_PURPOSES names openai_model for repair, and KERNELSMITH_OPENAI_MODEL is not set",
+        ),
+        (
+            {"MODEL_PROXY": "socks5://u:secret-word@x"},
+            "KERNELSMITH_MODEL_PROXY must be http:// or https:// with a host",
+        ),
+        (
+            {"MODEL_PURPOSES": PURPOSES, "MODEL_DOLLARS_PER_JOB": "1", "MODEL_PRICES": PRICE_OF_M},
+            "KERNELSMITH_MODEL_DOLLARS_PER_JOB limits dollars, and KERNELSMITH_MODEL_PRICES has no price for",
+        ),
+    ],
+)
+def test_purpose_or_proxy_that_cannot_be_is_named(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], text: str
+) -> None:
+    told = wrong(monkeypatch, **ANTHROPIC, **values)
+    assert told.startswith(text)
+    assert "secret-word" not in told
+
+
+def test_settings_may_stand_in_a_file_that_is_named_and_in_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("KERNELSMITH_ANTHROPIC_BASE_URL=http://of.a.checkout\n")
+    named = tmp_path / "kernelsmith.env"
+    named.write_text('KERNELSMITH_ANTHROPIC_API_KEY="sk-ant-in-a-file"\nKERNELSMITH_ANTHROPIC_MODEL=of-the-file\n')
+    assert loaded(monkeypatch).anthropic_base_url is None
+    settings = loaded(monkeypatch, ENV_FILE=str(named), ANTHROPIC_MODEL="of-the-environment")
+    assert (settings.anthropic_model, settings.anthropic_base_url) == ("of-the-environment", None)
+    assert settings.anthropic_api_key is not None
+    assert "sk-ant-in-a-file" in secret_values(), "it is taken out of what is asked"
+    assert "sk-ant-in-a-file" in environment_with(settings).values(), "processes that are started get it"
+
+
+def test_file_of_settings_that_is_not_there_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "KERNELSMITH_ENV_FILE names no file" in wrong(monkeypatch, ENV_FILE="/nowhere/kernelsmith.env")

@@ -11,6 +11,8 @@ from string import Template
 from workers.authors.llm.protocol import Task
 
 SYSTEM = "system"
+LANGUAGE = "language"  # written by tests.workers.authors.llm.language from the runner's tables and the installed Triton
+EXAMPLES = "examples"
 PARAGRAPH = "\n\n"
 FIRST_LINE = re.compile(r"<!-- (?P<name>[a-z]+), version (?P<version>[1-9][0-9]*) -->")
 
@@ -51,7 +53,7 @@ class Prompt:
 
 @functools.cache
 def prompt(name: str) -> Prompt:
-    """Read a prompt: ``system``, or the name of a task.
+    """Read a prompt: one of those that all tasks share, or the name of a task.
 
     Raises:
         PromptError: the first line is not its name and version.
@@ -67,4 +69,4 @@ def prompt(name: str) -> Prompt:
 
 def versions() -> dict[str, int]:
     """Give the version of every prompt by its name, for records of what was asked."""
-    return {name: prompt(name).version for name in (SYSTEM, *(task.value for task in Task))}
+    return {name: prompt(name).version for name in (SYSTEM, LANGUAGE, EXAMPLES, *(task.value for task in Task))}

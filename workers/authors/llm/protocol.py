@@ -133,6 +133,7 @@ class KernelBrief:
     ideas: tuple[Idea, ...] = ()
     counted: str = ""  # the least bytes and operations of each pass and size, by the graph
     measured: str = ""  # of the compiler's kernel: times and floors; a few lines
+    hardware: str = ""  # GPU and versions that it is written for; a few lines
     remarks: tuple[Remark, ...] = ()
     before: str | None = None  # the module that the remarks are about
     failed: Failed | None = None  # in a repair
@@ -187,6 +188,7 @@ class VariantBrief:
     tried: tuple[tuple[str, str], ...] = ()  # earlier variants: what was changed, what was learned
     ideas: tuple[Idea, ...] = ()
     diagnosis: str = ""
+    hardware: str = ""
     examples: tuple[Example, ...] = ()
     remarks: tuple[Remark, ...] = ()
     failed: Failed | None = None

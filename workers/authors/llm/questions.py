@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from workers.authors.llm import forms, telling
 from workers.authors.llm.marks import Kind, quoted
-from workers.authors.llm.prompts import SYSTEM, Prompt, prompt
+from workers.authors.llm.prompts import EXAMPLES, LANGUAGE, SYSTEM, Prompt, prompt
 from workers.authors.llm.protocol import ChangeBrief, KernelBrief, ProblemBrief, Task, VariantBrief
 from workers.authors.llm.telling import joined
 from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT, Variation, variation_of
 from workers.models.protocol import Form, Message, Part, Question, Role
 
-THOUGHT = 12_000  # tokens
-CARRIED = "# The problem that came with the last proposal\n\nIt holds for the next one too, unless that gives another."
-BEATEN = (
-    " How fast it is was measured, and stands below: start from it, and write one that is faster over these sizes and slower at "
-    "none; any other is dropped."
+CARRIED = (
+    "# The problem that came with the last proposal\n\nIt holds for the next one too, unless that comes with another."
 )
-MOST_TOKENS = {
-    Task.analyze: 12_000,
-    Task.generate: 32_000,
-    Task.repair: 32_000,
-    Task.revise: 32_000,
-    Task.modify: 32_000,
-    Task.diagnose: 4_000,
-    Task.optimize: 32_000,
+BEATEN = (
+    " Its times are below: start from it, and write one that is faster over these sizes and slower at none; "
+    "any other is dropped."
+)
+# Tokens of an answer, and of the thinking before it; settings may change them for each purpose.
+TOKENS = {
+    Task.analyze: (12_000, 12_000),
+    Task.generate: (32_000, 12_000),
+    Task.repair: (32_000, 12_000),
+    Task.revise: (32_000, 12_000),
+    Task.modify: (32_000, 12_000),
+    Task.diagnose: (4_000, 8_000),
+    Task.optimize: (32_000, 12_000),
 }
 
 
@@ -60,8 +62,9 @@ def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) ->
     angle = variation_of(KERNEL, variation)
     before = ""
     if brief.before and (brief.failed is None or brief.failed.source != brief.before):
-        before = joined("# The module that stands under review", quoted(Kind.proposal, brief.path, brief.before))
+        before = joined("# The module under review", quoted(Kind.proposal, brief.path, brief.before))
     of_the_job = joined(
+        telling.hardware(brief.hardware),
         telling.form_of(brief),
         telling.examples(brief.examples),
         telling.problem(brief.problem, brief.graph),
@@ -77,11 +80,13 @@ def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) ->
 
 def _compiled(brief: KernelBrief) -> str:
     if brief.compiled:
-        text = "A compiler wrote this module for the same problem. It is right, and not always the fastest."
+        text = "A compiler wrote this module for the same problem. It is right, but not always as fast as it could be."
         text += BEATEN if brief.measured.strip() else ""
         return joined("# The compiled kernel", text, quoted(Kind.compiled, "the compiler author", brief.compiled))
     if brief.refused:
-        return joined("# The compiler has none", quoted(Kind.note, "the compiler author", brief.refused))
+        return joined(
+            "# Why the compiler has no kernel for it", quoted(Kind.note, "the compiler author", brief.refused)
+        )
     return ""
 
 
@@ -91,9 +96,7 @@ def change_question(brief: ChangeBrief, variation: int = 0, at_once: int = 1) ->
         telling.examples(brief.examples),
         telling.files("The files that may be edited", brief.files),
         telling.files("The test files, which may only be added to", brief.tests),
-        joined("# The problem as it stands", quoted(Kind.problem, "the problem file", brief.problem))
-        if brief.problem
-        else "",
+        joined("# The problem today", quoted(Kind.problem, "the problem file", brief.problem)) if brief.problem else "",
         joined(
             "# What is asked for",
             quoted(Kind.request, f"the command for {telling.word(brief.name)}", brief.request),
@@ -142,7 +145,9 @@ def _goal(brief: VariantBrief) -> str:
 
 def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
     return (
-        joined(telling.examples(brief.examples), telling.problem(brief.problem, None)),
+        joined(
+            telling.hardware(brief.hardware), telling.examples(brief.examples), telling.problem(brief.problem, None)
+        ),
         joined(
             telling.files("The kernel's file, to start from", [(brief.path, brief.source)]),
             telling.measured(brief.measured),
@@ -163,14 +168,17 @@ def _candidate(
 
 
 def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, angle: Variation | None) -> Question:
-    temperature = None if angle is None else angle.temperature
+    answer_tokens, thinking_tokens = TOKENS[task]
+    # Another tool is another prefix of the cache, so that tasks which write no kernel gain nothing by how one is written.
+    names = (SYSTEM,) if task in (Task.analyze, Task.diagnose) else (SYSTEM, LANGUAGE, EXAMPLES)
+    shared = "\n\n".join(prompt(name).text for name in names)
     parts = [Part(text + "\n\n", stable=True) for text in stable if text.strip()]
     return Question(
         purpose=task.value,
-        system=(Part(prompt(SYSTEM).text, stable=True),),
+        system=(Part(shared, stable=True),),
         messages=(Message(Role.user, (*parts, Part(changing))),),
         form=form,
-        most_tokens=MOST_TOKENS[task],
-        thinking_tokens=THOUGHT if temperature is None and task is not Task.diagnose else 0,
-        temperature=temperature,
+        most_tokens=answer_tokens,
+        thinking_tokens=thinking_tokens,
+        temperature=None if angle is None else angle.temperature,
     )

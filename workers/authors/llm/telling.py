@@ -27,6 +27,11 @@ def joined(*pieces: str) -> str:
     return "\n\n".join(piece.strip("\n") for piece in pieces if piece.strip())
 
 
+def hardware(text: str) -> str:
+    """Give what a kernel is written for."""
+    return joined("# What it is written for", quoted(Kind.measured, "the runner", text)) if text.strip() else ""
+
+
 def form_of(brief: KernelBrief) -> str:
     """Give what a layout expects of the module: its names, helpers and lines."""
     style = brief.style
@@ -40,22 +45,25 @@ def _names(brief: KernelBrief) -> list[str]:
         outputs, f"the gradients of the {outputs} outputs, in order"
     )
     lines = [
-        f"- It becomes, or becomes part of, `{word(brief.path)}`. A program writes what is around it and calls the names below.",
-        f"- `{style.forward_function}`: a plain function that allocates, launches and returns the outputs and then what backward "
-        "needs. It takes contiguous tensors.",
-        f"- `{style.backward_function}`: the same for backward: upstream gradients, saved tensors and scalars in, gradients out.",
+        f"- It becomes `{word(brief.path)}`, or a part of it. A program writes the code around it and calls these names.",
+        f"- `{style.forward_function}`: a plain function that allocates, launches, and returns the outputs "
+        f"followed by what backward "
+        "needs. Its tensors are contiguous.",
+        f"- `{style.backward_function}`: the same for backward. It takes upstream gradients, saved tensors and "
+        f"scalars, and returns "
+        "gradients.",
     ]
     if style.section:
         lines.append(
-            f"- It is a section of a file that stands: no imports, no class, and every name begins with `{style.prefix}`."
+            f"- It is a section of an existing file: no imports, no class, and every name begins with `{style.prefix}`."
         )
     else:
         lines += [
             f"- `class {style.function_class}(torch.autograd.Function)` with the static methods `forward(ctx, {parameters})` and "
-            f"`backward(ctx, ...)`. `{style.function_class}.apply` is called with the reference's parameters in this order, by "
-            "position; a default of the reference is a default here.",
+            f"`backward(ctx, ...)`. `{style.function_class}.apply` is called with the reference's parameters by position, in this "
+            "order, and has the reference's defaults.",
             f"- `backward` takes {upstream}, and returns one value for each parameter of `forward`: a gradient, or None for "
-            "scalars and for inputs that want none. It must also work when only some inputs want a gradient.",
+            "scalars and for inputs that want none. It also works when only some inputs want a gradient.",
         ]
     if style.entry is not None and not style.section:
         lines.append(f"- `def {style.entry}({parameters})` at module level, which calls `apply`.")
@@ -99,7 +107,14 @@ def examples(given: tuple[Example, ...]) -> str:
         )
         for example in given[:MOST_EXAMPLES]
     ]
-    return joined("# Files of the target repository, for their form", *told)
+    return joined(FORM_ALONE, *told)
+
+
+FORM_ALONE = (
+    "# Files of the target repository\n\nTake names, helpers and layout from them, and nothing else: they were "
+    "not written for this "
+    "runner, and where they break a rule above, the rule holds."
+)
 
 
 def problem(given: Problem, graph: Graph | None) -> str:
@@ -147,9 +162,9 @@ def remarks(given: tuple[Remark, ...]) -> str:
             told.append(quoted(Kind.code, f"the line of remark {remark.number}", remark.quoted))
     numbers = ", ".join(str(remark.number) for remark in given)
     asked = (
-        f"Do what each remark asks as far as it concerns this work, and answer each in `replies` by its number ({numbers}), one "
-        "entry a remark, in two sentences at most. Where a remark is wrong, or asks for what these rules forbid, say so in its "
-        "reply and leave it."
+        f"Do what each remark asks as far as it concerns this work, and answer each in `replies` by its number ({numbers}): one "
+        "entry for each, two sentences at most. Where a remark is mistaken, or asks for what these rules forbid, say so in its "
+        "reply and change nothing for it."
     )
     return joined("# What a review said", *told, asked)
 
@@ -159,18 +174,19 @@ def failed(given: Failed | None, *, with_source: bool = True) -> str:
     if given is None:
         return ""
     told = [quoted(Kind.proposal, "the last proposal", given.source)] if with_source and given.source.strip() else []
-    told.append(quoted(Kind.evidence, "how it ended", f"{given.status}: {given.sentence}"))
-    if given.evidence:
-        told.append(quoted(Kind.evidence, "the runner's findings", "\n".join(given.evidence[:MOST_EVIDENCE])))
-    if given.log.strip():
+    evidence = "\n".join(given.evidence[:MOST_EVIDENCE])
+    # The sentence is mostly that of the first finding, which says it with its place.
+    ending = given.status if given.sentence in evidence else f"{given.status}: {given.sentence}"
+    told.append(quoted(Kind.evidence, "the runner", f"{ending}\n{evidence}".rstrip("\n")))
+    if given.log.strip() and given.log.strip() not in evidence:
         told.append(quoted(Kind.log, "the runner's log", given.log))
-    return joined("# What the last proposal came to", *told)
+    return joined("# How the last proposal failed", *told)
 
 
 def ideas(given: Iterable[Idea]) -> str:
     """Give the catalog's entries whose triggers hold."""
     told = [quoted(Kind.idea, idea.title, idea.text) for idea in list(given)[:MOST_IDEAS]]
-    return joined("# Entries of the strategy catalog that fit here", *told) if told else ""
+    return joined("# Entries of the strategy catalog that a rule picked for it", *told) if told else ""
 
 
 def counted(text: str) -> str:

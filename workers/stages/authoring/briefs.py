@@ -38,6 +38,7 @@ def kernel_brief(
         ideas=ideas_of(bench, counts, start, measured),
         counted=lines(counts),
         measured="" if measured is None else figures(measured),
+        hardware=bench.hardware,
         remarks=remarks,
         before=before,
     )

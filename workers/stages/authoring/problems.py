@@ -19,11 +19,19 @@ CAPTURE = "capture"
 
 
 @dataclass(frozen=True)
+class Captured:
+    """What tracing a problem gave, and the facts of the host that did it."""
+
+    result: CaptureResult
+    host: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Understood:
     """A problem that can be traced, and what its author assumed and replied."""
 
     answer: ProblemAnswer
-    captured: CaptureResult
+    captured: Captured
 
 
 def problem_brief(name: str, wish: Wish) -> ProblemBrief:
@@ -54,21 +62,23 @@ def understood(context: StageContext, brief: ProblemBrief) -> Understood:
             failed = Failed(source if isinstance(source, str) else "", unusable.fault.value, str(unusable))
         else:
             captured = capture(context, read.source, f"{CAPTURE}-{number}")
-            if captured.error is None:
+            found = captured.result
+            if found.error is None:
                 return Understood(read, captured)
-            where = (f"line {captured.line}",) if captured.line else ()
-            evidence = (*where, *((captured.cure,) if captured.cure else ()))
-            failed = Failed(read.source, CAPTURE, captured.error, evidence)
+            where = (f"line {found.line}",) if found.line else ()
+            evidence = (*where, *((found.cure,) if found.cure else ()))
+            failed = Failed(read.source, CAPTURE, found.error, evidence)
         tried.append(f"round {number} ended as `{failed.status}`: {failed.sentence}")
     message = f"the model gave no problem that can be used: {failed.sentence}" if failed else "nothing was asked"
     cure = "Say it more closely: inputs with their shapes, what is computed, and one size; or paste it as code."
     raise UserFacingError(Failure(FailureCode.problem, message, cure, attempts=tuple(tried)))
 
 
-def capture(context: StageContext, source: str, key: str = CAPTURE) -> CaptureResult:
+def capture(context: StageContext, source: str, key: str = CAPTURE) -> Captured:
     """Give a problem's graph, or why it has none.
 
     Raises:
         UserFacingError: the GPU host failed.
     """
-    return from_json(CaptureResult, answer_of(context.gpu(key, CaptureRequest(source), Action.capture)))
+    answer = context.gpu(key, CaptureRequest(source), Action.capture)
+    return Captured(from_json(CaptureResult, answer_of(answer)), answer.host)

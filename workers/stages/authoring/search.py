@@ -15,7 +15,7 @@ from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.early import Early
 from workers.stages.authoring.judging import Judged, judged
-from workers.stages.authoring.unanswered import ask_once, nobody_answered
+from workers.stages.authoring.unanswered import ask_for_repair, ask_once, nobody_answered
 from workers.stages.headroom import geometric_mean, time_of
 from workers.stages.workbench import SNAPSHOT_FILE, Workbench, answer_of
 from workers.strategies.identity import fingerprint
@@ -178,7 +178,7 @@ class Search:
             return None
         self._context.note(f"asking a model to repair its kernel, round {number} of {self._terms.repairs}")
         brief, key = replace(self._brief, failed=failed), f"{self._terms.prefix}repair-{number}"
-        (answer,) = self._context.ask_all({key: kernel_question(brief, number)}).values()
+        answer = ask_for_repair(self._context, key, kernel_question(brief, number), self._book.sentences())
         candidate = self._read(key, answer, Task.repair, number, number, brief)
         self._book.keep()
         if isinstance(answer, ModelError):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpu_runner.contracts import from_json, to_json
-from workers.contracts import Failure, FailureCode
+from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
+from workers.models.budgets import BudgetReachedError
 from workers.models.protocol import PASSING, Answer, ModelError, Question, Trouble
 from workers.models.recording import Refusal
 
@@ -17,6 +19,7 @@ CURES = {
     Trouble.too_long: "Ask for less at once, or have an operator configure a model that takes more.",
     Trouble.refused: "Say it in other words, or have an operator configure another model.",
     Trouble.malformed: "The model does not keep to the form; an operator may configure another one.",
+    Trouble.out_of_budget: "An operator can raise the limit that is named (docs/models.md, What models may use).",
     Trouble.truncated: "Ask for less at once, or have an operator configure a model that says it shorter.",
 }
 PASSES = "It may pass with time."
@@ -44,6 +47,20 @@ def ask_once(
     others = {name: question for name, question in questions.items() if name not in unanswered}
     answered = first or (context.ask_all(others) if others else {})
     return {name: unanswered[name] if name in unanswered else answered[name] for name in questions}
+
+
+def ask_for_repair(
+    context: StageContext, key: str, question: Question, attempts: tuple[str, ...]
+) -> Answer | ModelError:
+    """Ask for a repair. Where a budget has no room for it, what was paid for and judged before, ``attempts``, is told with that.
+
+    Raises:
+        UserFacingError: there is no room, or no model.
+    """
+    try:
+        return context.ask_all({key: question})[key]
+    except BudgetReachedError as error:
+        raise UserFacingError(replace(error.failure, attempts=attempts)) from error
 
 
 def nobody_answered(errors: Sequence[ModelError], wanted: str, without: str, attempts: tuple[str, ...]) -> Failure:

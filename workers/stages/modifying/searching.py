@@ -15,7 +15,7 @@ from workers.engine.protocol import StageContext
 from workers.models.protocol import Answer, ModelError
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.early import Early
-from workers.stages.authoring.unanswered import ask_once, nobody_answered
+from workers.stages.authoring.unanswered import ask_for_repair, ask_once, nobody_answered
 from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
 from workers.stages.modifying.preflight import Subject
@@ -126,7 +126,7 @@ class Search:
         self._context.note(f"asking a model to repair its change, round {number} of {repairs}")
         brief = replace(self._given.brief(self._subject, last.changes, last.problem), failed=last.failed)
         key = f"repair-{number}"
-        (answer,) = self._context.ask_all({key: change_question(brief, number)}).values()
+        answer = ask_for_repair(self._context, key, change_question(brief, number), self._book.sentences())
         proposal = self._read(key, answer, (Task.repair, number, number), brief, last.problem)
         self._book.keep()
         if isinstance(answer, ModelError):

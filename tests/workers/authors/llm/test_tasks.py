@@ -1,0 +1,66 @@
+"""Right answers to the twenty tasks pass, usual wrong ones end as they must, and the question holds the rule against them."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from gpu_runner import verify
+from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
+from tests.cheats.trial import surroundings
+from tests.honest.table import problem_of
+from tests.workers.authors.llm.tasks import (
+    ANSWERED,
+    KERNEL_TASKS,
+    kernel_brief_of,
+    right_source,
+    wrong_source,
+)
+from workers.authors.llm import kernel_question
+from workers.authors.llm.protocol import Task, UnusableAnswer
+from workers.models.protocol import Question
+
+
+@functools.cache
+def verdict_of(name: str, source: str) -> Verdict:
+    candidate = CandidateSource((SourceFile("candidate.py", source),))
+    return verify.run(VerifyRequest(problem_of(name), candidate, quick=KERNEL_TASKS[name].quick), surroundings())
+
+
+def whole(question: Question) -> str:
+    parts = (*question.system, *(part for message in question.messages for part in message.parts))
+    return "".join(part.text for part in parts)
+
+
+def test_tasks_are_twenty_and_of_every_kind() -> None:
+    assert len(KERNEL_TASKS) + len(ANSWERED) == 20
+    assert {answered.task for answered in ANSWERED.values()} == set(Task)
+
+
+@pytest.mark.parametrize("name", KERNEL_TASKS)
+def test_right_kernel_passes(name: str) -> None:
+    verdict = verdict_of(name, right_source(name))
+    assert (verdict.status, verdict.evidence) == (Status.passed, ())
+
+
+@pytest.mark.parametrize("name", KERNEL_TASKS)
+def test_kernel_with_a_usual_mistake_ends_as_it_must_and_the_question_says_the_rule(name: str) -> None:
+    wrong = KERNEL_TASKS[name]
+    assert verdict_of(name, wrong_source(name)).status is wrong.ending
+    assert wrong.rule in whole(kernel_question(kernel_brief_of(name)))
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_right_answer_is_used(name: str) -> None:
+    answered = ANSWERED[name]
+    assert answered.read(answered.right) is not None
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_wrong_answer_ends_as_it_must_and_the_question_says_the_rule(name: str) -> None:
+    answered = ANSWERED[name]
+    with pytest.raises(UnusableAnswer) as refused:
+        answered.read(answered.wrong)
+    assert refused.value.fault is answered.ending
+    assert answered.rule in whole(answered.question)
