@@ -39,6 +39,7 @@ from workers.contracts import (
 
 if TYPE_CHECKING:
     from service.local.asking import LocalJob
+    from service.local.checkout import Checkout
     from service.local.terminal import Terminal
 
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
@@ -230,9 +231,7 @@ def run_job(
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()
-        state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
-        folder = (out or state / asked.name).resolve()
-        _configure(state, replay)
+        folder = (out or open_state(checkout, replay) / asked.name).resolve()
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
         trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()
@@ -257,10 +256,15 @@ def _tell_recorded(count: int, record: Path) -> None:
     say(f"`kernelsmith recording {record}` shows what they took.")
 
 
-def _configure(state: Path, replay: Path | None) -> None:
-    """Have this process work in a folder, by its environment, and answer from a recording where there is one."""
+def open_state(checkout: Checkout, replay: Path | None = None) -> Path:
+    """Have this process work in a checkout's own folder, by its environment, and answer from a recording where there is one.
+
+    Raises:
+        UserFacingError: a setting of the environment, or the recording, cannot be used.
+    """
     from workers import embedded
 
+    state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
     try:
         embedded.configure(state)
         if replay is not None:
@@ -269,6 +273,7 @@ def _configure(state: Path, replay: Path | None) -> None:
         raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
     except embedded.RecordingError as error:
         raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_CURE)) from error
+    return state
 
 
 def ended(job: JobView) -> None:

@@ -121,4 +121,9 @@ def _key(asked: LocalJob, parts: list[str]) -> str:
 
 
 def _origin(checkout: Checkout) -> Origin:
-    return Origin(f"local/{checkout.folder.name}", 0, "local")
+    return Origin(repository_name(checkout), 0, "local")
+
+
+def repository_name(checkout: Checkout) -> str:
+    """Give the name that a checkout has where GitHub's are owner/name."""
+    return f"local/{checkout.folder.name}"

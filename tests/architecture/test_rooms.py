@@ -19,6 +19,7 @@ DOORS = {
         "workers.artifacts",
         "workers.embedded",
         "workers.byhand",
+        "workers.history",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
     ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.removal"},
