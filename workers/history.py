@@ -22,6 +22,7 @@ __all__ = [
     "export",
     "forget",
     "import_library_csv",
+    "last_commit",
     "repositories",
     "simulate",
 ]
@@ -63,6 +64,13 @@ def repositories() -> tuple[str, ...]:
     """Give the repositories that have numbers."""
     with current().database.read() as session:
         return history.repositories(session)
+
+
+def last_commit(repository: str, not_revision: str = "") -> str | None:
+    """Give the commit that a night measured last; None where there is none besides ``not_revision``."""
+    with current().database.read() as session:
+        found = history.last_commit(session, repository, not_revision)
+    return None if found is None else found[0]
 
 
 def forget(retention: Retention) -> int:

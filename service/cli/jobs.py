@@ -203,6 +203,33 @@ def compare(
         raise typer.Exit(EXIT_FAILED)
 
 
+@app.command()
+def nightly(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The kernels; by default all whose problem is known.")
+    ] = None,
+    repo: Repo = Path(),
+    budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
+    layout: Layout = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure every kernel of HEAD, keep the numbers in the checkout's database, and compare what changed with the last good one.
+
+    Exit 0 nothing became worse, 1 something became slower, larger or wrong, 2 refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+    from service.local.session import regressed
+
+    options = JobOptions(layout=layout, auto=True, budget_minutes=budget)
+    asked = LocalJob("nightly", "", options, fresh, Verb.nightly, kernels=tuple(names or ()))
+    job = run_job(asked, repo, out, as_json=as_json)
+    ended(job)
+    if regressed(job):
+        raise typer.Exit(EXIT_FAILED)
+
+
 def run_job(
     asked: LocalJob,
     repo: Path,

@@ -244,6 +244,17 @@ GRAMMAR: tuple[Rule, ...] = (
         (_KERNELS,),
         (_GPU,),
     ),
+    Rule(
+        Verb.nightly,
+        "Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit.",
+        "/kernel nightly",
+        (
+            Argument(
+                ArgumentKind.names, "NAME ...", f"the kernels, at most {MAX_KERNELS}; all that can be proved by default"
+            ),
+        ),
+        (_GPU,),
+    ),
     Rule(Verb.status, "Say how far a job is.", "/kernel status", (_JOB,)),
     Rule(Verb.cancel, "Stop a job. What was pushed stays.", "/kernel cancel", (_JOB,)),
     Rule(Verb.retry, "Carry a stopped job on from the stage in which it stopped.", "/kernel retry", (_JOB,)),

@@ -37,6 +37,7 @@ from workers.contracts.kernel_profile import (
 )
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.nightly import NightChange, NightKernel, NightlySummary
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, parse_target
 from workers.contracts.update import (
@@ -124,6 +125,9 @@ __all__ = [
     "ModelUse",
     "ModifySummary",
     "ModuleParameter",
+    "NightChange",
+    "NightKernel",
+    "NightlySummary",
     "Notes",
     "OptimizeSummary",
     "Origin",

@@ -14,6 +14,7 @@ class Verb(StrEnum):
     modify = "modify"
     bench = "bench"
     verify = "verify"
+    nightly = "nightly"
     status = "status"
     cancel = "cancel"
     retry = "retry"
@@ -34,6 +35,7 @@ class StageName(StrEnum):
     modify = "modify"
     confirm = "confirm"
     measure = "measure"
+    nightly = "nightly"
 
 
 class JobState(StrEnum):
@@ -181,6 +183,7 @@ class JobOptions:
     candidates: int = 3  # that a model is asked for at once
     repairs: int = 3  # rounds in which a model sees what failed, at most
     choose: Choose = Choose.first
+    budget_minutes: int = 120  # nightly: of GPU time
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from workers.contracts.attempt import Attempt
 from workers.contracts.job import Failure, FailureCode, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.nightly import NightlySummary
 from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
 
 
@@ -235,6 +236,7 @@ Summary = (
     | ModifySummary
     | ConfirmSummary
     | MeasureSummary
+    | NightlySummary
 )
 
 
@@ -291,7 +293,7 @@ class ReadyUpdate:
 class ReportUpdate:
     """The end of a job: done with its report, failed, or cancelled; a new comment, since an edit notifies nobody."""
 
-    summary: ValidateSummary | FinalizeSummary | MeasureSummary | None = None
+    summary: ValidateSummary | FinalizeSummary | MeasureSummary | NightlySummary | None = None
     failure: Failure | None = None
     cancelled_by: str | None = None
 

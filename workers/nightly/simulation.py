@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gpu_runner.contracts import Word
 from workers.nightly.detection import Candidate, Change, Evidence, State, compared, look
@@ -29,7 +30,7 @@ WIDTH = 1.96
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is planted at the first watched night: ``step`` is new over old, ``spikes`` the share of nights with a neighbour."""
+    """What is planted at the first watched night: ``step`` is new over old, ``spikes`` the share of noisy nights."""
 
     name: str
     step: float = 1.0
@@ -51,8 +52,8 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Tally:
-    """What came of a scenario. ``found`` counts series whose planted change was confirmed, ``false_alarms`` confirmed changes between
-    commits that do not differ."""
+    """What came of a scenario: ``found`` counts series whose planted change was confirmed, ``false_alarms`` confirmed changes
+    between commits that do not differ."""
 
     scenario: Scenario
     series: int
@@ -116,7 +117,7 @@ def _watch(scenario: Scenario, machine: Sequence[float], stream: random.Random) 
         seen.candidates += 1
         differs = not scenario.new_testbed and int(found.good) < PAST_NIGHTS <= int(found.bad)
         step = math.log(scenario.step) if differs else 0.0
-        state = compared(found, lambda step=step: _word(step, pair, stream))
+        state = compared(found, partial(_word, step, pair, stream))
         seen.undecided += state is State.undecided
         if state is State.confirmed and found.evidence is not Evidence.recovery:
             seen.false_alarms += step == 0

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from workers.nightly.detection import Candidate, Change, Evidence, State
 from workers.nightly.retention import Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
 from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
 
 MOST_AT_ONCE = 500  # rows in a statement; SQLite takes a bounded number of values
+Ratio = tuple[float, float | None, float | None]  # new over old, with its interval where there is one
 INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
@@ -151,3 +153,53 @@ def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) 
     insert = INSERT[session.get_bind().dialect.name]
     done = session.execute(insert(table).values(list(rows)).on_conflict_do_nothing().returning(table.id))
     return len(done.all())
+
+
+def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
+    """Give the changes that are known of a series, oldest first."""
+    rows = session.scalars(
+        select(SeriesChange)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.key == key.digest())
+        .order_by(SeriesChange.id)
+    )
+    return tuple(Change(row.good_revision, row.bad_revision, State(row.state), row.ratio) for row in rows)
+
+
+def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State, ratio: Ratio, now: float) -> None:
+    """Keep what became of a candidate: a change of its own, or the state of the change that it is the recovery of."""
+    series_id = _series(session, key)
+    if found.evidence is Evidence.recovery:
+        session.execute(
+            update(SeriesChange)
+            .where(SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value)
+            .values(state=state.value, changed_at=now)
+        )
+        return
+    middle, low, high = ratio
+    form = {
+        "series_id": series_id,
+        "state": state.value,
+        "good_revision": found.good,
+        "bad_revision": found.bad,
+        "ratio": middle,
+        "ratio_low": low,
+        "ratio_high": high,
+        "reason": "",
+        "opened_at": now,
+        "changed_at": now,
+    }
+    _insert(session, SeriesChange, [form])
+
+
+def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:
+    """Give the testbed on which a night measured last with such a GPU."""
+    row = session.scalar(
+        select(MeasuredSeries)
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
+        .where(MeasuredPoint.source == Source.night.value)
+        .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
+        .limit(1)
+    )
+    return None if row is None else key_of(row).testbed
