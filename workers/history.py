@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workers.nightly.bisection import Bisected, Culprit, Step, bisect
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.retention import Retention
@@ -13,12 +14,16 @@ from workers.store import history
 
 __all__ = [
     "SCENARIOS",
+    "Bisected",
+    "Culprit",
     "Format",
     "Imported",
     "NoLibraryCsvError",
     "NoParquetError",
     "Retention",
+    "Step",
     "Tally",
+    "bisect",
     "export",
     "forget",
     "import_library_csv",

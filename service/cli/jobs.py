@@ -18,6 +18,7 @@ from service.cli.console import (
     kernel_name,
     reporting,
     say,
+    tell,
 )
 from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
 from workers.contracts import (
@@ -29,6 +30,7 @@ from workers.contracts import (
     JobOptions,
     JobState,
     JobView,
+    MeasuredKernel,
     ProblemKind,
     ProblemText,
     Scope,
@@ -228,6 +230,45 @@ def nightly(
     ended(job)
     if regressed(job):
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("bisect")
+def bisect_(
+    name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
+    commits: Annotated[str, typer.Argument(metavar="GOOD..BAD", help="A commit that is fast, and one that is not.")],
+    repo: Repo = Path(),
+    layout: Layout = None,
+) -> None:
+    """Find the commits that made a kernel slower or larger: each step runs a commit and the good one in turns.
+
+    Finished steps are kept: the same command goes on where it was interrupted. Exit 0 a commit or a range was found, 1 BAD is not
+    worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.
+    """
+    from service.conversation.bisected import bisected_report
+    from service.local.asking import LocalJob
+    from service.local.bisecting import RangeSearch
+    from service.local.checkout import Checkout
+    from service.local.session import compared
+    from service.local.terminal import Quiet
+
+    good, separator, bad = commits.partition("..")
+    if not separator or not good or bad.startswith("."):
+        raise typer.BadParameter("name two commits as GOOD..BAD")
+
+    def compare(old: str, new: str) -> MeasuredKernel:
+        say(f"comparing {new[:12]} with {old[:12]}")
+        options = JobOptions(layout=layout, against=old, auto=True)
+        asked = LocalJob("bisect", "", options, verb=Verb.bench, kernels=(name,), head=new)
+        return compared(run_job(asked, repo, None, as_json=False, terminal=Quiet()), name)
+
+    with reporting():
+        checkout = Checkout(repo.resolve())
+        first, last = (checkout.commit_of(word or "HEAD") for word in (good, bad))
+        search = RangeSearch(checkout, compare)
+        whole, suspects = search.run(first, last)
+        subjects = {sha: checkout.text("log", "-1", "--format=%s", sha) for one in suspects for sha in one.commits}
+    tell(bisected_report(name, whole, suspects, subjects, search.steps, (first, last)))
+    raise typer.Exit(0 if suspects else EXIT_FAILED)
 
 
 def run_job(

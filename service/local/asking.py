@@ -37,6 +37,7 @@ class LocalJob:
     words: str = ""  # modify: what to change
     given: ProblemText | None = None  # a problem that is no block of code, in the place of ``problem``
     base: str | None = None  # the commit to start from; None: HEAD
+    head: str | None = None  # the commit to compare; None: HEAD
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
@@ -133,8 +134,8 @@ def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         UserFacingError: there is no such reference, or nothing differs.
     """
     against = asked.options.against or "main"
-    head = checkout.working_tree() if asked.dirty else checkout.head()
-    base = checkout.merge_base(against, checkout.head())
+    head = asked.head or (checkout.working_tree() if asked.dirty else checkout.head())
+    base = checkout.merge_base(against, asked.head or checkout.head())
     if base == head:
         cure = "Name an older commit with --against, or compare the working tree with --dirty."
         raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", cure))

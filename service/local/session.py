@@ -25,6 +25,7 @@ from workers.contracts import (
     JobRequest,
     JobState,
     JobView,
+    MeasuredKernel,
     MeasureSummary,
     NightlySummary,
     UserFacingError,
@@ -140,6 +141,21 @@ def worse(job: JobView) -> bool:
     """Tell whether a comparison found anything slower, larger or wrong."""
     report = _report(job)
     return report is not None and is_worse(from_json(MeasureSummary, report))
+
+
+def compared(job: JobView, name: str) -> MeasuredKernel:
+    """Give what a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
+
+    Raises:
+        UserFacingError: the fault is not the commit's.
+    """
+    report = _report(job)
+    if report is not None:
+        return from_json(MeasureSummary, report).kernels[0]
+    failure = job.failure or Failure(FailureCode.internal, f"job {job.job_id} ended without a report")
+    if failure.code in (FailureCode.environment, FailureCode.internal):
+        raise UserFacingError(failure)
+    return MeasuredKernel(name, "", (), skipped=failure)
 
 
 def regressed(job: JobView) -> bool:
