@@ -11,7 +11,7 @@ from workers.contracts import Verb
 # Source: https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user, ``permission`` and
 # ``role_name``; a custom role shows up in ``permission`` as the one that it was made from.
 WRITING = frozenset({"write", "maintain", "admin"})
-DECIDING = frozenset({Verb.approve, Verb.revise})
+DECIDING = frozenset({Verb.approve, Verb.revise, Verb.triaged})
 
 
 class RefusalReason(StrEnum):

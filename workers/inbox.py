@@ -22,10 +22,11 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, lifecycle, reviews, spending, submission
+from workers.store import deliveries, gpu_hosts, history, lifecycle, reviews, spending, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
+from workers.store.text import storable
 from workers.store.views import view
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "retry",
     "submit",
     "submitted_since",
+    "triage",
 ]
 
 
@@ -275,6 +277,13 @@ def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float) 
     """
     with current().database.write() as session:
         return deliveries.release(session, delivery_id, tries, error, retry_at)
+
+
+def triage(repository: str, key: str, reason: str) -> int:
+    """Accept the regressions that an issue is about, by its key, as the new base; give how many numbers that concerns."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return history.triage(session, repository, key, storable(reason), runtime.clock())
 
 
 def ready() -> tuple[tuple[str, bool, str], ...]:

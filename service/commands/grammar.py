@@ -255,6 +255,12 @@ GRAMMAR: tuple[Rule, ...] = (
         ),
         (_GPU,),
     ),
+    Rule(
+        Verb.triaged,
+        "Accept the regression that an issue of the nightly run reports: what is measured now is the new base.",
+        "/kernel triaged needed for inputs of any stride",
+        (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
+    ),
     Rule(Verb.status, "Say how far a job is.", "/kernel status", (_JOB,)),
     Rule(Verb.cancel, "Stop a job. What was pushed stays.", "/kernel cancel", (_JOB,)),
     Rule(Verb.retry, "Carry a stopped job on from the stage in which it stopped.", "/kernel retry", (_JOB,)),

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     report = "report"
     pull = "pull"
     reply = "reply"
+    regression = "regression"  # an issue that the nightly run opened, by its kernel and GPU
 
 
 @dataclass(frozen=True)

@@ -77,18 +77,24 @@ def nightly_conclusion(summary: NightlySummary) -> Conclusion:
 def nightly_sections(summary: NightlySummary) -> str:
     """Give the report below its verdict."""
     ordered = sorted(summary.changes, key=lambda change: STATES.index(change.state))
-    rows = [_row(change) for change in ordered if change.state != QUIET]
-    quiet = [_row(change) for change in ordered if change.state == QUIET]
     return paragraphs(
-        table(HEADER, rows[:MAX_ROWS], numeric=(4,)),
-        folded("More changes", table(HEADER, rows[MAX_ROWS:], numeric=(4,))),
+        changes_table([change for change in ordered if change.state != QUIET]),
         _testbed(summary),
         bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
-        folded("Compared, and no change was found", table(HEADER, quiet, numeric=(4,))),
+        folded(
+            "Compared, and no change was found", changes_table([change for change in ordered if change.state == QUIET])
+        ),
         folded("Measured", _measured(summary)),
         folded("Not measured", _skipped(summary)),
         provenance_line(summary.provenance),
     )
+
+
+def changes_table(changes: Sequence[NightChange]) -> str:
+    """Give changes as a table, those beyond sixty folded."""
+    rows = [_row(change) for change in changes]
+    more = folded("More changes", table(HEADER, rows[MAX_ROWS:], numeric=(4,)))
+    return paragraphs(table(HEADER, rows[:MAX_ROWS], numeric=(4,)), more)
 
 
 def _news(summary: NightlySummary) -> list[NightChange]:

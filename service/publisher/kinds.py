@@ -11,6 +11,7 @@ from service.publisher.comments import publish_report, publish_status
 from service.publisher.commit import publish_commit
 from service.publisher.publication import Publication
 from service.publisher.pull import publish_pull_request, publish_ready
+from service.publisher.regression import publish_regression
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
@@ -18,6 +19,7 @@ from workers.contracts import (
     Effect,
     PullRequestUpdate,
     ReadyUpdate,
+    RegressionUpdate,
     ReportUpdate,
     StatusUpdate,
 )
@@ -29,6 +31,7 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     AssetsUpdate: publish_assets,
     CheckpointUpdate: publish_checkpoint,
     ReadyUpdate: publish_ready,
+    RegressionUpdate: publish_regression,
     ReportUpdate: publish_report,
 }
 

@@ -37,7 +37,7 @@ from workers.contracts.kernel_profile import (
 )
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
-from workers.contracts.nightly import NightChange, NightKernel, NightlySummary
+from workers.contracts.nightly import NightChange, NightKernel, NightlySummary, RegressionUpdate, regression_key
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, parse_target
 from workers.contracts.update import (
@@ -141,6 +141,7 @@ __all__ = [
     "QuestionUse",
     "ReadyUpdate",
     "RecordingUse",
+    "RegressionUpdate",
     "ReportUpdate",
     "RequestUse",
     "Scope",
@@ -162,5 +163,6 @@ __all__ = [
     "Variant",
     "Verb",
     "parse_target",
+    "regression_key",
     "unreadable",
 ]

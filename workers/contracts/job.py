@@ -15,6 +15,7 @@ class Verb(StrEnum):
     bench = "bench"
     verify = "verify"
     nightly = "nightly"
+    triaged = "triaged"
     status = "status"
     cancel = "cancel"
     retry = "retry"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from workers.contracts.job import Failure
@@ -22,6 +23,30 @@ class NightChange:
     ratio: float
     ratio_low: float | None = None
     ratio_high: float | None = None
+
+
+@dataclass(frozen=True)
+class RegressionUpdate:
+    """News of one kernel on one GPU model, for the issue that is about the two: what was confirmed, or has recovered.
+
+    ``stands`` tells whether a confirmed change is left; where none is, the issue is closed.
+    """
+
+    kernel: str
+    gpu: str
+    revision: str
+    changes: tuple[NightChange, ...]
+    stands: bool
+    wrong: str | None = None  # what the verdict says where values are wrong
+
+    def key(self) -> str:
+        """Give what the issue is found by."""
+        return regression_key(self.kernel, self.gpu)
+
+
+def regression_key(kernel: str, gpu: str) -> str:
+    """Give a kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
+    return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from workers.contracts.attempt import Attempt
 from workers.contracts.job import Failure, FailureCode, Goal, JobView, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
-from workers.contracts.nightly import NightlySummary
+from workers.contracts.nightly import NightlySummary, RegressionUpdate
 from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
 
 
@@ -298,7 +298,16 @@ class ReportUpdate:
     cancelled_by: str | None = None
 
 
-Update = StatusUpdate | CommitUpdate | PullRequestUpdate | AssetsUpdate | CheckpointUpdate | ReadyUpdate | ReportUpdate
+Update = (
+    StatusUpdate
+    | CommitUpdate
+    | PullRequestUpdate
+    | AssetsUpdate
+    | CheckpointUpdate
+    | ReadyUpdate
+    | RegressionUpdate
+    | ReportUpdate
+)
 
 
 @dataclass(frozen=True)

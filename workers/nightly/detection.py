@@ -53,12 +53,13 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """A change that is known of a series."""
+    """A change that is known of a series; ``recovered`` is the revision at which it was gone."""
 
     good: str
     bad: str
     state: State
     ratio: float = 1.0
+    recovered: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def look(points: Sequence[Point], metric: Metric, changes: Sequence[Change] = ()
         return None
     if metric is Metric.wrong_values:
         return _values(points, changes)
-    usable = [point for point in points if point.value > 0]
+    usable = _sound([point for point in points if point.value > 0], changes)
     if len(usable) < 2 or usable[-1] is not points[-1]:
         return None
     back = _recovery(usable, changes)
@@ -139,9 +140,9 @@ def band(past: Sequence[Point]) -> Band:
 
 def _values(points: Sequence[Point], changes: Sequence[Change]) -> Candidate | None:
     tonight = points[-1]
-    worst = _open(changes)
-    if worst is not None:
-        return Candidate(worst.good, tonight.revision, 0.0, Evidence.recovery) if tonight.value == 0 else None
+    wrong = _confirmed(changes)
+    if wrong:
+        return Candidate(wrong[0].good, tonight.revision, 0.0, Evidence.recovery) if tonight.value == 0 else None
     right = max((place for place, point in enumerate(points) if point.value == 0), default=-1)
     accepted = max((_place(points, change.bad) for change in changes if change.state is State.triaged), default=-1)
     if tonight.value == 0 or right < 0 or accepted > right:
@@ -149,27 +150,36 @@ def _values(points: Sequence[Point], changes: Sequence[Change]) -> Candidate | N
     return Candidate(points[right].revision, tonight.revision, 1.0, Evidence.values)
 
 
+def _sound(points: Sequence[Point], changes: Sequence[Change]) -> list[Point]:
+    """Leave out what was measured while a change stood that is gone: it says nothing of where the series stands."""
+    spans = [(_place(points, one.bad), _place(points, one.recovered)) for one in changes if one.recovered is not None]
+    return [point for place, point in enumerate(points) if not any(0 <= bad <= place < end for bad, end in spans)]
+
+
 def _recovery(points: Sequence[Point], changes: Sequence[Change]) -> Candidate | None:
-    change = _open(changes)
-    place = -1 if change is None else _place(points, change.bad)
-    if change is None or place < 1:
-        return None
-    before = band(points[max(0, place - MOST_POINTS) : place])
+    """Look for the oldest open change before which the series stands again: those on top of it are gone with it."""
     tonight = points[-1]
-    ratio = tonight.value / before.level
-    # Nearer to the old level than to the new one, so that a small change does not recover by the width of the band.
-    back = ratio <= min(before.high, math.sqrt(max(change.ratio, 1.0)))
-    return Candidate(change.good, tonight.revision, ratio, Evidence.recovery) if back else None
+    for change in _confirmed(changes):
+        place = _place(points, change.bad)
+        if place < 1:
+            continue
+        earlier = points[:place]
+        before = band(earlier[max(_begin(earlier, changes), place - MOST_POINTS) :])
+        ratio = tonight.value / before.level
+        # Nearer to the old level than to the new one, so that a small change does not recover by the width of the band.
+        if ratio <= min(before.high, math.sqrt(max(change.ratio, 1.0))):
+            return Candidate(change.good, tonight.revision, ratio, Evidence.recovery)
+    return None
 
 
-def _open(changes: Sequence[Change]) -> Change | None:
-    return next((change for change in reversed(changes) if change.state is State.confirmed), None)
+def _confirmed(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.state is State.confirmed]
 
 
 def _begin(points: Sequence[Point], changes: Sequence[Change]) -> int:
     """Give the place from which the past counts: the newest change that stands."""
     standing = [change.bad for change in changes if change.state in (State.confirmed, State.triaged)]
-    return max((_place(points, revision) for revision in standing), default=0) if standing else 0
+    return max([0, *(_place(points, revision) for revision in standing)])
 
 
 def _after(window: Sequence[Point], changes: Sequence[Change]) -> int:

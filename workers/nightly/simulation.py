@@ -131,7 +131,8 @@ def _kept(changes: list[Change], found: Candidate, state: State) -> list[Change]
         return [*changes, Change(found.good, found.bad, state, found.ratio)]
     if state is not State.recovered:
         return changes
-    return [replace(one, state=State.recovered) if one.state is State.confirmed else one for one in changes]
+    gone = {one.bad for one in changes if one.state is State.confirmed and int(one.good) >= int(found.good)}
+    return [replace(one, state=state, recovered=found.bad) if one.bad in gone else one for one in changes]
 
 
 def _student(stream: random.Random) -> float:

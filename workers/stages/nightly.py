@@ -31,13 +31,14 @@ from workers.contracts import (
     NightChange,
     NightKernel,
     NightlySummary,
+    RegressionUpdate,
     ReportUpdate,
     StageName,
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout, Standing
-from workers.nightly.detection import FLOOR, Candidate, Evidence, compared, look
+from workers.nightly.detection import FLOOR, Candidate, Evidence, State, compared, look
 from workers.nightly.planning import Plan, plan
 from workers.nightly.retention import Retention
 from workers.nightly.series import (
@@ -138,6 +139,7 @@ class Nightly:
         )
         kernels: list[NightKernel] = []
         changes: list[NightChange] = []
+        news: list[RegressionUpdate] = []
         for name in planned.plan.order:
             if night.spent_s >= budget_s:
                 break
@@ -145,6 +147,7 @@ class Nightly:
             kernel, found = _one(night, name, planned)
             kernels.append(kernel)
             changes += found
+            news += _news(night, kernel, found)
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
             tuple(kernels),
@@ -159,7 +162,24 @@ class Nightly:
             provenance(context.request, night.measured) if night.measured else night.host,
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
-        return StageResult({"summary": to_json(summary)}, (ReportUpdate(summary),), checkpoint=False)
+        return StageResult({"summary": to_json(summary)}, (*news, ReportUpdate(summary)), checkpoint=False)
+
+
+def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
+    """Give what the issue of a kernel has not been told before: what was confirmed in this night, and what has recovered."""
+    told = tuple(
+        change
+        for change in changes
+        if change.state == State.recovered or (change.state == State.confirmed and change.evidence != Evidence.recovery)
+    )
+    if not told:
+        return []
+    gpu = night.testbed.gpu
+    left = night.context.memo(
+        f"{kernel.kernel}-stands",
+        lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
+    )
+    return [RegressionUpdate(kernel.kernel, gpu, night.revision, told, bool(left), kernel.wrong)]
 
 
 def _open(night: Night) -> Testbed | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from workers.contracts import regression_key
 from workers.nightly.detection import Candidate, Change, Evidence, State
 from workers.nightly.retention import Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
@@ -163,18 +164,17 @@ def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
         .where(MeasuredSeries.key == key.digest())
         .order_by(SeriesChange.id)
     )
-    return tuple(Change(row.good_revision, row.bad_revision, State(row.state), row.ratio) for row in rows)
+    return tuple(
+        Change(row.good_revision, row.bad_revision, State(row.state), row.ratio, row.recovered_revision) for row in rows
+    )
 
 
 def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State, ratio: Ratio, now: float) -> None:
     """Keep what became of a candidate: a change of its own, or the state of the change that it is the recovery of."""
     series_id = _series(session, key)
     if found.evidence is Evidence.recovery:
-        session.execute(
-            update(SeriesChange)
-            .where(SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value)
-            .values(state=state.value, changed_at=now)
-        )
+        if state is State.recovered:
+            _recover(session, series_id, found, now)
         return
     middle, low, high = ratio
     form = {
@@ -190,6 +190,52 @@ def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State
         "changed_at": now,
     }
     _insert(session, SeriesChange, [form])
+
+
+def _recover(session: Session, series_id: int, found: Candidate, now: float) -> None:
+    """Mark the change that is gone, and those that were confirmed on top of it."""
+    confirmed = [SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value]
+    first = select(func.min(SeriesChange.id)).where(*confirmed, SeriesChange.good_revision == found.good)
+    gone = session.scalars(select(SeriesChange.id).where(*confirmed, SeriesChange.id >= first.scalar_subquery())).all()
+    form = {"state": State.recovered.value, "recovered_revision": found.bad, "changed_at": now}
+    session.execute(update(SeriesChange).where(SeriesChange.id.in_(gone)).values(**form))
+
+
+def stands(session: Session, repository: str, kernel: str, gpu: str) -> bool:
+    """Tell whether a confirmed change of a kernel is left on a GPU model."""
+    return (
+        session.scalar(_confirmed(repository).where(MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu))
+        is not None
+    )
+
+
+def triage(session: Session, repository: str, key: str, reason: str, now: float) -> int:
+    """Accept the confirmed changes of the kernel and GPU model of a key, and give how many; again the same, where it was done."""
+    rows = session.execute(
+        select(SeriesChange.id, SeriesChange.state, MeasuredSeries.kernel, MeasuredSeries.gpu)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.repository == repository)
+        .where(
+            or_(
+                SeriesChange.state == State.confirmed.value,
+                and_(SeriesChange.state == State.triaged.value, SeriesChange.reason == reason),
+            )
+        )
+    ).all()
+    meant = [row for row in rows if regression_key(row[2], row[3]) == key]
+    fresh = [row[0] for row in meant if row[1] == State.confirmed.value]
+    form = {"state": State.triaged.value, "reason": reason, "changed_at": now}
+    session.execute(update(SeriesChange).where(SeriesChange.id.in_(fresh)).values(**form))
+    return len(fresh) or len(meant)
+
+
+def _confirmed(repository: str) -> Select[int]:
+    return (
+        select(SeriesChange.id)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.repository == repository, SeriesChange.state == State.confirmed.value)
+        .limit(1)
+    )
 
 
 def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:

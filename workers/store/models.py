@@ -360,6 +360,7 @@ class SeriesChange(Base):
     ratio: Mapped[float] = mapped_column(Float)
     ratio_low: Mapped[float | None] = mapped_column(Float)
     ratio_high: Mapped[float | None] = mapped_column(Float)
+    recovered_revision: Mapped[str | None] = mapped_column(String(100))  # at which it was gone
     reason: Mapped[str] = mapped_column(Text, default="")  # of a triage, in a person's words
     opened_at: Mapped[float] = mapped_column(Float)
     changed_at: Mapped[float] = mapped_column(Float)

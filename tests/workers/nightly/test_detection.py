@@ -125,6 +125,27 @@ def test_a_recovery_is_looked_for_against_the_good_commit() -> None:
     assert look(nights(*[100.0] * 12, 110.0, 100.0), TIME, (Change(revision(11), revision(12), State.triaged),)) is None
 
 
+def test_back_from_two_changes_at_once_the_older_one_is_compared() -> None:
+    stand = (
+        Change(revision(11), revision(12), State.confirmed, 1.1),
+        Change(revision(13), revision(14), State.confirmed, 1.2),
+    )
+    series = nights(*[100.0] * 12, 110.0, 110.0, 132.0)
+    first, second = (look([*series, point(15, value)], TIME, stand) for value in (100.0, 110.0))
+    assert first is not None and second is not None
+    assert (first.good, second.good) == (revision(11), revision(13))
+    assert first.evidence is second.evidence is Evidence.recovery
+
+
+def test_nights_of_a_change_that_is_gone_are_not_where_the_series_stands() -> None:
+    gone = (Change(revision(11), revision(12), State.recovered, 1.3, revision(16)),)
+    series = nights(*[100.0] * 12, *[130.0] * 4, 100.0)
+    assert look([*series, point(17, 100.0)], TIME, gone) is None
+    found = look([*series, point(17, 112.0)], TIME, gone)
+    assert found is not None
+    assert (found.good, found.ratio) == (revision(16), pytest.approx(1.12))
+
+
 def words(*said: Word | None) -> Iterator[Word | None]:
     return iter(said)
 

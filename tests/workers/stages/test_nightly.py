@@ -20,7 +20,15 @@ from tests.workers.layouts.standing import NORM
 from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
-from workers.contracts import FailureCode, FileChange, NightlySummary, ReportUpdate, UserFacingError, Verb
+from workers.contracts import (
+    FailureCode,
+    FileChange,
+    NightlySummary,
+    RegressionUpdate,
+    ReportUpdate,
+    UserFacingError,
+    Verb,
+)
 from workers.nightly.detection import Evidence, State
 from workers.nightly.series import Metric
 from workers.stages.nightly import NO_GPU, Nightly
@@ -103,8 +111,9 @@ class Library:
 
 def run(context: FakeContext) -> NightlySummary:
     result = context.run(Nightly())
-    (update,) = result.updates
+    *news, update = result.updates
     assert isinstance(update, ReportUpdate)
+    assert all(isinstance(one, RegressionUpdate) for one in news)
     assert not result.checkpoint
     return from_json(NightlySummary, result.output["summary"])
 

@@ -91,6 +91,7 @@ def _changes() -> None:
         sa.Column("ratio", sa.Float(), nullable=False),
         sa.Column("ratio_low", sa.Float(), nullable=True),
         sa.Column("ratio_high", sa.Float(), nullable=True),
+        sa.Column("recovered_revision", sa.String(length=100), nullable=True),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("opened_at", sa.Float(), nullable=False),
         sa.Column("changed_at", sa.Float(), nullable=False),
