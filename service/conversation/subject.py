@@ -25,7 +25,8 @@ def subject(job: JobView) -> str:
     if request.kernels:
         more = len(request.kernels) - MAX_NAMED
         what = ", ".join(code(name) for name in request.kernels[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"The {request.verb.value} of {what}"
+    run = "nightly run" if request.verb is Verb.nightly else request.verb.value
+    return f"The {run} of {what}"
 
 
 def again(job: JobView) -> str:

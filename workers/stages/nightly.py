@@ -82,7 +82,8 @@ WRONG = frozenset(
 NO_GPU = Failure(
     FailureCode.environment,
     "the GPU host that took this has no GPU, so that nothing can be timed",
-    "Start `kernelsmith work --only gpu` on a host with a GPU, or name an architecture with `--gpu`; then `/kernel retry`.",
+    "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
+    "Then `/kernel retry`.",
 )
 
 

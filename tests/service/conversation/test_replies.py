@@ -45,6 +45,7 @@ def test_help() -> None:
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH]` | Prove the kernels of a pull request against their references. |
 | `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
+| `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
