@@ -35,6 +35,9 @@ METRICS = {
     ("memory", "MB"): (Metric.peak_bytes, 2.0**20),
     ("memory", "GB"): (Metric.peak_bytes, 2.0**30),
 }
+# What a database takes: no NUL, and no more than a column has room for.
+LONGEST = {"kernel_provider": 100, "kernel_operation_mode": 20, "gpu_name": 200, "liger_version": 90}
+LONGEST_TEXT = 2000
 OWN_PROVIDER = "liger"
 MOST_PROBLEMS = 20
 
@@ -86,6 +89,9 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
     empty = [name for name in ("kernel_name", "gpu_name", "liger_version", "x_name") if not cells[name]]
     if empty:
         raise ValueError(f"{empty[0]} is empty")
+    unfit = [name for name, cell in cells.items() if "\x00" in cell or len(cell) > LONGEST.get(name, LONGEST_TEXT)]
+    if unfit:
+        raise ValueError(f"{unfit[0]} is too long, or holds a NUL")
     found = METRICS.get((cells["metric_name"], cells["metric_unit"]))
     if found is None:
         raise ValueError(f"{cells['metric_name']!r} in {cells['metric_unit']!r} is no known metric")

@@ -63,6 +63,9 @@ def test_of_two_lines_for_one_release_the_one_measured_last_counts_in_either_ord
         ('"{""dtype"": ""torch.bfloat16"", ""bsz"": 8}"', "{", "extra_benchmark_config_str is no JSON: '{'"),
         ("NVIDIA H100", "", "gpu_name is empty"),
         (",0.2.1", "", "liger_version is empty"),
+        ("geglu", "ge\x00glu", "kernel_name is too long, or holds a NUL"),
+        ("liger", "l" * 101, "kernel_provider is too long, or holds a NUL"),
+        ("geglu", "g" * 2001, "kernel_name is too long, or holds a NUL"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named_and_the_others_count(old: str, new: str, problem: str) -> None:
