@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -248,18 +250,24 @@ def bisect_(
     from service.local.asking import LocalJob
     from service.local.bisecting import RangeSearch
     from service.local.checkout import Checkout
-    from service.local.session import compared
+    from service.local.session import compared, was_predicted
     from service.local.terminal import Quiet
 
     good, separator, bad = commits.partition("..")
     if not separator or not good or bad.startswith("."):
         raise typer.BadParameter("name two commits as GOOD..BAD")
 
+    begun = datetime.now(UTC)
+
     def compare(old: str, new: str) -> MeasuredKernel:
         say(f"comparing {new[:12]} with {old[:12]}")
         options = JobOptions(layout=layout, against=old, auto=True)
         asked = LocalJob("bisect", "", options, verb=Verb.bench, kernels=(name,), head=new)
-        return compared(run_job(asked, repo, None, as_json=False, terminal=Quiet()), name)
+        job = run_job(asked, repo, None, as_json=False, terminal=Quiet())
+        if was_predicted(job) and datetime.fromisoformat(job.created_at) < begun:
+            # It was kept where no GPU was; here there may be one.
+            job = run_job(replace(asked, fresh=True), repo, None, as_json=False, terminal=Quiet())
+        return compared(job, name)
 
     with reporting():
         checkout = Checkout(repo.resolve())

@@ -158,6 +158,13 @@ def compared(job: JobView, name: str) -> MeasuredKernel:
     return MeasuredKernel(name, "", (), skipped=failure)
 
 
+def was_predicted(job: JobView) -> bool:
+    """Tell whether a comparison was made where no GPU was, so that nothing was timed."""
+    report = _report(job)
+    kernels = () if report is None else from_json(MeasureSummary, report).kernels
+    return any(kernel.benchmark is not None and kernel.benchmark.predicted for kernel in kernels)
+
+
 def regressed(job: JobView) -> bool:
     """Tell whether a night confirmed a change for the worse."""
     report = _report(job)

@@ -112,7 +112,8 @@ class Night:
 
     def gpu(self, key: str, request: object, action: Action, good: str | None = None) -> GpuResult:
         """Ask a GPU host, with the snapshots that the request names beside it."""
-        files = {HEAD_FILE: self.context.request.snapshot} | ({} if good is None else {GOOD_FILE: good})
+        head = {} if action is Action.doctor else {HEAD_FILE: self.context.request.snapshot}
+        files = head | ({} if good is None else {GOOD_FILE: good})
         result = self.context.gpu(key, request, action, files, lasting=True)
         self.seconds[key] = result.duration_s
         return result

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import regression_key
 from workers.nightly.detection import Candidate, Change, Evidence, State
-from workers.nightly.retention import Retention, forgotten
+from workers.nightly.retention import DAY_S, Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
 from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
 
@@ -102,7 +102,9 @@ def repositories(session: Session) -> tuple[str, ...]:
 def forget(session: Session, retention: Retention, now: float) -> int:
     """Remove the points that the policy no longer keeps, and give how many; what a change names stays."""
     removed = 0
-    for series_id in session.scalars(select(MeasuredSeries.id)).all():
+    oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
+    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
+    for series_id in session.scalars(aged).all():
         named = select(SeriesChange.good_revision, SeriesChange.bad_revision).where(SeriesChange.series_id == series_id)
         kept = {revision for row in session.execute(named) for revision in row}
         rows = session.execute(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word, Workload, WorkloadTiming
+from service.cli import jobs
 from service.conversation.bisected import bisected_report
+from service.local import session
+from service.local.asking import LocalJob
 from service.local.bisecting import RangeSearch, Suspect, step_of
 from service.local.checkout import Checkout
 from tests.service.local.checkouts import checked_out, git, run
@@ -139,6 +143,26 @@ def test_the_report_names_commits_with_their_subjects_and_keeps_markup_out() -> 
     assert "brought by the merge `cccccccccccc`" in told
     assert "one of 2 commits, `bbbbbbbbbbbb` to `dddddddddddd`: 1 commit between them could not be judged" in told
     assert "cannot be told from" in bisected_report("geglu", "undecided", (), {}, 1, ("0" * 40, "f" * 40))
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("kept_at", "runs"), [("2020-01-01T00:00:00+00:00", [False, True]), ("2999-01-01T00:00:00+00:00", [False])]
+)
+def test_by_hand_a_step_that_was_kept_without_a_gpu_is_made_again_once(
+    history: History, monkeypatch: pytest.MonkeyPatch, kept_at: str, runs: list[bool]
+) -> None:
+    later, fresh = history.commit("120"), []
+
+    def run_job(asked: LocalJob, *_: object, **__: object) -> SimpleNamespace:
+        fresh.append(asked.fresh)
+        return SimpleNamespace(created_at=kept_at, predicted=not asked.fresh)
+
+    monkeypatch.setattr(jobs, "run_job", run_job)
+    monkeypatch.setattr(session, "was_predicted", lambda job: job.predicted)
+    monkeypatch.setattr(session, "compared", lambda _job, _name: measured(Word.slower))
+    done = run("bisect", "k", f"{history.first}..{later}", "--repo", history.folder)
+    assert (done.exit_code, fresh, later[:12] in done.stdout, "time 120" in done.stdout) == (0, runs, True, True)
 
 
 @pytest.mark.usefixtures("environment")
