@@ -7,6 +7,8 @@ import platform
 import shutil
 import subprocess
 
+from gpu_runner.settings import passed_variables, visible
+
 
 def facts() -> tuple[tuple[str, str], ...]:
     """Give python, torch and triton with their versions, and the GPU with its driver, without loading any of them."""
@@ -16,18 +18,19 @@ def facts() -> tuple[tuple[str, str], ...]:
             found.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             continue
-    gpu = query_gpu("name", "driver_version")
+    gpu = query_gpu("name", "driver_version", "uuid")
     if gpu:
-        found += [("gpu", gpu[0]), ("driver", gpu[1])]
+        found += [("gpu", gpu[0]), ("driver", gpu[1]), ("gpu_uuid", gpu[2])]
     return tuple(found)
 
 
 def query_gpu(*fields: str) -> list[str] | None:
-    """Ask ``nvidia-smi`` for fields of the first GPU; None where there is none."""
+    """Ask ``nvidia-smi`` for fields of the GPU that CUDA takes first; None where there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None
-    command = [tool, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    chosen = f"--id={visible(passed_variables().get('CUDA_VISIBLE_DEVICES'))}"
+    command = [tool, chosen, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -42,3 +42,9 @@ def passed_variables() -> dict[str, str]:
 def forks_children() -> bool:
     """Tell whether children may be forked from a process that has imported torch: not with ``KERNELSMITH_FORK_CHILDREN=false``."""
     return os.environ.get("KERNELSMITH_FORK_CHILDREN", "true").strip().lower() not in ("false", "0", "no", "off")
+
+
+def visible(variable: str | None) -> str:
+    """Give the first of ``CUDA_VISIBLE_DEVICES``: an index, or the beginning of a UUID; the first GPU where it is not set."""
+    first = (variable or "").split(",")[0].strip()
+    return first or "0"

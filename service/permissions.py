@@ -12,7 +12,7 @@ from workers.contracts import Verb
 # ``role_name``; a custom role shows up in ``permission`` as the one that it was made from.
 WRITING = frozenset({"write", "maintain", "admin"})
 NOTHING_SET = RepoConfig()
-DECIDING = frozenset({Verb.approve, Verb.revise})
+DECIDING = frozenset({Verb.approve, Verb.revise, Verb.triaged})
 
 
 class RefusalReason(StrEnum):

@@ -26,10 +26,11 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, lifecycle, retention, reviews, spending, submission
+from workers.store import deliveries, gpu_hosts, history, lifecycle, retention, reviews, spending, submission
 from workers.store.codec import read_request
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
+from workers.store.text import storable
 from workers.store.trouble import Trouble, trouble_of
 from workers.store.views import view
 
@@ -65,6 +66,7 @@ __all__ = [
     "submit",
     "submitted_since",
     "touched_kernel",
+    "triage",
     "trouble_of",
 ]
 
@@ -325,6 +327,13 @@ def release_delivery(delivery_id: str, tries: int, error: str, retry_at: float, 
     """
     with current().database.write() as session:
         return deliveries.release(session, delivery_id, tries, error, retry_at, refused=refused)
+
+
+def triage(repository: str, key: str, reason: str) -> int:
+    """Accept the regressions that an issue is about, by its key, as the new base; give how many numbers that concerns."""
+    runtime = current()
+    with runtime.database.write() as session:
+        return history.triage(session, repository, key, storable(reason), runtime.clock())
 
 
 def rehearse_delivery() -> str:

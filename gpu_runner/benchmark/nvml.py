@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from gpu_runner.benchmark.conditions import Reading, named
-from gpu_runner.settings import passed_variables
+from gpu_runner.settings import passed_variables, visible
 
 LIBRARY = "libnvidia-ml.so.1"
 # Source: NVML API reference, nvmlClockType_t and nvmlTemperatureSensors_t.
@@ -62,12 +62,6 @@ class Watcher:
             except AttributeError:
                 continue
         return ()
-
-
-def visible(variable: str | None) -> str:
-    """Give the first of ``CUDA_VISIBLE_DEVICES``: an index, or the beginning of a UUID; the first GPU where it is not set."""
-    first = (variable or "").split(",")[0].strip()
-    return first or "0"
 
 
 def _device(library: Any, wanted: str) -> ctypes.c_void_p | None:

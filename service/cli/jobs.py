@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +20,7 @@ from service.cli.console import (
     kernel_name,
     reporting,
     say,
+    tell,
     text_of,
 )
 from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
@@ -30,6 +33,7 @@ from workers.contracts import (
     JobOptions,
     JobState,
     JobView,
+    MeasuredKernel,
     ProblemKind,
     ProblemText,
     Regime,
@@ -42,6 +46,7 @@ from workers.contracts import (
 
 if TYPE_CHECKING:
     from service.local.asking import LocalJob
+    from service.local.checkout import Checkout
     from service.local.terminal import Terminal
 
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
@@ -218,6 +223,78 @@ def compare(
         raise typer.Exit(EXIT_FAILED)
 
 
+@app.command()
+def nightly(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The kernels; by default all whose problem is known.")
+    ] = None,
+    repo: Repo = Path(),
+    budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
+    layout: Layout = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> None:
+    """Measure every kernel of HEAD, keep the numbers in the checkout's database, and compare what changed with the last good one.
+
+    Exit 0 nothing became worse, 1 something became slower, larger or wrong, 2 refused, 3 the environment is at fault.
+    """
+    from service.local.asking import LocalJob
+    from service.local.session import regressed
+
+    options = JobOptions(layout=layout, auto=True, budget_minutes=budget)
+    asked = LocalJob("nightly", "", options, fresh, Verb.nightly, kernels=tuple(names or ()))
+    job = run_job(asked, repo, out, as_json=as_json)
+    ended(job)
+    if regressed(job):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("bisect")
+def bisect_(
+    name: Annotated[str, typer.Argument(help="The kernel's name, as its file has it.")],
+    commits: Annotated[str, typer.Argument(metavar="GOOD..BAD", help="A commit that is fast, and one that is not.")],
+    repo: Repo = Path(),
+    layout: Layout = None,
+) -> None:
+    """Find the commits that made a kernel slower or larger: each step runs a commit and the good one in turns.
+
+    Finished steps are kept: the same command goes on where it was interrupted. Exit 0 a commit or a range was found, 1 BAD is not
+    worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.
+    """
+    from service.conversation.bisected import bisected_report
+    from service.local.asking import LocalJob
+    from service.local.bisecting import RangeSearch
+    from service.local.checkout import Checkout
+    from service.local.session import compared, was_predicted
+    from service.local.terminal import Quiet
+
+    good, separator, bad = commits.partition("..")
+    if not separator or not good or bad.startswith("."):
+        raise typer.BadParameter("name two commits as GOOD..BAD")
+
+    begun = datetime.now(UTC)
+
+    def compare(old: str, new: str) -> MeasuredKernel:
+        say(f"comparing {new[:12]} with {old[:12]}")
+        options = JobOptions(layout=layout, against=old, auto=True)
+        asked = LocalJob("bisect", "", options, verb=Verb.bench, kernels=(name,), head=new)
+        job = run_job(asked, repo, None, as_json=False, terminal=Quiet())
+        if was_predicted(job) and datetime.fromisoformat(job.created_at) < begun:
+            # It was kept where no GPU was; here there may be one.
+            job = run_job(replace(asked, fresh=True), repo, None, as_json=False, terminal=Quiet())
+        return compared(job, name)
+
+    with reporting():
+        checkout = Checkout(repo.resolve())
+        first, last = (checkout.commit_of(word or "HEAD") for word in (good, bad))
+        search = RangeSearch(checkout, compare)
+        whole, suspects = search.run(first, last)
+        subjects = {sha: checkout.text("log", "-1", "--format=%s", sha) for one in suspects for sha in one.commits}
+    tell(bisected_report(name, whole, suspects, subjects, search.steps, (first, last)))
+    raise typer.Exit(0 if suspects else EXIT_FAILED)
+
+
 def run_job(
     asked: LocalJob,
     repo: Path,
@@ -245,9 +322,7 @@ def run_job(
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()
-        state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
-        folder = (out or state / asked.name).resolve()
-        _configure(state, replay)
+        folder = (out or open_state(checkout, replay) / asked.name).resolve()
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
         trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()
@@ -272,10 +347,15 @@ def _tell_recorded(count: int, record: Path) -> None:
     say(f"`kernelsmith recording {record}` shows what they took.")
 
 
-def _configure(state: Path, replay: Path | None) -> None:
-    """Have this process work in a folder, by its environment, and answer from a recording where there is one."""
+def open_state(checkout: Checkout, replay: Path | None = None) -> Path:
+    """Have this process work in a checkout's own folder, by its environment, and answer from a recording where there is one.
+
+    Raises:
+        UserFacingError: a setting of the environment, or the recording, cannot be used.
+    """
     from workers import embedded
 
+    state = Path(checkout.text("rev-parse", "--absolute-git-dir")) / "kernelsmith"
     try:
         embedded.configure(state)
         if replay is not None:
@@ -284,6 +364,7 @@ def _configure(state: Path, replay: Path | None) -> None:
         raise UserFacingError(Failure(FailureCode.environment, str(error), "Mend it, or unset it.")) from error
     except embedded.RecordingError as error:
         raise UserFacingError(Failure(FailureCode.problem, str(error), RECORDING_CURE)) from error
+    return state
 
 
 def ended(job: JobView) -> None:

@@ -323,6 +323,25 @@ GRAMMAR: tuple[Rule, ...] = (
         suggested_for=("continue", "again", "repeat"),
     ),
     Rule(
+        Verb.nightly,
+        "Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit.",
+        "/kernel nightly",
+        (
+            Argument(
+                ArgumentKind.kernels,
+                "NAME ...",
+                f"the kernels, at most {MAX_KERNELS}; all that can be proved by default",
+            ),
+        ),
+        (_GPU,),
+    ),
+    Rule(
+        Verb.triaged,
+        "Accept the regression that an issue of the nightly run reports: what is measured now is the new base.",
+        "/kernel triaged needed for inputs of any stride",
+        (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
+    ),
+    Rule(
         Verb.approve,
         "Go on after a checkpoint, where GitHub does not let you review.",
         "/kernel approve 1f2e3d4",

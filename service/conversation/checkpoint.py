@@ -35,6 +35,7 @@ AFTERWARDS: dict[StageName, str] = {
     StageName.modify: "the change is proved and tested once more, and measured beside what stood",
     StageName.confirm: MERGE,
     StageName.measure: "the job ends",
+    StageName.nightly: "the job ends",
 }
 AGAIN: dict[StageName, str] = {
     StageName.analyze: "the analysis is made again; a Python block in the review replaces the problem",
@@ -46,6 +47,7 @@ AGAIN: dict[StageName, str] = {
     StageName.modify: "the change is made again, with your words and line comments answered point by point",
     StageName.confirm: "proof, tests, benchmark and report are made again; another change needs a new `/kernel modify`",
     StageName.measure: "it is measured again",
+    StageName.nightly: "what is left is measured",
 }
 
 IN_WORDS = "other words go to a model, which makes one more variant of them and answers each point"

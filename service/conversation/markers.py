@@ -24,6 +24,7 @@ class Kind(StrEnum):
     reminder = "reminder"
     pull = "pull"
     reply = "reply"
+    regression = "regression"  # an issue that the nightly run opened, by its kernel and GPU
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.modify: "ask a model for the change, prove it, run the library's whole test file",
     StageName.confirm: "prove and test what was pushed once more, measure it beside what stood, the report",
     StageName.measure: "find the kernels that are touched, and compare each on both commits",
+    StageName.nightly: "measure every kernel, keep the numbers, compare what changed with the last good commit",
 }
 
 

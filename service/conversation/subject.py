@@ -11,7 +11,7 @@ MEASURING = (Verb.bench, Verb.verify)
 
 def measures(job: JobView) -> bool:
     """Tell whether a job only compares, and pushes nothing."""
-    return job.request.verb in MEASURING
+    return job.request.verb in (*MEASURING, Verb.nightly)
 
 
 def decided_by_comment(job: JobView) -> bool:
@@ -26,10 +26,13 @@ def subject(job: JobView) -> str:
     if not measures(job):
         return code(request.kernel)
     what = "this pull request" if request.origin.is_pull else "the default branch"
+    if request.verb is Verb.nightly and not request.kernels:
+        return "The nightly run of the default branch"
     if request.kernels:
         more = len(request.kernels) - MAX_NAMED
         what = ", ".join(code(name) for name in request.kernels[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"The {request.verb.value} of {what}"
+    run = "nightly run" if request.verb is Verb.nightly else request.verb.value
+    return f"The {run} of {what}"
 
 
 def again(job: JobView) -> str:

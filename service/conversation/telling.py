@@ -31,6 +31,7 @@ from service.conversation.modified import (
     modified_sections,
     modified_verdict,
 )
+from service.conversation.nightly import nightly_after, nightly_conclusion, nightly_sections, nightly_verdict
 from service.conversation.profiled import profiled_holds, profiled_sections, profiled_verdict
 from service.conversation.proved import proved_after, proved_conclusion, proved_sections, proved_verdict
 from service.conversation.status import pull_link
@@ -45,6 +46,7 @@ from workers.contracts import (
     JobView,
     MeasureSummary,
     ModifySummary,
+    NightlySummary,
     OptimizeSummary,
     ProfileSummary,
     Summary,
@@ -113,6 +115,9 @@ TELLINGS: dict[type, Telling] = {
     ),
     ConfirmSummary: Telling(
         confirmed_verdict, lambda s, _job, urls: confirmed_sections(s, urls), lambda s: _passed(not confirmed_faults(s))
+    ),
+    NightlySummary: Telling(
+        nightly_verdict, lambda s, _job, _urls: nightly_sections(s), nightly_conclusion, nightly_after
     ),
 }
 MEASURED = Telling(measured_verdict, measured_sections, measured_conclusion, measured_after)

@@ -13,7 +13,8 @@ from service.dispatch.hearing import Hearing, hear, is_person
 from service.dispatch.measuring import measure
 from service.dispatch.payloads import Text
 from service.dispatch.replies import reply_once
-from service.dispatch.starting import create, modify, optimize
+from service.dispatch.starting import create, modify, nightly, optimize
+from service.dispatch.triaging import triaged
 from service.dispatch.verbs import approve, cancel, help_, retry, revise, status
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from service.permissions import DECIDING, Refused
@@ -30,6 +31,8 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.profile: optimize,
     Verb.bench: measure,
     Verb.verify: measure,
+    Verb.nightly: nightly,
+    Verb.triaged: triaged,
     Verb.status: status,
     Verb.cancel: cancel,
     Verb.retry: retry,

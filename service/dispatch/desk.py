@@ -84,6 +84,10 @@ class Inbox(Protocol):
         """Decide at a checkpoint."""
         ...
 
+    def triage(self, repository: str, key: str, reason: str) -> int:
+        """Accept regressions as the new base; give how many numbers that concerns."""
+        ...
+
     def cancel(self, job_id: str, by: str, why: str = "") -> bool:
         """Cancel a job; ``why`` is one sentence, where it is not that ``by`` said so."""
         ...

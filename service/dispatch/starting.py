@@ -6,12 +6,21 @@ from collections.abc import Callable
 
 from service.commands import Command, CommandError, ErrorCode
 from service.conversation import reply_command_errors, reply_dry_run, reply_failure, reply_known, reply_no_comparison
-from service.dispatch.heads import Start, start_of
+from service.dispatch.heads import Start, base, start_of
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError, find_problem
 from service.repo_config import job_options
-from workers.contracts import Failure, JobOptions, JobRequest, JobView, Origin, ProblemText, Verb
+from workers.contracts import (
+    Failure,
+    JobOptions,
+    JobRequest,
+    JobView,
+    Origin,
+    ProblemKind,
+    ProblemText,
+    Verb,
+)
 
 LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
 WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.tune)
@@ -38,6 +47,37 @@ def modify(hearing: Hearing, command: Command) -> str | None:
         return hearing.desk.inbox.look_over_modify(name, command.text, problem, snapshot, options.layout)
 
     return _start(hearing, command, look_over)
+
+
+def nightly(hearing: Hearing, command: Command) -> str | None:
+    """Start to measure the default branch, as every night; give the answer where no job is started."""
+    key, inbox = hearing.key(command), hearing.desk.inbox
+    active = inbox.find_jobs(hearing.text.place.repository, active=True)
+    known = job_of(hearing, key) or next((job for job in active if job.request.verb is Verb.nightly), None)
+    if known is not None:
+        return None if known.request.key == key else reply_known(known, hearing.links(known))
+    refused = hearing.config_reply or limit_reply(hearing)
+    if refused is not None:
+        return refused
+    try:
+        base_ref, base_sha = base(hearing)
+    except AnswerError as answer:
+        return answer.text
+    inbox.submit(
+        JobRequest(
+            key=key,
+            verb=command.verb,
+            kernel="nightly",
+            origin=origin(hearing),
+            base_ref=base_ref,
+            base_sha=base_sha,
+            snapshot=hearing.desk.snapshot(hearing.github, base_sha),
+            problem=ProblemText(ProblemKind.missing),
+            options=job_options(command.options, hearing.config),
+            kernels=command.names,
+        )
+    )
+    return None
 
 
 def _start(hearing: Hearing, command: Command, look_over: LookOver) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from service.github.checks import Checks
 from service.github.conversation import Conversation
 from service.github.git_data import GitData
+from service.github.issues import Issues
 from service.github.pulls import Pulls
 from service.github.repository import RepositoryReads
 from service.github.session import Session
@@ -23,6 +24,7 @@ class GitHubClient:
         self._deadline_s = deadline_s
         self.repository = RepositoryReads(session, full_name, deadline_s)
         self.conversation = Conversation(session, full_name, deadline_s)
+        self.issues = Issues(session, full_name, deadline_s)
         self.pulls = Pulls(session, full_name, deadline_s)
         self.git = GitData(session, full_name, deadline_s)
         self.checks = Checks(session, full_name, deadline_s)

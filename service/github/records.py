@@ -25,6 +25,15 @@ class CommentInfo:
 
 
 @dataclass(frozen=True)
+class IssueInfo:
+    """An issue; pull requests are none."""
+
+    number: int
+    body: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
 class PullInfo:
     """A pull request; ``head_repository`` is None where the fork was deleted."""
 

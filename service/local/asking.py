@@ -7,12 +7,14 @@ import time
 from dataclasses import dataclass
 
 from service.local.checkout import Checkout
-from workers import artifacts, inbox
+from workers import artifacts, history, inbox
 from workers.contracts import (
     Failure,
     FailureCode,
     JobOptions,
     JobRequest,
+    JobState,
+    JobView,
     Origin,
     ProblemKind,
     ProblemText,
@@ -36,6 +38,7 @@ class LocalJob:
     words: str = ""  # modify: what to change
     given: ProblemText | None = None  # a problem that is no block of code, in the place of ``problem``
     base: str | None = None  # the commit to start from; None: HEAD
+    head: str | None = None  # the commit to compare; None: HEAD
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
@@ -80,6 +83,48 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     )
 
 
+def nightly_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
+    """Give the request of a night on HEAD: the one that was interrupted, or a new one.
+
+    Raises:
+        UserFacingError: HEAD lies before the commit that was measured last, so that its numbers would stand in a wrong order.
+    """
+    head, repository = checkout.head(), repository_name(checkout)
+    last = history.last_commit(repository, head)
+    if last is not None and checkout.resolve(last) and checkout.merge_base(last, head) == head:
+        fix = f"Check a later commit out, or compare the two: kernelsmith compare --against {last[:12]}"
+        message = f"HEAD lies before {last[:12]}, which was measured already"
+        raise UserFacingError(Failure(FailureCode.problem, message, fix))
+    nights = [job.request for job in inbox.find_jobs(repository) if _goes_on(job, head, asked)]
+    return (
+        nights[-1]
+        if nights and not asked.fresh
+        else JobRequest(
+            key=_key(asked, [head, *asked.kernels, str(time.time_ns())]),
+            verb=asked.verb,
+            kernel=asked.name,
+            origin=_origin(checkout),
+            base_ref=checkout.branch(),
+            base_sha=head,
+            snapshot=artifacts.put(checkout.snapshot(head), "application/gzip"),
+            problem=ProblemText(ProblemKind.missing),
+            options=asked.options,
+            kernels=asked.kernels,
+        )
+    )
+
+
+def _goes_on(job: JobView, head: str, asked: LocalJob) -> bool:
+    request = job.request
+    same = (request.verb, request.base_sha, request.kernels, request.options) == (
+        asked.verb,
+        head,
+        asked.kernels,
+        asked.options,
+    )
+    return same and job.state is not JobState.done
+
+
 def searching(options: JobOptions) -> list[str]:
     """Give what the options say about the search of a model."""
     return [str(options.candidates), str(options.repairs), options.choose.value]
@@ -92,8 +137,8 @@ def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
         UserFacingError: there is no such reference, or nothing differs.
     """
     against = asked.options.against or "main"
-    head = checkout.working_tree() if asked.dirty else checkout.head()
-    base = checkout.merge_base(against, checkout.head())
+    head = asked.head or (checkout.working_tree() if asked.dirty else checkout.head())
+    base = checkout.merge_base(against, asked.head or checkout.head())
     if base == head:
         cure = "Name an older commit with --against, or compare the working tree with --dirty."
         raise UserFacingError(Failure(FailureCode.problem, f"HEAD is all contained in {against}", cure))
@@ -124,4 +169,9 @@ def _key(asked: LocalJob, parts: list[str]) -> str:
 
 
 def _origin(checkout: Checkout) -> Origin:
-    return Origin(f"local/{checkout.folder.name}", 0, "local")
+    return Origin(repository_name(checkout), 0, "local")
+
+
+def repository_name(checkout: Checkout) -> str:
+    """Give the name that a checkout has where GitHub's are owner/name."""
+    return f"local/{checkout.folder.name}"

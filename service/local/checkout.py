@@ -87,16 +87,24 @@ class Checkout:
         )
         return done.stdout.decode().strip() or None
 
+    def commit_of(self, reference: str) -> str:
+        """Give the commit of a branch, tag or shortened id.
+
+        Raises:
+            UserFacingError: there is none.
+        """
+        known = None if reference.startswith("-") else self.resolve(reference)
+        if known is None:
+            raise _failed(f"there is no branch, tag or commit {reference!r} in {self.folder}", "See git branch --all.")
+        return known
+
     def merge_base(self, reference: str, head: str) -> str:
         """Give what a reference and a commit have in common.
 
         Raises:
             UserFacingError: there is no such reference, or nothing joins the two.
         """
-        known = None if reference.startswith("-") else self.resolve(reference)
-        if known is None:
-            raise _failed(f"there is no branch, tag or commit {reference!r} in {self.folder}", "See git branch --all.")
-        return self.text("merge-base", known, head)
+        return self.text("merge-base", self.commit_of(reference), head)
 
     def working_tree(self) -> str:
         """Give the working tree as a commit that no branch names, without what is ignored."""

@@ -6,11 +6,13 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from gpu_runner.contracts import from_json
 from service.conversation.measured import is_worse
+from service.conversation.nightly import has_regressed
 from service.conversation.subject import MEASURING
-from service.local.asking import LocalJob, comparing_request, writing_request
+from service.local.asking import LocalJob, comparing_request, nightly_request, writing_request
 from service.local.checkout import Checkout
 from service.local.effects import LocalEffects
 from service.local.terminal import Choice, StoppedError, Terminal
@@ -23,8 +25,11 @@ from workers.contracts import (
     JobRequest,
     JobState,
     JobView,
+    MeasuredKernel,
     MeasureSummary,
+    NightlySummary,
     UserFacingError,
+    Verb,
 )
 
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
@@ -117,6 +122,8 @@ class LocalSession:
         changed = self.checkout.changed()
         if changed and not asked.dirty:
             self.terminal.say(f"Not committed, so the job does not see it: {', '.join(changed[:5])}")
+        if asked.verb is Verb.nightly:
+            return nightly_request(self.checkout, asked)
         return (
             comparing_request(self.checkout, asked)
             if asked.verb in MEASURING
@@ -132,8 +139,38 @@ class LocalSession:
 
 def worse(job: JobView) -> bool:
     """Tell whether a comparison found anything slower, larger or wrong."""
+    report = _report(job)
+    return report is not None and is_worse(from_json(MeasureSummary, report))
+
+
+def compared(job: JobView, name: str) -> MeasuredKernel:
+    """Give what a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
+
+    Raises:
+        UserFacingError: the fault is not the commit's.
+    """
+    report = _report(job)
+    if report is not None:
+        return from_json(MeasureSummary, report).kernels[0]
+    failure = job.failure or Failure(FailureCode.internal, f"job {job.job_id} ended without a report")
+    if failure.code in (FailureCode.environment, FailureCode.internal):
+        raise UserFacingError(failure)
+    return MeasuredKernel(name, "", (), skipped=failure)
+
+
+def was_predicted(job: JobView) -> bool:
+    """Tell whether a comparison was made where no GPU was, so that nothing was timed."""
+    report = _report(job)
+    kernels = () if report is None else from_json(MeasureSummary, report).kernels
+    return any(kernel.benchmark is not None and kernel.benchmark.predicted for kernel in kernels)
+
+
+def regressed(job: JobView) -> bool:
+    """Tell whether a night confirmed a change for the worse."""
+    report = _report(job)
+    return report is not None and has_regressed(from_json(NightlySummary, report))
+
+
+def _report(job: JobView) -> Any:
     report = next((found for found in job.artifacts if found.name == "report.json"), None)
-    if report is None or job.state is not JobState.done:
-        return False
-    summary = from_json(MeasureSummary, json.loads(artifacts.get(report.digest)))
-    return is_worse(summary)
+    return None if report is None or job.state is not JobState.done else json.loads(artifacts.get(report.digest))

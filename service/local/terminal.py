@@ -85,3 +85,10 @@ class Terminal:
                 if stage.state is StageState.running and stage.note and line not in self._said:
                     self._said.add(line)
                     self.say(line)
+
+
+class Quiet(Terminal):
+    """Prints progress and no comment: for jobs that are steps of something larger."""
+
+    def show(self, markdown: str) -> None:
+        """Print nothing; the comment is in the job's folder."""

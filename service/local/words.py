@@ -25,6 +25,7 @@ COMMANDS = (
     ("`/kernel modify", "`kernelsmith modify"),
     ("`/kernel bench", "`kernelsmith compare"),
     ("`/kernel verify", "`kernelsmith compare --verify"),
+    ("`/kernel nightly", "`kernelsmith nightly"),
 )
 
 

@@ -31,7 +31,7 @@ def publish_status(publication: Publication, _update: StatusUpdate) -> Effect:
 def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     """Say in a new comment how the job ended, and conclude its check."""
     job = publication.job
-    images = update.summary.images if update.summary is not None else ()
+    images = getattr(update.summary, "images", ())
     urls = publication.image_urls(images)
     text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))
     # A job that was retried ends more than once; each of its ends is a comment of its own.

@@ -11,6 +11,7 @@ from service.publisher.comments import publish_report, publish_status
 from service.publisher.commit import publish_commit
 from service.publisher.publication import Publication
 from service.publisher.pull import publish_close, publish_pull_request, publish_ready
+from service.publisher.regression import publish_regression
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,
@@ -19,6 +20,7 @@ from workers.contracts import (
     Effect,
     PullRequestUpdate,
     ReadyUpdate,
+    RegressionUpdate,
     ReminderUpdate,
     ReportUpdate,
     StatusUpdate,
@@ -33,6 +35,7 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     ReminderUpdate: publish_reminder,
     ReadyUpdate: publish_ready,
     CloseUpdate: publish_close,
+    RegressionUpdate: publish_regression,
     ReportUpdate: publish_report,
 }
 # What changes a branch or a pull request; for a fork's nothing of it is done, and the report holds the patch.

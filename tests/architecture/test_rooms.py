@@ -20,6 +20,7 @@ DOORS = {
         "workers.embedded",
         "workers.byhand",
         "workers.environment",
+        "workers.history",
         "workers.observability",
         "workers.redaction",
     },

@@ -42,6 +42,7 @@ from workers.contracts.kernel_profile import (
 )
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.nightly import NightChange, NightKernel, NightlySummary, RegressionUpdate, regression_key
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
@@ -135,6 +136,9 @@ __all__ = [
     "ModelUse",
     "ModifySummary",
     "ModuleParameter",
+    "NightChange",
+    "NightKernel",
+    "NightlySummary",
     "Notes",
     "OptimizeSummary",
     "Origin",
@@ -150,6 +154,7 @@ __all__ = [
     "ReadyUpdate",
     "RecordingUse",
     "Regime",
+    "RegressionUpdate",
     "ReminderUpdate",
     "ReportUpdate",
     "RequestUse",
@@ -174,6 +179,7 @@ __all__ = [
     "named_dimensions",
     "parse_scope",
     "parse_target",
+    "regression_key",
     "unreadable",
     "written_scope",
 ]

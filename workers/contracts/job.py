@@ -16,6 +16,8 @@ class Verb(StrEnum):
     profile = "profile"
     bench = "bench"
     verify = "verify"
+    nightly = "nightly"
+    triaged = "triaged"
     status = "status"
     cancel = "cancel"
     retry = "retry"
@@ -36,6 +38,7 @@ class StageName(StrEnum):
     modify = "modify"
     confirm = "confirm"
     measure = "measure"
+    nightly = "nightly"
 
 
 class JobState(StrEnum):
@@ -206,6 +209,7 @@ class JobOptions:
     choose: Choose = Choose.first
     conventional_commits: bool = False  # the repository wants its commits and pull requests named so
     regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
+    budget_minutes: int = 120  # nightly: of GPU time
 
 
 @dataclass(frozen=True)

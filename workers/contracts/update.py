@@ -11,6 +11,7 @@ from workers.contracts.attempt import Attempt
 from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
 from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.nightly import NightlySummary, RegressionUpdate
 from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
 
 
@@ -244,11 +245,12 @@ Summary = (
     | ModifySummary
     | ConfirmSummary
     | MeasureSummary
+    | NightlySummary
 )
 
 
 # What a job may end with.
-Report = ValidateSummary | FinalizeSummary | ProfileSummary | ConfirmSummary | MeasureSummary
+Report = ValidateSummary | FinalizeSummary | ProfileSummary | ConfirmSummary | MeasureSummary | NightlySummary
 
 
 @dataclass(frozen=True)
@@ -334,6 +336,7 @@ Update = (
     | ReminderUpdate
     | ReadyUpdate
     | CloseUpdate
+    | RegressionUpdate
     | ReportUpdate
 )
 

@@ -121,6 +121,11 @@ class RunContext:
         self._runtime.at_boundary("memo_kept")
         return value
 
+    def history(self, function: Callable[[Session], T]) -> T:
+        """Read or write the numbers of past nights under the attempt's lease."""
+        with self._held() as (session, _, _):
+            return function(session)
+
     def ask(self, key: str, question: Question) -> Answer:
         """Give a model's answer, now or in a later run the one that was kept."""
         return self._questions.ask(key, question)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from sqlalchemy.orm import Session
+
 from gpu_runner.contracts import Action, GpuResult, Limits
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobView, StageName, Update
@@ -130,6 +132,14 @@ class StageContext(Protocol):
 
         For ``enough`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of it,
         outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
+        """
+        ...
+
+    def history(self, function: Callable[[Session], T]) -> T:
+        """Read or write the numbers of past nights, in one transaction under the attempt's lease.
+
+        What is read is another thing at the next run: it belongs in ``memo``. What is written is written again by every run, and
+        must come to the same.
         """
         ...
 

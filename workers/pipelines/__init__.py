@@ -29,6 +29,7 @@ PIPELINES: dict[Verb, Pipeline] = {
     Verb.modify: (Step(StageName.modify), Step(StageName.confirm)),
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),
+    Verb.nightly: (Step(StageName.nightly, checkpoint=False),),
 }
 
 __all__ = ["PIPELINES", "Pipeline", "Step"]

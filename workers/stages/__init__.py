@@ -10,6 +10,7 @@ from workers.stages.generate import Generate
 from workers.stages.measuring import Measure
 from workers.stages.modifying.confirm import Confirm
 from workers.stages.modifying.modify import Modify
+from workers.stages.nightly import Nightly
 from workers.stages.optimizing import Optimize
 from workers.stages.profiling import Profile
 from workers.stages.validate import Validate
@@ -24,4 +25,5 @@ STAGES: dict[StageName, Stage] = {
     StageName.modify: Modify(),
     StageName.confirm: Confirm(),
     StageName.measure: Measure(),
+    StageName.nightly: Nightly(),
 }

@@ -312,3 +312,76 @@ class ModelAnswer(Base):
     question: Mapped[str] = mapped_column(String(64))  # its digest
     record: Mapped[str] = mapped_column(String(64))  # the artifact's digest
     answered: Mapped[bool]
+
+
+class MeasuredCommit(Base):
+    """A commit that a night measured, with the repository as it was then: what a later night is compared with."""
+
+    __tablename__ = "measured_commits"
+    __table_args__ = (UniqueConstraint("repository", "revision"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    repository: Mapped[str] = mapped_column(String(300))
+    revision: Mapped[str] = mapped_column(String(100))
+    snapshot: Mapped[str] = mapped_column(String(64))  # the artifact's digest
+    measured_at: Mapped[float] = mapped_column(Float)
+
+
+class MeasuredSeries(Base):
+    """What is measured again at every commit; ``key`` is the digest of all that follows. Empty text: not recorded."""
+
+    __tablename__ = "measured_series"
+    __table_args__ = (Index(None, "repository", "kernel"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    repository: Mapped[str] = mapped_column(String(300))
+    kernel: Mapped[str] = mapped_column(Text)
+    provider: Mapped[str] = mapped_column(String(100))
+    timed_pass: Mapped[str] = mapped_column(String(20))
+    workload: Mapped[str] = mapped_column(Text)
+    metric: Mapped[str] = mapped_column(String(40))
+    gpu: Mapped[str] = mapped_column(String(200))
+    gpu_uuid: Mapped[str] = mapped_column(String(100))
+    driver: Mapped[str] = mapped_column(String(100))
+    torch: Mapped[str] = mapped_column(String(100))
+    triton: Mapped[str] = mapped_column(String(100))
+
+
+class MeasuredPoint(Base):
+    """A series' number at a revision: one, whoever measured it."""
+
+    __tablename__ = "measured_points"
+    __table_args__ = (UniqueConstraint("series_id", "revision"), Index(None, "series_id", "measured_at"))
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    series_id: Mapped[int] = mapped_column(ForeignKey("measured_series.id"))
+    revision: Mapped[str] = mapped_column(String(100))
+    measured_at: Mapped[float] = mapped_column(Float)
+    value: Mapped[float] = mapped_column(Float)
+    low: Mapped[float | None] = mapped_column(Float)
+    high: Mapped[float | None] = mapped_column(Float)
+    samples: Mapped[int | None]
+    floor_share: Mapped[float | None] = mapped_column(Float)
+    sm_clock_mhz: Mapped[int | None]
+    source: Mapped[str] = mapped_column(String(20))
+
+
+class SeriesChange(Base):
+    """A change in a series, at the first revision that shows it, and what became of it. ``ratio`` is new time over old."""
+
+    __tablename__ = "series_changes"
+    __table_args__ = (UniqueConstraint("series_id", "bad_revision"),)
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True)
+    series_id: Mapped[int] = mapped_column(ForeignKey("measured_series.id"))
+    state: Mapped[str] = mapped_column(String(20))
+    good_revision: Mapped[str] = mapped_column(String(100))
+    bad_revision: Mapped[str] = mapped_column(String(100))
+    ratio: Mapped[float] = mapped_column(Float)
+    ratio_low: Mapped[float | None] = mapped_column(Float)
+    ratio_high: Mapped[float | None] = mapped_column(Float)
+    recovered_revision: Mapped[str | None] = mapped_column(String(100))  # at which it was gone
+    reason: Mapped[str] = mapped_column(Text, default="")  # of a triage, in a person's words
+    opened_at: Mapped[float] = mapped_column(Float)
+    changed_at: Mapped[float] = mapped_column(Float)

@@ -96,6 +96,7 @@ COMMANDS = st.one_of(
         st.lists(NAMES, max_size=4, unique=True),
         AGAINST,
     ),
+    st.builds(lambda names: Command(Verb.nightly, names=tuple(names)), st.lists(NAMES, max_size=4, unique=True)),
     st.builds(lambda names: Command(Verb.verify, names=tuple(names)), st.lists(NAMES, max_size=4, unique=True)),
     st.builds(lambda verb, job: Command(verb, job=job), st.sampled_from([Verb.status, Verb.cancel, Verb.retry]), JOBS),
     st.builds(lambda sha: Command(Verb.approve, sha=sha), st.from_regex(r"[0-9a-f]{7,40}", fullmatch=True)),

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from gpu_runner.contracts import Action, GpuResult, Limits, to_json
 from tests.workers.stages import library
 from workers.authors.protocol import Feedback
@@ -29,6 +31,8 @@ from workers.contracts import (
 from workers.engine.protocol import DEFAULT_LIMITS, Stage, StageResult, T
 from workers.engine.questions import NO_MODEL, NOT_NEEDED
 from workers.models.protocol import Answer, ModelError, Question, Usage
+from workers.store.blobs import BlobError
+from workers.store.database import Database
 from workers.tree import Tree
 
 # A contract, or what gives one from the request; by action, or by ``action key`` where one key shall differ.
@@ -68,6 +72,9 @@ class FakeContext:
     given: dict[str, GpuResult] = field(default_factory=dict)
     # The keys of questions as their answers arrive, each looked at before the next one; None: all at once, before anybody looks.
     arrivals: Sequence[str] | None = None
+    host: tuple[tuple[str, str], ...] = ()
+    seconds: float = 1.0  # that each request takes
+    database: Database = field(default_factory=lambda: Database("sqlite://"))
 
     @property
     def has_models(self) -> bool:
@@ -145,7 +152,8 @@ class FakeContext:
         failed = isinstance(answer, str)
         # What a stage gets has been written down and read again.
         payload = None if failed else json.loads(json.dumps(to_json(answer)))
-        result = GpuResult("r", action, payload, answer if failed else None, duration_s=1.0)
+        error = answer if failed else None
+        result = GpuResult("r", action, payload, error, host=self.host, duration_s=self.seconds)
         self.given[place] = result
         if lasting and not failed:
             self.lasting[same] = result
@@ -155,6 +163,10 @@ class FakeContext:
         if key not in self.memos:
             self.memos[key] = json.loads(json.dumps(to_json(function())))
         return self.memos[key]
+
+    def history(self, function: Callable[[Session], T]) -> T:
+        with self.database.write() as session:
+            return function(session)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -170,6 +182,8 @@ class FakeContext:
         return digest
 
     def load(self, digest: str) -> bytes:
+        if digest not in self.blobs:
+            raise BlobError(f"artifact {digest} is not in the store")
         return self.blobs[digest]
 
     def emit(self, update: Update) -> None:

@@ -1,0 +1,160 @@
+"""The numbers of past nights: brought in, handed out, and cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.console import app, reporting, say, tell
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.history import Format, Retention, Tally
+
+Checkout = Annotated[
+    Path | None, typer.Option("--repo", help="A checkout, whose own database is used.", exists=True, file_okay=False)
+]
+Repository = Annotated[
+    str | None, typer.Option(help="owner/name in this installation's database, in the place of a checkout.")
+]
+
+
+@app.command("import-history")
+def import_history(
+    file: Annotated[Path, typer.Argument(help="A CSV like liger-kernel's all_benchmark_data.csv.", exists=True)],
+    repo: Checkout = None,
+    repository: Repository = None,
+) -> None:
+    """Keep the numbers of a library's own benchmark CSV; lines that are known already change nothing.
+
+    Exit 0 done, 2 the file is no such CSV.
+    """
+    from workers import history
+
+    with reporting():
+        name = _named(repo, repository)
+        try:
+            # The bytes of a file that is not UTF-8 are shown as what they are not, and no line is lost for them.
+            done = history.import_library_csv(file.read_text(encoding="utf-8", errors="replace"), name)
+        except history.NoLibraryCsvError as error:
+            fix = "Give the CSV that the library's benchmark scripts write."
+            raise UserFacingError(Failure(FailureCode.problem, f"{file}: {error}", fix)) from error
+    for problem in done.problems:
+        say(f"{file}: {problem}")
+    say(f"{name}: {done.new} points are new, {done.known} were known, {done.dropped} lines cannot be used.")
+
+
+@app.command("export-history")
+def export_history(
+    out: Annotated[Path, typer.Argument(help="The file to write: .csv, .json or .parquet.")],
+    repo: Checkout = None,
+    repository: Repository = None,
+) -> None:
+    """Write all numbers of a repository to a file, one row for each point; times are in UTC.
+
+    Exit 0 done, 2 there is nothing to write or no such format, 3 pyarrow is not installed.
+    """
+    from workers import history
+
+    with reporting():
+        form = next((form for form in Format if out.suffix.lower() == f".{form.value}"), None)
+        if form is None:
+            known = ", ".join(f".{form.value}" for form in Format)
+            raise UserFacingError(Failure(FailureCode.problem, f"{out} has no known suffix", f"Use one of {known}."))
+        name = _named(repo, repository)
+        if name not in history.repositories():
+            there = ", ".join(history.repositories()) or "none"
+            message = f"no number of {name} was ever measured or imported; repositories in this database: {there}"
+            raise UserFacingError(Failure(FailureCode.missing, message))
+        try:
+            content = history.export(name, form)
+        except history.NoParquetError as error:
+            raise UserFacingError(Failure(FailureCode.environment, str(error))) from error
+    out.write_bytes(content)
+    say(f"Wrote {out}.")
+
+
+@app.command("prune-history")
+def prune_history(
+    repo: Checkout = None,
+    days: Annotated[float, typer.Option(min=1, help="Keep every point for so many days, then one a week.")] = 400,
+    weekly_days: Annotated[float, typer.Option(min=1, help="Keep the weekly points for so many days.")] = 3650,
+) -> None:
+    """Remove old points from the database, of all repositories in it; the newest of a series and those of a change stay."""
+    from workers import history
+
+    with reporting():
+        _opened(repo)
+    say(f"{history.forget(Retention(days, weekly_days))} points were removed.")
+
+
+@app.command("simulate-nights")
+def simulate_nights(
+    series_nights: Annotated[int, typer.Option(min=30, help="Series times nights, for each scenario.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Of the random numbers: the same seed gives the same table.")] = 0,
+) -> None:
+    """Say how often the detection would report a change where there is none, and how soon it finds one, from measured noise."""
+    from workers import history
+
+    head = (
+        "scenario",
+        "series-nights",
+        "compared",
+        "false alarms",
+        "undecided",
+        "found",
+        "in the same night",
+        "median",
+    )
+    lines = [_tally_line(history.simulate(scenario, series_nights, seed)) for scenario in history.SCENARIOS]
+    tell("\n".join([f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1), *lines]))
+
+
+def _tally_line(tally: Tally) -> str:
+    planted = tally.scenario.step > 1 and not tally.scenario.new_testbed
+    found = (f"{tally.found} of {tally.series}", f"{tally.at_once}", f"{tally.median_nights} nights")
+    cells = (
+        tally.scenario.name,
+        f"{tally.nights}",
+        f"{tally.candidates} ({tally.candidates / tally.nights:.2%})",
+        f"{tally.false_alarms} ({tally.false_alarms / tally.nights:.4%})",
+        f"{tally.undecided}",
+        *(found if planted else ("", "", "")),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _named(repo: Path | None, repository: str | None) -> str:
+    """Choose the database, and give the name that the repository has in it.
+
+    Raises:
+        UserFacingError: neither or both are named, or the checkout is none.
+    """
+    if (repo is None) == (repository is None):
+        raise UserFacingError(
+            Failure(FailureCode.problem, "name --repo CHECKOUT or --repository owner/name, one of them")
+        )
+    return _opened(repo) or repository or ""
+
+
+def _opened(repo: Path | None) -> str | None:
+    """Choose a checkout's own database and give the checkout's name in it; without a checkout the installation's database.
+
+    Raises:
+        UserFacingError: the folder is no checkout, or a setting of the environment cannot be used.
+    """
+    from service.cli.jobs import open_state
+    from service.local.asking import repository_name
+    from service.local.checkout import Checkout as LocalCheckout
+    from workers import embedded
+
+    if repo is None:
+        try:
+            embedded.from_environment()
+        except embedded.WrongSettingsError as error:
+            raise UserFacingError(Failure(FailureCode.environment, str(error), "Correct it, or unset it.")) from error
+        return None
+    checkout = LocalCheckout(repo.resolve())
+    checkout.head()
+    open_state(checkout)
+    return repository_name(checkout)

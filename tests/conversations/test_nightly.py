@@ -1,0 +1,228 @@
+"""`/kernel nightly`, night after night, with the runner's answers made by hand."""
+
+# ruff: noqa: E501 (messages stand here as they are sent)
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from inline_snapshot import snapshot
+
+from gpu_runner.contracts import (
+    BenchmarkRequest,
+    CandidateSource,
+    Comparison,
+    HostReport,
+    Timing,
+    Word,
+    to_json,
+)
+from tests.conversations.conftest import Open
+from tests.conversations.normal import folded
+from tests.conversations.talk import REPOSITORY, Talk
+from tests.recorded.libraries import LIGER
+from tests.service.conversation.facts import VERDICT, WRONG
+from tests.workers.stages.answers import benchmark
+from workers import inbox
+from workers.contracts import FailureCode, JobState, regression_key
+
+GEGLU = "src/liger_kernel/ops/geglu.py"
+HOST = HostReport("3.12", "2.11.0", "3.6.0", "NVIDIA H200", "sm_90", "580", 1, 4240.0, (), (), (), ())
+OLD_US = 200.0
+
+
+def measured(times_us: float) -> Any:
+    """Give a result with the candidate's time, in turns with an original of 200 us."""
+    result = benchmark(1.0)(BenchmarkRequest("", CandidateSource(()), original=CandidateSource(())))
+    speedup = OLD_US / times_us
+    word = Word.slower if speedup < 0.99 else Word.same
+    both = (Timing("candidate", times_us, blocks=12, peak_bytes=2**30), Timing("original", OLD_US, peak_bytes=2**30))
+    compared = (Comparison("candidate", "original", speedup, speedup * 0.995, speedup * 1.005, word, 12),)
+    return replace(result, rows=tuple(replace(row, timings=both, comparisons=compared) for row in result.rows))
+
+
+def night(talk: Talk, number: int, times_us: float, line: str = "", **answers: Any) -> str:
+    """Push a line where there is one, measure, and give the report down to what is folded."""
+    if line:
+        talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {line}\n".encode()})
+    for action, answer in {"doctor": HOST, "verify": VERDICT, "benchmark": measured(times_us)}.items():
+        talk.answer(action, to_json(answers.get(action, answer)), always=True)
+    talk.say(number, "/kernel nightly geglu")
+    talk.settle()
+    said = [folded(body).split("\n\n▸")[0] for body in talk.heard(number)]
+    (report,) = [body for body in said if not body.startswith(("**The nightly", "This is job"))]
+    return report
+
+
+def test_a_regression_is_found_in_its_night_told_once_and_recovers(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    branches = dict(talk.hub.branches(REPOSITORY))
+    assert night(talk, number, 200.0) == snapshot("""\
+**No regression at `COMMIT1`** in 1 kernel.
+**Next:** nothing.\
+""")
+    quiet = [night(talk, number, 200.5, "one"), night(talk, number, 199.5, "two")]
+    assert all("**No regression at" in report for report in quiet)
+    assert night(talk, number, 220.0, "three") == snapshot("""\
+**Found at `COMMIT4`:** a confirmed regression in `geglu`.
+**Next:** look at the commits between the two: `git log --oneline COMMIT3..COMMIT4`.
+
+| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| --- | --- | --- | --- | ---: | --- | --- | --- |
+| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |\
+""")
+    assert "**No regression at" in night(talk, number, 220.0, "four")
+    assert night(talk, number, 200.0, "five") == snapshot("""\
+**Recovered at `COMMIT6`:** `geglu`; nothing else became worse.
+**Next:** nothing.
+
+| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| --- | --- | --- | --- | ---: | --- | --- | --- |
+| `geglu` | forward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
+| `geglu` | backward | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |
+| `geglu` | full | T=4096 I=11008 | time | 1.000 (0.995 to 1.005) | `COMMIT3` to `COMMIT6` | recovered | back near the old level |\
+""")
+    assert set(talk.hub.branches(REPOSITORY)) == set(branches), "nothing is written into the repository"
+    for issue, _, _ in issues(talk, number):
+        talk.skip(issue)
+    assert {job.state for job in inbox.find_jobs(REPOSITORY)} == {JobState.done}
+
+
+def test_wrong_values_are_in_the_first_line_and_a_wrong_kernel_is_not_timed(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    night(talk, number, 200.0)
+    assert "Nothing to do" in night(talk, number, 200.0)
+    report = night(talk, number, 300.0, "another", verify=WRONG)
+    assert report.startswith("**Found at") and "wrong values in `geglu`" in report.splitlines()[0]
+    assert "benchmark" not in talk.asked()[-3:]
+
+
+def test_a_host_without_a_gpu_ends_the_night_and_says_what_to_do(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    talk.answer("doctor", to_json(replace(HOST, gpu=None)))
+    talk.say(number, "/kernel nightly")
+    talk.settle()
+    (failed,) = [body for body in talk.heard(number) if "no GPU" in body and "Next" in body][-1:]
+    assert "kernelsmith work --only gpu" in failed
+    job = talk.job()
+    assert job.state is JobState.failed
+    assert job.failure is not None and job.failure.code is FailureCode.environment
+    talk.logged("gpu")
+
+
+def test_a_second_command_while_a_night_goes_on_names_that_one(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    talk.say(number, "/kernel nightly")
+    talk.listen()
+    talk.say(number, "/kernel nightly geglu")
+    talk.listen()
+    assert len(inbox.find_jobs(REPOSITORY)) == 1
+    assert any("already" in body for body in talk.heard(number))
+    inbox.cancel(talk.job().job_id, "maintainer")
+    talk.settle()
+    talk.skip(number)
+
+
+def issues(talk: Talk, first: int) -> list[tuple[int, str, str]]:
+    """Give the issues that the bot opened: number, title and state."""
+    found = talk.hub.world.repository(REPOSITORY).issues.values()
+    return [(issue.number, issue.title, issue.state) for issue in found if issue.number > first]
+
+
+def test_the_issue_of_a_kernel_lives_from_the_first_report_to_its_closing(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    assert issues(talk, number) == []
+    night(talk, number, 220.0, "three")
+    ((issue, title, state),) = issues(talk, number)
+    assert (title, state) == snapshot(("geglu became slower or larger on NVIDIA H200", "open"))
+    body = talk.hub.world.repository(REPOSITORY).issues[issue].body
+    assert re.sub("first [0-9a-f]{32}", "first UPDATE", talk.normal(body)) == snapshot("""\
+**`geglu` became worse** on NVIDIA H200, found at `COMMIT4`: forward time 1.100 times what it was at T=4096 I=11008.
+
+**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base.
+
+| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| --- | --- | --- | --- | ---: | --- | --- | --- |
+| `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+| `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+| `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+
+On a checkout, on a machine with such a GPU:
+
+```sh
+git checkout COMMIT4
+kernelsmith compare geglu --against COMMIT3
+kernelsmith bisect geglu COMMIT3..COMMIT4
+```
+
+<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>
+
+<!-- first UPDATE -->\
+""")
+    night(talk, number, 220.0, "four")
+    assert talk.heard(issue) == [], "a comment only when something new is known"
+    night(talk, number, 260.0, "five")
+    assert talk.read(issue).splitlines()[0] == snapshot(
+        "**`geglu` became worse** on NVIDIA H200, found at `COMMIT6`: forward time 1.300 times what it was at T=4096 I=11008."
+    )
+    night(talk, number, 200.0, "six")
+    assert talk.read(issue).splitlines()[0] == snapshot(
+        "**`geglu` has recovered** at `COMMIT7` on NVIDIA H200. Two interleaved runs against the good commit found it as good as before. This issue is closed."
+    )
+    assert issues(talk, number) == [(issue, title, "closed")]
+    night(talk, number, 230.0, "seven")
+    assert issues(talk, number) == [(issue, title, "open")], "one issue for a kernel and a GPU, opened again"
+    talk.skip(issue)
+
+
+def test_a_person_accepts_a_regression_and_it_is_the_base_from_then_on(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    night(talk, number, 220.0, "three")
+    ((issue, title, _),) = issues(talk, number)
+    talk.skip(issue)
+    talk.say(issue, "/kernel triaged it rounds as eager mode now", by="visitor")
+    talk.settle()
+    assert "permission" in talk.read(issue)
+    assert issues(talk, number) == [(issue, title, "open")]
+    talk.say(issue, "/kernel triaged it rounds as eager mode now")
+    talk.settle()
+    assert talk.read(issue) == snapshot(
+        "**Accepted.** What is measured now is the new base of 3 series, and this issue is closed. **Next:** nothing."
+    )
+    assert issues(talk, number) == [(issue, title, "closed")]
+    assert "**No regression at" in night(talk, number, 221.0, "four")
+    assert "**No regression at" in night(talk, number, 200.0, "five"), (
+        "back at the old level is no news of an accepted change"
+    )
+    talk.say(issue, "/kernel triaged once more")
+    talk.settle()
+    assert "No confirmed change stands here" in talk.read(issue)
+    talk.say(number, "/kernel triaged here")
+    talk.settle()
+    assert "this is no such issue" in talk.read(number)
+
+
+def test_an_issue_that_somebody_else_opened_with_the_bots_marker_is_not_taken_for_its_own(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    key = regression_key("geglu", "NVIDIA H200")
+    number = talk.issue(f"Mine.\n\n<!-- kernelsmith:job=none kind=regression key={key} -->")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    night(talk, number, 220.0, "three")
+    ((issue, _, _),) = issues(talk, number)
+    assert issue != number
+    talk.skip(issue)

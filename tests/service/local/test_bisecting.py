@@ -1,0 +1,171 @@
+"""Bisection over a real git history, with comparisons by what stands in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word, Workload, WorkloadTiming
+from service.cli import jobs
+from service.conversation.bisected import bisected_report
+from service.local import session
+from service.local.asking import LocalJob
+from service.local.bisecting import RangeSearch, Suspect, step_of
+from service.local.checkout import Checkout
+from tests.service.local.checkouts import checked_out, git, run
+from workers.contracts import Failure, FailureCode, MeasuredKernel, UserFacingError
+from workers.history import Step
+
+FORWARD = ("time", "forward", "T=64")
+
+
+def measured(*words: Word, memory: float = 1.0, predicted: bool = False) -> MeasuredKernel:
+    """Give a comparison, a row for each word: forward, then backward."""
+    rows = tuple(
+        WorkloadTiming(
+            Workload((("T", 64),)),
+            timed_pass,
+            (Timing("candidate", 1.0, peak_bytes=int(memory * 2**30)), Timing("original", 1.0, peak_bytes=2**30)),
+            1,
+            1,
+            1.0,
+            comparisons=(Comparison("candidate", "original", 1.0, 1.0, 1.0, word, 9),),
+        )
+        for timed_pass, word in zip((Pass.forward, Pass.backward), words, strict=False)
+    )
+    return MeasuredKernel("k", "k.py", (), benchmark=BenchmarkResult(rows, predicted, "NVIDIA H200", 1.0))
+
+
+class History:
+    """A repository whose file holds the kernel's time; ``broken`` in it does not build."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = checked_out(folder, {"time": b"100\n"})
+        self.first = git(self.folder, "rev-parse", "HEAD")
+        self.compared: list[tuple[str, str]] = []
+
+    def commit(self, text: str, *more: str) -> str:
+        (self.folder / "time").write_text(f"{text}\n")
+        (self.folder / f"file-{len(git(self.folder, 'log', '--all', '--format=%H').split())}").write_text("x\n")
+        git(self.folder, "add", "-A")
+        git(self.folder, "commit", "-q", "-m", f"time {text}", *more)
+        return git(self.folder, "rev-parse", "HEAD")
+
+    def compare(self, old: str, new: str) -> MeasuredKernel:
+        self.compared.append((old, new))
+        before, after = (git(self.folder, "show", f"{sha}:time") for sha in (old, new))
+        if "broken" in (before, after):
+            return MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.problem, "it does not build"))
+        return measured(Word.slower if int(after) > int(before) else Word.same)
+
+    def search(self, bad: str, good: str | None = None) -> tuple[Step, tuple[Suspect, ...]]:
+        return RangeSearch(Checkout(self.folder), self.compare).run(good or self.first, bad)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "library")
+
+
+def test_two_culprits_are_named_and_broken_commits_stepped_around(history: History) -> None:
+    line = [history.commit(text) for text in ["100", "100", "110", "110", "broken", "110", "broken", "120", "120"]]
+    assert history.search(line[-1]) == (Step.slower, (Suspect((line[2],)), Suspect((line[6], line[7]), (line[6],))))
+
+
+def test_a_merge_is_looked_into_and_the_commit_that_it_brought_is_named(history: History) -> None:
+    history.commit("100")
+    git(history.folder, "checkout", "-q", "-b", "topic")
+    history.commit("100")
+    culprit = history.commit("130")
+    history.commit("130")
+    git(history.folder, "checkout", "-q", "main")
+    (history.folder / "other").write_text("main goes on\n")
+    git(history.folder, "add", "-A")
+    git(history.folder, "commit", "-q", "-m", "elsewhere")
+    git(history.folder, "merge", "-q", "--no-ff", "-m", "merge topic", "topic")
+    merge = git(history.folder, "rev-parse", "HEAD")
+    assert history.search(merge) == (Step.slower, (Suspect((culprit,), merge=merge),))
+
+
+def test_a_range_that_is_not_worse_is_not_searched(history: History) -> None:
+    line = [history.commit(text) for text in ("100", "90", "95", "100")]
+    assert history.search(line[-1]) == (Step.same, ())
+    assert len(history.compared) == 1
+
+
+def test_commits_that_do_not_follow_are_refused(history: History) -> None:
+    later = history.commit("100")
+    with pytest.raises(UserFacingError, match="does not follow"):
+        history.search(history.first, good=later)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "step"),
+    [
+        (measured(Word.slower), Step.slower),
+        (measured(Word.faster), Step.same),
+        (measured(Word.same, Word.undecided), Step.same),
+        (measured(Word.undecided, Word.slower), Step.undecided),
+        (measured(), Step.broken),
+        (MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.verdict, "wrong")), Step.broken),
+    ],
+)
+def test_only_the_rows_that_are_worse_over_the_whole_range_decide_a_step(kernel: MeasuredKernel, step: Step) -> None:
+    assert step_of(kernel, frozenset({FORWARD})) is step
+
+
+def test_memory_decides_where_memory_grew() -> None:
+    rows = frozenset({("peak memory", "forward", "T=64")})
+    assert step_of(measured(Word.undecided, memory=2.0), rows) is Step.slower
+    assert step_of(measured(Word.slower, memory=1.0), rows) is Step.same
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        MeasuredKernel("k", "k.py", (), skipped=Failure(FailureCode.environment, "the GPU host was lost")),
+        measured(Word.same, predicted=True),
+    ],
+)
+def test_a_fault_of_the_host_says_nothing_of_a_commit_and_ends_the_search(kernel: MeasuredKernel) -> None:
+    with pytest.raises(UserFacingError) as caught:
+        step_of(kernel, frozenset({FORWARD}))
+    assert caught.value.failure.code is FailureCode.environment
+
+
+def test_the_report_names_commits_with_their_subjects_and_keeps_markup_out() -> None:
+    one, many = Suspect(("a" * 40,), merge="c" * 40), Suspect(("b" * 40, "d" * 40), ("b" * 40,))
+    told = bisected_report("geglu", "slower", (one, many), {"a" * 40: "<b>@all</b> faster"}, 7, ("0" * 40, "f" * 40))
+    assert "became worse in 2 places" in told
+    assert "<b>" not in told and "@all" not in told.replace("@\u2060", "")
+    assert "brought by the merge `cccccccccccc`" in told
+    assert "one of 2 commits, `bbbbbbbbbbbb` to `dddddddddddd`: 1 commit between them could not be judged" in told
+    assert "cannot be told from" in bisected_report("geglu", "undecided", (), {}, 1, ("0" * 40, "f" * 40))
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("kept_at", "runs"), [("2020-01-01T00:00:00+00:00", [False, True]), ("2999-01-01T00:00:00+00:00", [False])]
+)
+def test_by_hand_a_step_that_was_kept_without_a_gpu_is_made_again_once(
+    history: History, monkeypatch: pytest.MonkeyPatch, kept_at: str, runs: list[bool]
+) -> None:
+    later, fresh = history.commit("120"), []
+
+    def run_job(asked: LocalJob, *_: object, **__: object) -> SimpleNamespace:
+        fresh.append(asked.fresh)
+        return SimpleNamespace(created_at=kept_at, predicted=not asked.fresh)
+
+    monkeypatch.setattr(jobs, "run_job", run_job)
+    monkeypatch.setattr(session, "was_predicted", lambda job: job.predicted)
+    monkeypatch.setattr(session, "compared", lambda _job, _name: measured(Word.slower))
+    done = run("bisect", "k", f"{history.first}..{later}", "--repo", history.folder)
+    assert (done.exit_code, fresh, later[:12] in done.stdout, "time 120" in done.stdout) == (0, runs, True, True)
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("commits", ["main", "..", "main...main", "nowhere..main", "main..--all"])
+def test_by_hand_a_range_that_is_none_is_refused(history: History, commits: str) -> None:
+    assert run("bisect", "k", commits, "--repo", history.folder).exit_code in (2, 3)

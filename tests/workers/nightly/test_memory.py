@@ -1,0 +1,144 @@
+"""What is kept of a night: one number for each series and revision, on both kinds of database."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields, replace
+
+import pytest
+
+from gpu_runner.contracts import BenchmarkResult, Conditions, Pass, Timing, Workload, WorkloadTiming
+from tests.workers.nightly.numbers import DAY_S, H200, KEY, REPOSITORY, point
+from tests.workers.store.worlds import World
+from workers.nightly.retention import Retention, forgotten
+from workers.nightly.series import Metric, Source, Testbed, points_of
+from workers.store import history
+from workers.store.models import SeriesChange
+
+HOST = (("gpu_uuid", "GPU-1"), ("driver", "580.159.04"), ("torch", "2.11.0"), ("triton", "3.6.0"))
+
+
+def result(*timings: Timing, **more: object) -> BenchmarkResult:
+    row = WorkloadTiming(
+        Workload((("T", 4096),), "bfloat16"), Pass.forward, timings, 1, 1, floor_us=50.0, conditions=Conditions(1800)
+    )
+    return BenchmarkResult((row,), False, "NVIDIA H200", 4000.0, HOST, **more)  # type: ignore[arg-type]
+
+
+def test_a_benchmark_gives_time_and_memory_with_what_they_are_worth() -> None:
+    measured = result(Timing("candidate", 100.0, 99.0, 102.0, 12, 4096), Timing("eager", 300.0))
+    (time_key, time), (peak_key, peak) = points_of(measured, REPOSITORY, "geglu", "c1", 7.0)
+    assert (time_key.metric, time_key.workload, time_key.testbed) == (Metric.time_us, "T=4096 bfloat16", H200)
+    assert (time.value, time.low, time.high, time.samples, time.floor_share, time.sm_clock_mhz) == (
+        100.0,
+        99.0,
+        102.0,
+        12,
+        0.5,
+        1800,
+    )
+    assert (peak_key, peak.value, peak.revision, peak.measured_at) == (
+        replace(time_key, metric=Metric.peak_bytes),
+        4096.0,
+        "c1",
+        7.0,
+    )
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        replace(result(Timing("candidate", 100.0)), predicted=True),
+        result(Timing("candidate", None, error="out of memory")),
+        result(Timing("eager", 100.0)),
+        replace(
+            result(Timing("candidate", 1.0)), rows=(replace(result(Timing("candidate", 1.0)).rows[0], fault="floor"),)
+        ),
+    ],
+    ids=["predicted", "failed", "another contender", "under the floor"],
+)
+def test_what_was_not_measured_is_no_point(measured: BenchmarkResult) -> None:
+    assert list(points_of(measured, REPOSITORY, "geglu", "c1", 7.0)) == []
+
+
+def test_the_same_point_twice_is_one_and_the_first_number_stays(world: World) -> None:
+    with world.runtime.database.write() as session:
+        assert history.add(session, [(KEY, point(1)), (KEY, point(2))]) == 2
+    with world.runtime.database.write() as session:
+        assert history.add(session, [(KEY, point(2, 55.0)), (KEY, point(3))]) == 1
+    with world.runtime.database.read() as session:
+        ((key, points),) = history.read(session, REPOSITORY)
+    assert key == KEY
+    assert points == (point(1), point(2), point(3))
+
+
+def test_every_field_comes_back_as_it_was_kept(world: World) -> None:
+    full = point(1, 3.5, low=3.0, high=4.0, samples=9, floor_share=0.9, sm_clock_mhz=1980, source=Source.job)
+    assert all(getattr(full, field.name) is not None for field in fields(full))
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, full)])
+    with world.runtime.database.read() as session:
+        assert list(history.read(session, REPOSITORY, "geglu", H200)) == [(KEY, (full,))]
+
+
+def test_two_processes_that_keep_the_same_points_at_once_keep_each_once(world: World) -> None:
+    numbers = [(replace(KEY, workload=f"T={size}"), point(night)) for size in range(8) for night in range(40)]
+    new: list[int] = []
+
+    def keep() -> None:
+        with world.runtime.database.write() as session:
+            new.append(history.add(session, numbers))
+
+    threads = [threading.Thread(target=keep) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sum(new), len(new)) == (len(numbers), 4)
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Testbed)])
+def test_another_testbed_is_another_series(world: World, field: str) -> None:
+    other = replace(H200, **{field: "another"})
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, point(1)), (KEY.on(other), point(1, 200.0))])
+    with world.runtime.database.read() as session:
+        assert [points for _, points in history.read(session, REPOSITORY)] == [(point(1),), (point(1, 200.0),)]
+        assert list(history.read(session, REPOSITORY, testbed=other)) == [(KEY.on(other), (point(1, 200.0),))]
+        assert history.last_measured(session, REPOSITORY, other) == {"geglu": (point(1).revision, point(1).measured_at)}
+    assert other.changes(H200) == (f"{field} {getattr(H200, field)} -> another",)
+
+
+def test_the_last_commit_and_its_snapshot_are_known(world: World) -> None:
+    with world.runtime.database.write() as session:
+        assert history.last_commit(session, REPOSITORY) is None
+        for number, revision in enumerate(("old", "new", "old")):
+            history.add_commit(session, REPOSITORY, revision, f"snapshot-{number}", float(number))
+    with world.runtime.database.read() as session:
+        assert history.last_commit(session, REPOSITORY) == ("new", "snapshot-1")
+        assert history.last_commit(session, REPOSITORY, "new") == ("old", "snapshot-0")
+        assert history.snapshot_of(session, REPOSITORY, "old") == "snapshot-0"
+        assert history.snapshot_of(session, "acme/other", "old") is None
+
+
+def test_old_points_become_one_a_week_and_what_a_change_names_stays(world: World) -> None:
+    nights = 800
+    with world.runtime.database.write() as session:
+        history.add(session, [(KEY, point(night)) for night in range(nights)])
+        series_id = session.query(history.MeasuredSeries.id).scalar()
+        change = SeriesChange(series_id=series_id, state="confirmed", good_revision=point(2).revision,
+                              bad_revision=point(3).revision, ratio=1.1, opened_at=0.0, changed_at=0.0)  # fmt: skip
+        session.add(change)
+    with world.runtime.database.write() as session:
+        removed = history.forget(session, Retention(400, 600), now=point(nights).measured_at)
+        ((_, left),) = history.read(session, REPOSITORY)
+    ages = [(point(nights).measured_at - item.measured_at) / DAY_S for item in left]
+    assert removed == nights - len(left)
+    assert [age for age in ages if age > 600] == [nights - 2, nights - 3]
+    assert 28 <= sum(400 < age <= 600 for age in ages) <= 30
+    assert sum(age <= 400 for age in ages) == 400
+
+
+def test_the_newest_point_of_a_series_is_never_forgotten() -> None:
+    assert forgotten([(1, 0.0), (2, 5.0)], Retention(1, 1), 1e10) == [1]
+    assert forgotten([], Retention(1, 1), 1e10) == []

@@ -1,0 +1,331 @@
+"""A night measures what changed first, keeps each number once, and compares what left its band with the last good commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from gpu_runner.contracts import (
+    BenchmarkRequest,
+    BenchmarkResult,
+    HostReport,
+    Status,
+    Verdict,
+    VerifyRequest,
+    from_json,
+)
+from tests.workers.layouts.standing import NORM
+from tests.workers.stages.answers import WRONG, benchmark
+from tests.workers.stages.context import FakeContext, optimizing, packed
+from tests.workers.stages.library import tree
+from workers.contracts import (
+    FailureCode,
+    FileChange,
+    NightlySummary,
+    RegressionUpdate,
+    ReportUpdate,
+    UserFacingError,
+    Verb,
+)
+from workers.nightly.detection import Evidence, State
+from workers.nightly.series import Metric
+from workers.stages.nightly import NO_GPU, Nightly
+from workers.store import history
+from workers.store.database import Database
+from workers.tree import Tree
+
+OPS = "src/liger_kernel/ops"
+LIBRARY = tree(**{".kernelsmith/problems/rms_norm.py": NORM})
+KERNELS = ("geglu", "rms_norm", "softmax")
+REPOSITORY = "acme/kernels"
+DRIVER = "580.159.04"
+
+
+def report(gpu: str | None = "NVIDIA H200") -> HostReport:
+    return HostReport("3.12", "2.11.0", "3.6.0", gpu, "sm_90", DRIVER, 1, 4240.0, (), (), (), ())
+
+
+def changed(*names: str, base: Tree = LIBRARY) -> Tree:
+    """Give the library with another line in these kernels."""
+    paths = [f"{OPS}/{name}.py" for name in names]
+    return base.overlaid(tuple(FileChange(path, (base.read(path) or "") + "\n\nANOTHER = 1\n") for path in paths))
+
+
+@dataclass
+class Library:
+    """Nights of one library, one after the other, on a database that they share. ``slow`` is by how much a kernel is slower now."""
+
+    database: Database = field(default_factory=lambda: Database("sqlite://"))
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    nights: int = 0
+    driver: str = DRIVER
+    slow: float = 1.0
+    memory: float = 1.0
+    verdicts: Any = field(default_factory=lambda: Verdict(Status.passed))
+    contexts: list[FakeContext] = field(default_factory=list)
+
+    def benchmark(self, request: BenchmarkRequest) -> BenchmarkResult:
+        answer: BenchmarkResult = benchmark(1 / self.slow, memory=self.memory)(request)
+        rows = answer.rows
+        if request.original is None:
+            rows = tuple(
+                replace(row, timings=tuple(replace(one, median_us=200.0 * self.slow) for one in row.timings))
+                for row in rows
+            )
+        host = (("gpu_uuid", "GPU-1"), ("driver", self.driver), ("torch", "2.11.0"), ("triton", "3.6.0"))
+        return replace(answer, rows=rows, host=host)
+
+    def context(self, head: Tree = LIBRARY, kernels: tuple[str, ...] = ("geglu",), minutes: int = 120) -> FakeContext:
+        self.nights += 1
+        context = optimizing({"benchmark": self.benchmark, "verify": self.verdicts, "doctor": report()})
+        context.host = (("gpu_uuid", "GPU-1"), ("driver", self.driver), ("torch", "2.11.0"), ("triton", "3.6.0"))
+        context.database, context.blobs = self.database, self.blobs
+        options = replace(context.request.options, budget_minutes=minutes)
+        context.request = replace(
+            context.request,
+            verb=Verb.nightly,
+            kernel="nightly",
+            kernels=kernels,
+            base_sha=f"{self.nights:040x}",
+            snapshot=context.put(packed(head)),
+            options=options,
+        )
+        self.contexts.append(context)
+        return context
+
+    def night(self, head: Tree = LIBRARY, **more: Any) -> NightlySummary:
+        return run(self.context(head, **more))
+
+    def quiet(self, nights: int) -> None:
+        for _ in range(nights):
+            assert self.night().changes == ()
+
+    def points(self) -> list[tuple[str, str]]:
+        with self.database.read() as session:
+            return [
+                (key.digest(), point.revision) for key, points in history.read(session, REPOSITORY) for point in points
+            ]
+
+
+def run(context: FakeContext) -> NightlySummary:
+    result = context.run(Nightly())
+    *news, update = result.updates
+    assert isinstance(update, ReportUpdate)
+    assert all(isinstance(one, RegressionUpdate) for one in news)
+    assert not result.checkpoint
+    return from_json(NightlySummary, result.output["summary"])
+
+
+def test_a_night_proves_and_times_every_kernel_and_keeps_its_numbers() -> None:
+    library = Library()
+    summary = library.night(kernels=())
+    assert {kernel.kernel for kernel in summary.kernels if kernel.skipped is not None} == {"dyt"}, (
+        "nobody knows its problem"
+    )
+    measured = {kernel.kernel: kernel.points for kernel in summary.kernels if kernel.skipped is None}
+    assert set(measured) == set(KERNELS)
+    assert all(count >= 5 for count in measured.values()), "times and peaks of each pass, and the values"
+    assert (summary.changes, summary.left, summary.gpu) == ((), (), "NVIDIA H200")
+    assert summary.spent_s == pytest.approx(1.0 + 2 * len(KERNELS))
+    with library.database.read() as session:
+        metrics = {key.metric for key, _ in history.read(session, REPOSITORY, "geglu")}
+        assert {key.testbed.gpu_uuid for key, _ in history.read(session, REPOSITORY)} == {"GPU-1"}
+    assert metrics == set(Metric)
+
+
+def test_the_same_commit_on_the_same_testbed_is_not_measured_twice() -> None:
+    library = Library()
+    library.night(kernels=KERNELS)
+    library.nights -= 1
+    again = library.night(kernels=KERNELS)
+    assert (again.known, again.kernels) == (KERNELS, ())
+    assert library.contexts[-1].order == ["doctor host"]
+
+
+def test_what_changed_comes_first_and_then_what_was_measured_longest_ago() -> None:
+    library = Library()
+    library.night(kernels=("softmax",))
+    library.night(kernels=("geglu", "rms_norm"))
+    summary = library.night(changed("rms_norm"), kernels=KERNELS)
+    assert [kernel.kernel for kernel in summary.kernels] == ["rms_norm", "softmax", "geglu"]
+
+
+def test_a_budget_that_ends_leaves_the_rest_to_the_next_night_first() -> None:
+    library = Library()
+    library.night(kernels=KERNELS)
+    everything = changed(*KERNELS)
+    context = library.context(everything, kernels=KERNELS, minutes=1)
+    context.answers["verify"] = Verdict(Status.passed)
+    context.seconds = 40.0
+    first = run(context)
+    assert ([kernel.kernel for kernel in first.kernels], first.left) == (["geglu"], ("rms_norm", "softmax"))
+    # What was left is changed still, although the last night's commit has it already.
+    second = library.night(changed("geglu", base=everything), kernels=KERNELS, minutes=1)
+    assert {kernel.kernel for kernel in second.kernels} == set(KERNELS)
+
+
+def test_a_night_that_is_cut_off_goes_on_without_a_double_point() -> None:
+    library = Library()
+    context = library.context(kernels=KERNELS)
+    whole = dict(context.answers)
+    calls = {"left": 3}
+
+    def dying(request: BenchmarkRequest) -> BenchmarkResult:
+        calls["left"] -= 1
+        if calls["left"] < 2:
+            raise KeyboardInterrupt
+        return library.benchmark(request)
+
+    context.answers["benchmark"] = dying
+    with pytest.raises(KeyboardInterrupt):
+        context.run(Nightly())
+    before = library.points()
+    assert before
+    context.answers.update(whole)
+    given, memos = dict(context.given), dict(context.memos)
+    context.stage = Nightly.name
+    result = Nightly().run(context)
+    assert (context.given.keys() >= given.keys(), context.memos.items() >= memos.items()) == (True, True)
+    summary = from_json(NightlySummary, _json(result.output["summary"]))
+    points = library.points()
+    assert {kernel.kernel for kernel in summary.kernels} == set(KERNELS)
+    assert (len(points), set(before) <= set(points)) == (len(set(points)), True)
+
+
+def _json(form: Any) -> Any:
+    import json
+
+    return json.loads(json.dumps(form))
+
+
+def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_two_runs_of_both() -> None:
+    library = Library()
+    library.quiet(3)
+    library.slow = 1.08
+    summary = library.night(changed("geglu"))
+    times = [change for change in summary.changes if change.metric == Metric.time_us]
+    assert {change.state for change in times} == {State.confirmed}
+    assert {(change.good, change.bad) for change in times} == {(f"{3:040x}", f"{4:040x}")}
+    assert all(change.ratio == pytest.approx(1.08) for change in times)
+    compare = [request for place, request in library.contexts[-1].asked if "compare" in place]
+    assert len(compare) == 2, "the passes share the runs"
+    assert compare[0].original is not None
+    assert (compare[0].candidate.tree, compare[0].original.tree) == ("head.tar.gz", "good.tar.gz")
+    assert library.night(changed("geglu")).changes == (), "what is known is not reported a second time"
+
+
+def test_noise_that_the_comparison_does_not_find_is_no_change() -> None:
+    library = Library()
+    library.quiet(3)
+    context = library.context()
+    real = library.benchmark
+
+    def noisy(request: BenchmarkRequest) -> BenchmarkResult:
+        library.slow = 1.0 if request.original is not None else 1.2
+        return real(request)
+
+    context.answers["benchmark"] = noisy
+    summary = run(context)
+    assert {change.state for change in summary.changes} == {State.quiet}
+
+
+def test_a_kernel_that_is_fast_again_is_recovered_by_a_comparison_with_the_good_commit() -> None:
+    library = Library()
+    library.quiet(3)
+    library.slow = 1.08
+    library.night()
+    library.slow = 1.0
+    summary = library.night()
+    assert {(change.state, change.evidence) for change in summary.changes} == {(State.recovered, Evidence.recovery)}
+    assert library.night().changes == ()
+
+
+def test_a_doubled_peak_is_confirmed_by_the_peaks_of_both() -> None:
+    library = Library()
+    library.quiet(2)
+    library.memory = 2.0
+    changes = library.night().changes
+    assert {(change.metric, change.state, change.ratio) for change in changes} == {
+        (Metric.peak_bytes.value, State.confirmed.value, 2.0)
+    }
+
+
+def test_wrong_values_are_proved_at_both_commits_and_a_wrong_kernel_is_not_timed() -> None:
+    library = Library()
+    library.quiet(2)
+
+    def verdict(request: VerifyRequest) -> Verdict:
+        return WRONG if request.candidate.tree == "head.tar.gz" else Verdict(Status.passed)
+
+    library.verdicts = verdict
+    summary = library.night()
+    (change,) = summary.changes
+    assert (change.metric, change.state) == (Metric.wrong_values, State.confirmed)
+    assert summary.kernels[0].wrong == "output 0 is off by 0.3"
+    assert not [place for place in library.contexts[-1].order if place.startswith("benchmark")]
+
+
+def test_a_new_driver_opens_a_new_series_with_the_last_commit_as_its_past_and_is_named() -> None:
+    library = Library()
+    library.quiet(3)
+    library.driver, library.slow = "590.1", 1.2
+    context = library.context()
+
+    def on_new_driver(request: BenchmarkRequest) -> BenchmarkResult:
+        result: BenchmarkResult = benchmark(1.0)(request)
+        host = (("gpu_uuid", "GPU-1"), ("driver", "590.1"), ("torch", "2.11.0"), ("triton", "3.6.0"))
+        rows = tuple(
+            replace(row, timings=tuple(replace(one, median_us=240.0) for one in row.timings)) for row in result.rows
+        )
+        return replace(result, rows=rows, host=host)
+
+    context.answers["benchmark"] = on_new_driver
+    summary = run(context)
+    assert (summary.changes, summary.new_testbed) == ((), (f"driver {DRIVER} -> 590.1",))
+    with library.database.read() as session:
+        lengths = {
+            key.testbed.driver: len(points)
+            for key, points in history.read(session, REPOSITORY)
+            if key.metric is Metric.time_us
+        }
+    assert lengths == {DRIVER: 3, "590.1": 2}
+
+
+def test_a_regression_in_the_night_of_a_new_driver_is_found_all_the_same() -> None:
+    library = Library()
+    library.quiet(3)
+    library.driver, library.slow = "590.1", 1.2
+    summary = library.night(changed("geglu"))
+    assert {change.state for change in summary.changes} == {State.confirmed}
+
+
+def test_a_host_without_a_gpu_ends_the_night_with_what_to_do() -> None:
+    context = Library().context()
+    context.answers["doctor"] = report(gpu=None)
+    with pytest.raises(UserFacingError) as caught:
+        context.run(Nightly())
+    assert caught.value.failure == NO_GPU
+
+
+def test_a_kernel_that_cannot_be_measured_does_not_stop_the_others() -> None:
+    library = Library()
+    context = library.context(kernels=KERNELS)
+    context.answers["verify rms_norm-verify"] = "the sandbox is broken"
+    summary = run(context)
+    skipped = {kernel.kernel: kernel.skipped.code for kernel in summary.kernels if kernel.skipped is not None}
+    assert skipped == {"rms_norm": FailureCode.environment}
+    assert [kernel.kernel for kernel in summary.kernels if kernel.points] == ["geglu", "softmax"]
+
+
+def test_a_good_commit_whose_snapshot_is_gone_leaves_the_change_undecided() -> None:
+    library = Library()
+    library.quiet(3)
+    kept = set(library.blobs)
+    library.slow = 1.5
+    context = library.context(changed("geglu"))
+    for digest in kept - {context.request.snapshot}:
+        del library.blobs[digest]
+    summary = run(context)
+    assert {change.state for change in summary.changes} == {State.undecided}

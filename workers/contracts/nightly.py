@@ -1,0 +1,78 @@
+"""What a night found."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from workers.contracts.job import Failure
+
+
+@dataclass(frozen=True)
+class NightChange:
+    """A change in one series, and what the comparison made of it. ``ratio`` is new over old, compared where it could be."""
+
+    kernel: str
+    timed_pass: str
+    workload: str
+    metric: str
+    state: str  # quiet, confirmed, undecided or recovered
+    evidence: str  # band, change_point, values or recovery
+    good: str
+    bad: str
+    ratio: float
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+
+@dataclass(frozen=True)
+class RegressionUpdate:
+    """News of one kernel on one GPU model, for the issue that is about the two: what was confirmed, or has recovered.
+
+    ``stands`` tells whether a confirmed change is left; where none is, the issue is closed.
+    """
+
+    kernel: str
+    gpu: str
+    revision: str
+    changes: tuple[NightChange, ...]
+    stands: bool
+    wrong: str | None = None  # what the verdict says where values are wrong
+
+    def key(self) -> str:
+        """Give what the issue is found by."""
+        return regression_key(self.kernel, self.gpu)
+
+
+def regression_key(kernel: str, gpu: str) -> str:
+    """Give a kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
+    return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class NightKernel:
+    """One kernel of a night. ``points`` counts the numbers that were kept of it."""
+
+    kernel: str
+    path: str
+    points: int = 0
+    skipped: Failure | None = None  # why it was not measured
+    wrong: str | None = None  # what the verdict says where values are wrong
+
+
+@dataclass(frozen=True)
+class NightlySummary:
+    """What a night measured and found."""
+
+    kernels: tuple[NightKernel, ...]
+    changes: tuple[NightChange, ...]
+    revision: str
+    gpu: str
+    known: tuple[str, ...]  # kernels that were measured at this commit on this testbed before
+    left: tuple[str, ...]  # kernels for which the budget had no room, those next in turn first
+    budget_s: float
+    spent_s: float
+    new_testbed: tuple[
+        str, ...
+    ] = ()  # what differs from the testbed of the night before, such as "driver 580.1 -> 580.2"
+    provenance: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,76 @@
+"""Which of the commits in a range made a kernel slower. Pure but for the comparison that is asked for.
+
+Each step holds a commit against the last one that is known to be good, in one interleaved run of both, so that no step depends on
+a number of another day. A range may hold several culprits: after one is found the rest is held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """What a comparison of two commits came to."""
+
+    slower = "slower"
+    same = "same"  # or faster
+    undecided = "undecided"
+    broken = "broken"  # one of the two does not build, or the kernel is not there
+
+
+Compare = Callable[[int, int], Step]  # the older and the newer commit, by their places in the range
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The change lies behind ``good`` and not behind ``bad``: in one commit, or in several where those between cannot be judged."""
+
+    good: int
+    bad: int
+    unjudged: tuple[int, ...] = ()  # between the two: broken, or undecided
+
+    @property
+    def is_one_commit(self) -> bool:
+        """Tell whether it is pinned to a commit."""
+        return self.bad == self.good + 1
+
+
+@dataclass(frozen=True)
+class Bisected:
+    """``whole`` is the comparison of the last commit with the first; without ``slower`` there is nothing to look for."""
+
+    whole: Step
+    culprits: tuple[Culprit, ...]
+
+
+def bisect(count: int, compare: Compare) -> Bisected:
+    """Find the culprits among commits 0 to ``count - 1``, of which 0 is good. About log2 of the count comparisons for each."""
+    last = count - 1
+    whole = compare(0, last) if last > 0 else Step.same
+    culprits: list[Culprit] = []
+    good, remaining = 0, whole
+    while remaining is Step.slower:
+        found = _first(good, last, compare)
+        culprits.append(found)
+        good = found.bad
+        remaining = compare(good, last) if good < last else Step.same
+    return Bisected(whole, tuple(culprits))
+
+
+def _first(good: int, bad: int, compare: Compare) -> Culprit:
+    """Find the first commit that is slower than ``good``; ``bad`` is."""
+    low, high = good, bad
+    unjudged: set[int] = set()
+    while left := [place for place in range(low + 1, high) if place not in unjudged]:
+        # The nearest to the middle that has not been tried: what cannot be judged is stepped around.
+        middle = min(left, key=lambda place: (abs(2 * place - low - high), place))
+        step = compare(good, middle)
+        if step is Step.slower:
+            high = middle
+        elif step is Step.same:
+            low = middle
+        else:
+            unjudged.add(middle)
+    return Culprit(low, high, tuple(sorted(place for place in unjudged if low < place < high)))

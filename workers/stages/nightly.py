@@ -1,0 +1,447 @@
+"""Nightly: every kernel of a commit measured, its numbers kept, and what differs compared with the last good commit at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpu_runner.contracts import (
+    Action,
+    BenchmarkRequest,
+    BenchmarkResult,
+    CandidateSource,
+    DoctorRequest,
+    GpuResult,
+    HostReport,
+    Pass,
+    Problem,
+    Status,
+    Verdict,
+    VerifyRequest,
+    Word,
+    WorkloadTiming,
+    from_json,
+    to_json,
+)
+from workers.contracts import (
+    Failure,
+    FailureCode,
+    NightChange,
+    NightKernel,
+    NightlySummary,
+    RegressionUpdate,
+    ReportUpdate,
+    StageName,
+    UserFacingError,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.layouts.protocol import Layout, Standing
+from workers.nightly.detection import FLOOR, Candidate, Evidence, State, compared, look
+from workers.nightly.planning import Plan, plan
+from workers.nightly.retention import Retention
+from workers.nightly.series import (
+    CANDIDATE,
+    KERNEL,
+    ORIGINAL,
+    Metric,
+    Point,
+    SeriesKey,
+    Testbed,
+    host_testbed,
+    points_of,
+)
+from workers.reports.provenance import provenance
+from workers.stages.problem_text import parse
+from workers.stages.standing import known_problem
+from workers.stages.suites import json_bytes
+from workers.stages.workbench import answer_of, choose_layout, open_tree
+from workers.store import history
+from workers.store.blobs import BlobError
+from workers.tree import Tree, read_tarball
+
+HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
+START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
+ALL_WORKLOADS = "all"
+# Of what stands in a library: it does not compute what it should. Other verdicts, such as a timeout, say nothing of its values.
+WRONG = frozenset(
+    {
+        Status.incorrect_values,
+        Status.incorrect_gradient,
+        Status.incorrect_shape,
+        Status.incorrect_dtype,
+        Status.unwritten_output,
+        Status.mutated_input,
+        Status.out_of_bounds,
+        Status.nondeterministic,
+        Status.compile_error,
+        Status.launch_error,
+    }
+)
+NO_GPU = Failure(
+    FailureCode.environment,
+    "the GPU host that took this has no GPU, so that nothing can be timed",
+    "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
+    "Then `/kernel retry`.",
+)
+
+
+@dataclass
+class Night:
+    """What one run of the stage works with. ``seconds`` is what GPU hosts needed, by key, the same in every run of it."""
+
+    context: StageContext
+    tree: Tree
+    layout: Layout
+    begun_at: float
+    testbed: Testbed = field(default_factory=lambda: Testbed(""))
+    seconds: dict[str, float] = field(default_factory=dict)
+    host: tuple[tuple[str, str], ...] = ()
+    measured: BenchmarkResult | None = None  # the last one, for the provenance
+
+    @property
+    def repository(self) -> str:
+        """Give the repository's name."""
+        return self.context.request.origin.repository
+
+    @property
+    def revision(self) -> str:
+        """Give the commit that is measured."""
+        return self.context.request.base_sha
+
+    def gpu(self, key: str, request: object, action: Action, good: str | None = None) -> GpuResult:
+        """Ask a GPU host, with the snapshots that the request names beside it."""
+        head = {} if action is Action.doctor else {HEAD_FILE: self.context.request.snapshot}
+        files = head | ({} if good is None else {GOOD_FILE: good})
+        result = self.context.gpu(key, request, action, files, lasting=True)
+        self.seconds[key] = result.duration_s
+        return result
+
+    @property
+    def spent_s(self) -> float:
+        """Give the seconds that GPU hosts worked for this night."""
+        return sum(self.seconds.values())
+
+
+class Nightly:
+    """The one stage of ``nightly``."""
+
+    name = StageName.nightly
+
+    def run(self, context: StageContext) -> StageResult:
+        """Measure what the budget has room for, keep it, and compare what changed."""
+        tree = open_tree(context)
+        night = Night(context, tree, choose_layout(context, tree), float(context.memo("begun_at", time.time)))
+        budget_s = context.request.options.budget_minutes * 60.0
+        before = _open(night)
+        planned = _planned(night)
+        context.history(
+            lambda s: history.add_commit(s, night.repository, night.revision, context.request.snapshot, night.begun_at)
+        )
+        kernels: list[NightKernel] = []
+        changes: list[NightChange] = []
+        news: list[RegressionUpdate] = []
+        for name in planned.plan.order:
+            if night.spent_s >= budget_s:
+                break
+            context.note(f"measuring {name}, {len(kernels) + 1} of {len(planned.plan.order)}")
+            kernel, found = _one(night, name, planned)
+            kernels.append(kernel)
+            changes += found
+            news += _news(night, kernel, found)
+        context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
+        summary = NightlySummary(
+            tuple(kernels),
+            tuple(changes),
+            night.revision,
+            night.testbed.gpu,
+            planned.plan.known,
+            planned.plan.order[len(kernels) :],
+            budget_s,
+            night.spent_s,
+            () if before is None else night.testbed.changes(before),
+            provenance(context.request, night.measured) if night.measured else night.host,
+        )
+        context.artifact("report.json", json_bytes(summary), "application/json")
+        return StageResult({"summary": to_json(summary)}, (*news, ReportUpdate(summary)), checkpoint=False)
+
+
+def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
+    """Give what the issue of a kernel has not been told before: what was confirmed in this night, and what has recovered."""
+    told = tuple(
+        change
+        for change in changes
+        if change.state == State.recovered or (change.state == State.confirmed and change.evidence != Evidence.recovery)
+    )
+    if not told:
+        return []
+    gpu = night.testbed.gpu
+    left = night.context.memo(
+        f"{kernel.kernel}-stands",
+        lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
+    )
+    return [RegressionUpdate(kernel.kernel, gpu, night.revision, told, bool(left), kernel.wrong)]
+
+
+def _open(night: Night) -> Testbed | None:
+    """Ask the host what it is, and give the testbed of the night before on such a GPU.
+
+    Raises:
+        UserFacingError: it has no GPU.
+    """
+    result = night.gpu("host", DoctorRequest(quick=True), Action.doctor)
+    report = from_json(HostReport, answer_of(result))
+    if report.gpu is None:
+        raise UserFacingError(NO_GPU)
+    night.host, night.testbed = result.host, host_testbed(report.gpu, dict(result.host))
+    context, repository, gpu = night.context, night.repository, report.gpu
+    known = context.memo("testbed", lambda: _form(context.history(lambda s: history.last_testbed(s, repository, gpu))))
+    return None if known is None else Testbed(**known)
+
+
+def _form(testbed: Testbed | None) -> dict[str, str] | None:
+    return None if testbed is None else dict(vars(testbed))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A night's plan, and what was known when it began: the commit measured last with its snapshot, and this testbed's kernels."""
+
+    plan: Plan
+    last: tuple[str, str] | None
+    measured: tuple[str, ...]
+
+
+def _planned(night: Night) -> Planned:
+    form = night.context.memo("plan", lambda: _plan(night))
+    last = None if form["last"] is None else (str(form["last"][0]), str(form["last"][1]))
+    return Planned(Plan(tuple(form["order"]), tuple(form["known"])), last, tuple(form["measured"]))
+
+
+def _plan(night: Night) -> dict[str, Any]:
+    context, repository = night.context, night.repository
+    measured = context.history(lambda s: history.last_measured(s, repository, night.testbed))
+    last = context.history(lambda s: history.last_commit(s, repository, night.revision))
+    named = context.request.kernels
+    kernels = [night.layout.locate(name, night.tree).name for name in named] or list(night.layout.existing(night.tree))
+    changed = {name for name in kernels if name not in measured}
+    # Each kernel is held against the commit at which it was measured itself: the last night's budget may have ended before it.
+    for revision in {revision for revision, _ in measured.values() if revision != night.revision}:
+        snapshot = context.history(lambda s, revision=revision: history.snapshot_of(s, repository, revision))  # type: ignore[misc]
+        old = None if snapshot is None else _tree(context, snapshot)
+        touched = kernels if old is None else night.layout.touched(old, night.tree)
+        changed |= {name for name in touched if name in measured and measured[name][0] == revision}
+    made = plan(kernels, changed, measured, night.revision)
+    return {"order": made.order, "known": made.known, "last": last, "measured": tuple(measured)}
+
+
+def _tree(context: StageContext, digest: str) -> Tree | None:
+    """Give an earlier commit's tree; None where its snapshot is no longer kept."""
+    try:
+        return read_tarball(context.load(digest))
+    except BlobError:
+        return None
+
+
+def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange]]:
+    path = night.layout.existing(night.tree).get(name, name)
+    try:
+        standing = night.layout.locate(name, night.tree)
+        problem = parse(known_problem(night.context.request.problem, standing, night.tree, night.layout))
+        form = night.layout.form_of(standing, problem, (), HEAD_FILE)
+        # On a testbed that is new to a kernel the last commit takes turns with this one, so that the new series has a past.
+        last = None if name in planned.measured else planned.last
+        return _Subject(night, name, standing, problem, form).measure(last)
+    except UserFacingError as error:
+        return NightKernel(name, path, skipped=error.failure), []
+
+
+@dataclass
+class _Subject:
+    """One kernel at the commit of this night."""
+
+    night: Night
+    name: str
+    standing: Standing
+    problem: Problem
+    form: CandidateSource
+
+    def measure(self, last: tuple[str, str] | None) -> tuple[NightKernel, list[NightChange]]:
+        """Prove and time the kernel, keep its numbers, and compare what changed."""
+        night = self.night
+        verdict = self.verdict(f"{self.name}-verify", self.form)
+        numbers = list(self._values(verdict))
+        wrong = verdict.status in WRONG
+        if not wrong:
+            numbers += self._times(last)
+        night.context.history(lambda session: history.add(session, numbers))
+        told = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
+        return NightKernel(self.name, self.standing.path, len(numbers), wrong=told), self._changes()
+
+    def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
+        # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
+        if verdict.status is not Status.passed and verdict.status not in WRONG:
+            return ()
+        night = self.night
+        key = SeriesKey(
+            night.repository,
+            self.name,
+            KERNEL,
+            Pass.full.value,
+            ALL_WORKLOADS,
+            Metric.wrong_values,
+            night.testbed,
+        )
+        return ((key, Point(night.revision, night.begun_at, float(verdict.status in WRONG))),)
+
+    def verdict(self, key: str, form: CandidateSource, good: str | None = None) -> Verdict:
+        """Prove a kernel's values."""
+        request = VerifyRequest(self.problem.source, form, original=form)
+        return from_json(Verdict, answer_of(self.night.gpu(key, request, Action.verify, good)))
+
+    def _times(self, last: tuple[str, str] | None) -> list[tuple[SeriesKey, Point]]:
+        """Time the kernel, in turns with an earlier commit where one is given."""
+        night = self.night
+        good = None if last is None else self.form_at(last[1])
+        result = self.benchmark(f"{self.name}-time", None if good is None or last is None else (good, last[1]))
+        night.measured = result
+        numbers = list(points_of(result, night.repository, self.name, night.revision, night.begun_at, CANDIDATE))
+        if good is not None and last is not None:
+            before = night.begun_at - 1.0
+            numbers += points_of(result, night.repository, self.name, last[0], before, ORIGINAL)
+        return numbers
+
+    def form_at(self, snapshot: str) -> CandidateSource | None:
+        """Give the kernel at an earlier commit, called as today; None where it was not there or cannot be called so."""
+        tree = _tree(self.night.context, snapshot)
+        if tree is None or self.name not in self.night.layout.existing(tree):
+            return None
+        try:
+            standing = self.night.layout.locate(self.name, tree)
+            return self.night.layout.form_of(standing, self.problem, (), GOOD_FILE)
+        except UserFacingError:
+            return None
+
+    def benchmark(self, key: str, good: tuple[CandidateSource, str] | None) -> BenchmarkResult:
+        """Time the kernel alone, or in turns with another commit's, which is given with its snapshot."""
+        request = BenchmarkRequest(
+            self.problem.source,
+            self.form,
+            budget_s=START_S + SECONDS_A_WORKLOAD * len(self.problem.workloads),
+            original=None if good is None else good[0],
+            contenders=("original",),
+            standing=True,
+        )
+        result = self.night.gpu(key, request, Action.benchmark, None if good is None else good[1])
+        return from_json(BenchmarkResult, answer_of(result))
+
+    def _changes(self) -> list[NightChange]:
+        night, context = self.night, self.night.context
+        found = context.memo(f"{self.name}-candidates", self._candidates)
+        changes = []
+        for form in found:
+            key, candidate = _key(form["key"]), _candidate(form["candidate"])
+            comparison = _Comparison(self, key, candidate)
+            state = compared(candidate, comparison.word)
+            ratio = comparison.ratio or (candidate.ratio, None, None)
+            context.history(
+                lambda s, key=key, candidate=candidate, state=state, ratio=ratio: history.keep_change(  # type: ignore[misc]
+                    s, key, candidate, state, ratio, night.begun_at
+                )
+            )
+            changes.append(
+                NightChange(
+                    self.name,
+                    key.timed_pass,
+                    key.workload,
+                    key.metric.value,
+                    state.value,
+                    candidate.evidence.value,
+                    candidate.good,
+                    candidate.bad,
+                    *ratio,
+                )
+            )
+        return changes
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        night = self.night
+
+        def look_at_all(session: Any) -> list[dict[str, Any]]:
+            rows = []
+            for key, points in history.read(session, night.repository, self.name, night.testbed):
+                own = key.provider == KERNEL and points and points[-1].revision == night.revision
+                candidate = look(points, key.metric, history.changes_of(session, key)) if own else None
+                if candidate is not None:
+                    rows.append({"key": _key_form(key), "candidate": dict(vars(candidate))})
+            return rows
+
+        return night.context.history(look_at_all)
+
+
+@dataclass
+class _Comparison:
+    """Runs the good commit and tonight's in turns. The series of a kernel share the runs of one pair of commits."""
+
+    subject: _Subject
+    key: SeriesKey
+    candidate: Candidate
+    runs: int = 0
+    ratio: tuple[float, float | None, float | None] | None = None
+
+    def word(self) -> Word | None:
+        """Compare once more; None where the good commit's kernel is no longer there."""
+        self.runs += 1
+        night = self.subject.night
+        snapshot = night.context.memo(
+            f"snapshot-{self.candidate.good}",
+            lambda: night.context.history(lambda s: history.snapshot_of(s, night.repository, self.candidate.good)),
+        )
+        form = None if snapshot is None else self.subject.form_at(snapshot)
+        if form is None:
+            return None
+        place = f"{self.subject.name}-{self.candidate.good[:12]}-{self.runs}"
+        if self.key.metric is Metric.wrong_values:
+            return self._values(place, form, snapshot)
+        result = self.subject.benchmark(f"{place}-compare", (form, snapshot))
+        return self._of(result)
+
+    def _values(self, place: str, form: CandidateSource, snapshot: str) -> Word | None:
+        verify = self.subject.verdict
+        new = verify(f"{place}-new", self.subject.form)
+        old = verify(f"{place}-old", form, snapshot) if new.status in WRONG else None
+        if new.status is Status.passed:
+            return Word.same
+        return Word.slower if old is not None and old.status is Status.passed else None
+
+    def _of(self, result: BenchmarkResult) -> Word | None:
+        row = next((row for row in result.rows if self._is_of(row)), None)
+        if row is None or result.predicted:
+            return None
+        if self.key.metric is Metric.peak_bytes:
+            ratio = row.memory_ratio
+            if ratio is None:
+                return None
+            self.ratio = (ratio, None, None)
+            return Word.slower if ratio > 1 + FLOOR else Word.faster if ratio < 1 - FLOOR else Word.same
+        found = next((one for one in row.comparisons if one.baseline == ORIGINAL and one.contender == CANDIDATE), None)
+        if found is None:
+            return None
+        self.ratio = (1 / found.speedup, 1 / found.speedup_high, 1 / found.speedup_low)
+        return found.word
+
+    def _is_of(self, row: WorkloadTiming) -> bool:
+        return row.timed_pass.value == self.key.timed_pass and row.workload.label() == self.key.workload
+
+
+def _key_form(key: SeriesKey) -> dict[str, Any]:
+    return vars(key) | {"testbed": dict(vars(key.testbed))}
+
+
+def _key(form: dict[str, Any]) -> SeriesKey:
+    return SeriesKey(**(form | {"metric": Metric(form["metric"]), "testbed": Testbed(**form["testbed"])}))
+
+
+def _candidate(form: dict[str, Any]) -> Candidate:
+    return Candidate(form["good"], form["bad"], float(form["ratio"]), Evidence(form["evidence"]))

@@ -1,0 +1,253 @@
+"""Series, their points and their changes. Each function is part of one transaction; the same point twice is one point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from workers.contracts import regression_key
+from workers.nightly.detection import Candidate, Change, Evidence, State
+from workers.nightly.retention import DAY_S, Retention, forgotten
+from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
+from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
+
+MOST_AT_ONCE = 500  # rows in a statement; SQLite takes a bounded number of values
+Ratio = tuple[float, float | None, float | None]  # new over old, with its interval where there is one
+INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+def add(session: Session, numbers: Iterable[tuple[SeriesKey, Point]]) -> int:
+    """Keep points, and give how many were new; a series' number at a revision stays as it was measured first."""
+    ids: dict[SeriesKey, int] = {}
+    rows = []
+    for key, point in numbers:
+        if key not in ids:
+            ids[key] = _series(session, key)
+        rows.append({"series_id": ids[key]} | asdict(point))
+    return sum(
+        _insert(session, MeasuredPoint, rows[at : at + MOST_AT_ONCE]) for at in range(0, len(rows), MOST_AT_ONCE)
+    )
+
+
+def add_commit(session: Session, repository: str, revision: str, snapshot: str, measured_at: float) -> None:
+    """Keep which commit a night measures."""
+    form = {"repository": repository, "revision": revision, "snapshot": snapshot, "measured_at": measured_at}
+    _insert(session, MeasuredCommit, [form])
+
+
+def last_commit(session: Session, repository: str, not_revision: str = "") -> tuple[str, str] | None:
+    """Give the commit that was measured last, and its snapshot; None where there is none besides ``not_revision``."""
+    row = session.scalar(
+        select(MeasuredCommit)
+        .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
+        .order_by(MeasuredCommit.measured_at.desc(), MeasuredCommit.id.desc())
+        .limit(1)
+    )
+    return None if row is None else (row.revision, row.snapshot)
+
+
+def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
+    """Give the snapshot of a commit that was measured."""
+    return session.scalar(
+        select(MeasuredCommit.snapshot).where(
+            MeasuredCommit.repository == repository, MeasuredCommit.revision == revision
+        )
+    )
+
+
+def read(
+    session: Session, repository: str, kernel: str | None = None, testbed: Testbed | None = None
+) -> Iterator[tuple[SeriesKey, tuple[Point, ...]]]:
+    """Give series with their points, oldest first."""
+    query = select(MeasuredSeries).where(MeasuredSeries.repository == repository)
+    if kernel is not None:
+        query = query.where(MeasuredSeries.kernel == kernel)
+    for name, value in asdict(testbed).items() if testbed is not None else ():
+        query = query.where(getattr(MeasuredSeries, name) == value)
+    for row in session.scalars(query.order_by(MeasuredSeries.id)).all():
+        points = session.scalars(
+            select(MeasuredPoint)
+            .where(MeasuredPoint.series_id == row.id)
+            .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
+        )
+        yield key_of(row), tuple(point_of(point) for point in points)
+
+
+def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[str, tuple[str, float]]:
+    """Give for each kernel of a testbed the revision of its newest point from a night, and when that was measured."""
+    query = (
+        select(MeasuredSeries.kernel, MeasuredPoint.revision, func.max(MeasuredPoint.measured_at))
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredPoint.source == Source.night.value)
+        .where(*(getattr(MeasuredSeries, name) == value for name, value in asdict(testbed).items()))
+        .group_by(MeasuredSeries.kernel, MeasuredPoint.revision)
+    )
+    newest: dict[str, tuple[str, float]] = {}
+    for kernel, revision, at in session.execute(query):
+        if kernel not in newest or newest[kernel][1] < at:
+            newest[kernel] = (revision, at)
+    return newest
+
+
+def repositories(session: Session) -> tuple[str, ...]:
+    """Give the repositories that have series."""
+    return tuple(session.scalars(select(MeasuredSeries.repository).distinct().order_by(MeasuredSeries.repository)))
+
+
+def forget(session: Session, retention: Retention, now: float) -> int:
+    """Remove the points that the policy no longer keeps, and give how many; what a change names stays."""
+    removed = 0
+    oldest = now - min(retention.all_days, retention.weekly_days) * DAY_S
+    aged = select(MeasuredPoint.series_id).where(MeasuredPoint.measured_at < oldest).distinct()
+    for series_id in session.scalars(aged).all():
+        named = select(SeriesChange.good_revision, SeriesChange.bad_revision).where(SeriesChange.series_id == series_id)
+        kept = {revision for row in session.execute(named) for revision in row}
+        rows = session.execute(
+            select(MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.revision)
+            .where(MeasuredPoint.series_id == series_id)
+            .order_by(MeasuredPoint.measured_at, MeasuredPoint.id)
+        ).all()
+        gone = forgotten([(row[0], row[1]) for row in rows if row[2] not in kept], retention, now)
+        for at in range(0, len(gone), MOST_AT_ONCE):
+            session.execute(delete(MeasuredPoint).where(MeasuredPoint.id.in_(gone[at : at + MOST_AT_ONCE])))
+        removed += len(gone)
+    return removed
+
+
+def key_of(row: MeasuredSeries) -> SeriesKey:
+    """Give a row's key."""
+    testbed = Testbed(row.gpu, row.gpu_uuid, row.driver, row.torch, row.triton)
+    return SeriesKey(
+        row.repository, row.kernel, row.provider, row.timed_pass, row.workload, Metric(row.metric), testbed
+    )
+
+
+def point_of(row: MeasuredPoint) -> Point:
+    """Give a row's point."""
+    return Point(
+        row.revision,
+        row.measured_at,
+        row.value,
+        row.low,
+        row.high,
+        row.samples,
+        row.floor_share,
+        row.sm_clock_mhz,
+        Source(row.source),
+    )
+
+
+def _series(session: Session, key: SeriesKey) -> int:
+    form = asdict(key) | asdict(key.testbed)
+    del form["testbed"]
+    _insert(session, MeasuredSeries, [{"key": key.digest()} | form])
+    return session.scalars(select(MeasuredSeries.id).where(MeasuredSeries.key == key.digest())).one()
+
+
+def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) -> int:
+    """Insert what is not there yet, also where another process inserts the same at this moment."""
+    if not rows:
+        return 0
+    insert = INSERT[session.get_bind().dialect.name]
+    done = session.execute(insert(table).values(list(rows)).on_conflict_do_nothing().returning(table.id))
+    return len(done.all())
+
+
+def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
+    """Give the changes that are known of a series, oldest first."""
+    rows = session.scalars(
+        select(SeriesChange)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.key == key.digest())
+        .order_by(SeriesChange.id)
+    )
+    return tuple(
+        Change(row.good_revision, row.bad_revision, State(row.state), row.ratio, row.recovered_revision) for row in rows
+    )
+
+
+def keep_change(session: Session, key: SeriesKey, found: Candidate, state: State, ratio: Ratio, now: float) -> None:
+    """Keep what became of a candidate: a change of its own, or the state of the change that it is the recovery of."""
+    series_id = _series(session, key)
+    if found.evidence is Evidence.recovery:
+        if state is State.recovered:
+            _recover(session, series_id, found, now)
+        return
+    middle, low, high = ratio
+    form = {
+        "series_id": series_id,
+        "state": state.value,
+        "good_revision": found.good,
+        "bad_revision": found.bad,
+        "ratio": middle,
+        "ratio_low": low,
+        "ratio_high": high,
+        "reason": "",
+        "opened_at": now,
+        "changed_at": now,
+    }
+    _insert(session, SeriesChange, [form])
+
+
+def _recover(session: Session, series_id: int, found: Candidate, now: float) -> None:
+    """Mark the change that is gone, and those that were confirmed on top of it."""
+    confirmed = [SeriesChange.series_id == series_id, SeriesChange.state == State.confirmed.value]
+    first = select(func.min(SeriesChange.id)).where(*confirmed, SeriesChange.good_revision == found.good)
+    gone = session.scalars(select(SeriesChange.id).where(*confirmed, SeriesChange.id >= first.scalar_subquery())).all()
+    form = {"state": State.recovered.value, "recovered_revision": found.bad, "changed_at": now}
+    session.execute(update(SeriesChange).where(SeriesChange.id.in_(gone)).values(**form))
+
+
+def stands(session: Session, repository: str, kernel: str, gpu: str) -> bool:
+    """Tell whether a confirmed change of a kernel is left on a GPU model."""
+    return (
+        session.scalar(_confirmed(repository).where(MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu))
+        is not None
+    )
+
+
+def triage(session: Session, repository: str, key: str, reason: str, now: float) -> int:
+    """Accept the confirmed changes of the kernel and GPU model of a key, and give how many; again the same, where it was done."""
+    rows = session.execute(
+        select(SeriesChange.id, SeriesChange.state, MeasuredSeries.kernel, MeasuredSeries.gpu)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.repository == repository)
+        .where(
+            or_(
+                SeriesChange.state == State.confirmed.value,
+                and_(SeriesChange.state == State.triaged.value, SeriesChange.reason == reason),
+            )
+        )
+    ).all()
+    meant = [row for row in rows if regression_key(row[2], row[3]) == key]
+    fresh = [row[0] for row in meant if row[1] == State.confirmed.value]
+    form = {"state": State.triaged.value, "reason": reason, "changed_at": now}
+    session.execute(update(SeriesChange).where(SeriesChange.id.in_(fresh)).values(**form))
+    return len(fresh) or len(meant)
+
+
+def _confirmed(repository: str) -> Select[int]:
+    return (
+        select(SeriesChange.id)
+        .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
+        .where(MeasuredSeries.repository == repository, SeriesChange.state == State.confirmed.value)
+        .limit(1)
+    )
+
+
+def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:
+    """Give the testbed on which a night measured last with such a GPU."""
+    row = session.scalar(
+        select(MeasuredSeries)
+        .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.gpu == gpu)
+        .where(MeasuredPoint.source == Source.night.value)
+        .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
+        .limit(1)
+    )
+    return None if row is None else key_of(row).testbed
