@@ -5,14 +5,13 @@ The model is built once beside the reference, and called with the parameters tha
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_runner.context import RunContext
 from gpu_runner.contracts import Problem, ProblemError
-from gpu_runner.session import Session
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -32,17 +31,20 @@ class Described:
     value: float | int | bool | str | None = None
 
 
-def described(problem: Problem, context: RunContext) -> tuple[Described, ...]:
-    """Build the model in a sandbox and give what it takes.
+@dataclass(frozen=True)
+class Taken:
+    """What a model takes; ``held_elements`` are those of its parameters and buffers."""
+
+    items: tuple[Described, ...]
+    held_elements: int
+
+
+def read(answer: dict[str, Any]) -> Taken:
+    """Read what the child says of a model.
 
     Raises:
-        ProblemError: it cannot be rewritten soundly. ChildFailed: it does not run.
+        ProblemError: the model cannot be rewritten soundly.
     """
-    with Session(
-        "kernelbench", context.limits, context.require, gpu=False, files={"problem.py": problem.source}
-    ) as session:
-        context.isolation.append(session.isolation)
-        answer = session.call("describe", {}).meta
     if answer.get("hidden"):
         name = str(answer["hidden"][0])[:100]
         raise ProblemError(
@@ -50,9 +52,19 @@ def described(problem: Problem, context: RunContext) -> tuple[Described, ...]:
             cure="Register it with register_buffer or as an nn.Parameter.",
         )
     try:
-        return _read(answer)
+        return Taken(_read(answer), int(answer["held_elements"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ProblemError(f"what the model takes cannot be read: {error}") from error
+
+
+def forward_line(problem: Problem) -> int | None:
+    """Give the line of the model's ``forward``."""
+    for node in ast.walk(ast.parse(problem.source)):
+        if isinstance(node, ast.ClassDef) and node.name == "Model":
+            return next(
+                (m.lineno for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "forward"), node.lineno
+            )
+    return None
 
 
 def rewritten(problem: Problem, takes: tuple[Described, ...], named_sizes: bool) -> str:
@@ -124,6 +136,8 @@ def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -
         raise ValueError(f"the dtype {str(form['dtype'])[:40]} is not supported")
     shape = tuple(int(size) for size in form["shape"])
     low, high = (None if form.get(key) is None else int(form[key]) for key in ("low", "high"))
+    if form["dtype"] in _WHOLE and form["dtype"] != "bool" and high is None and path is None:
+        raise ValueError(f"between which values the whole numbers of `{name}` lie; draw them with torch.randint")
     return Described(name, shape, form["dtype"], bool(grad), path, low, high)
 
 

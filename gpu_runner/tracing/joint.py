@@ -113,9 +113,10 @@ def trace(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    joint = Joint(call, inputs, wanted, watch)
-    table, flat = decomposition_table(), joint.flat
+    table = decomposition_table()
     with math_attention():
+        joint = Joint(call, inputs, wanted, watch)
+        flat = joint.flat
         module = make_fx(joint, decomposition_table=table)(*flat)
         rewritten = _changes_in_place(module)
         if rewritten:
@@ -136,9 +137,9 @@ def run(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    joint = Joint(call, inputs, wanted, watch)
-    joint.dtypes = list(dtypes or joint.dtypes)
     with math_attention():
+        joint = Joint(call, inputs, wanted, watch)
+        joint.dtypes = list(dtypes or joint.dtypes)
         joint(*joint.flat)
     return joint.dtypes
 
