@@ -24,7 +24,7 @@ def describe(
     """
     import torch
 
-    from gpu_runner.tracing.fake import NEEDS_DATA, BoundsOfIntegers, fake_mode
+    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, BoundsOfIntegers, fake_mode
 
     problem = importlib.import_module("problem")
     mode, bounds = fake_mode(), BoundsOfIntegers()
@@ -52,15 +52,30 @@ def describe(
         for name, value in vars(module).items()
         if isinstance(value, torch.Tensor)
     ]
-    held = [*model.named_parameters(), *model.named_buffers()]
+    elements = sum(value.numel() for _, value in _held(model))
+    start = _constants(problem.Model(*problem.get_init_inputs())) if elements <= MOST_ELEMENTS_WITH_DATA else {}
     drawn = _drawn(problem, inputs, bounds)
     return {
         "inputs": [_value(p.name, value, drawn) for p, value in zip(parameters, inputs, strict=False)],
-        "parameters": [_tensor(name, value, bounds.of) for name, value in model.named_parameters()],
-        "buffers": [_tensor(name, value, bounds.of) for name, value in model.named_buffers()],
+        "parameters": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_parameters()],
+        "buffers": [_tensor(n, v, bounds.of) | start.get(n, {}) for n, v in model.named_buffers()],
         "hidden": hidden,
-        "held_elements": sum(value.numel() for _, value in held),
+        "held_elements": elements,
     }, []
+
+
+def _held(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [*model.named_parameters(), *model.named_buffers()]
+
+
+def _constants(model: torch.nn.Module) -> dict[str, dict[str, str]]:
+    """Tell which parameters and buffers start as ones, and which as zeros."""
+    return {
+        name: {"init": init}
+        for name, value in _held(model)
+        for init, number in (("ones", 1), ("zeros", 0))
+        if value.is_floating_point() and value.numel() and bool((value == number).all())
+    }
 
 
 def _drawn(problem: Any, inputs: Sequence[Any], bounds: BoundsOfIntegers) -> Callable[[torch.Tensor], Bounds | None]:

@@ -13,7 +13,7 @@ from workers.authors.compiler.form import Form
 from workers.authors.compiler.formulas import formula_lines
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask, Store
-from workers.authors.compiler.launches import Pass
+from workers.authors.compiler.launches import WIDEST_TILE, Pass
 from workers.authors.compiler.looped_kernel import LoopedKernel
 from workers.authors.compiler.naming import Names, part_names
 from workers.authors.compiler.overwriting import allowed_nodes, overwritten
@@ -174,11 +174,15 @@ def _pass(
     kernel = TileKernel(program, names, scalars, task).write()
     wide: KernelSource | None = None
     once = False
-    if task.reduces_cols:
+    # Scans and places of maxima are taken in rows that a tile holds; a call with wider ones raises.
+    whole_rows = any(v.op == "scan" or (v.op == "over_cols" and v.datum == "argmax") for v in task.values)
+    if task.reduces_cols and not whole_rows:
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
         looped = LoopedKernel(program, names, scalars, wide_task)
         wide, once = looped.write(), looped.reads_once
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
+    if whole_rows:
+        return Pass(program, task, kernel, None, WIDEST_TILE, hand)
     widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
     return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)

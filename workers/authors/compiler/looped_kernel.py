@@ -17,6 +17,7 @@ from workers.authors.compiler.odd_rows import loses_nan, with_nan
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.strides import place_of, run_sizes
 from workers.authors.compiler.values import Value
 
 LOWEST = "-3.4028234e38"
@@ -54,7 +55,9 @@ class LoopedKernel(KernelWriter):
             if load.space == SCALAR:
                 self._load(head, load, "")
         body.env.update(head.env)
-        body.line("row_offset = row * tl.cast(n_cols, tl.int64)")
+        strided = self.program.domain.is_strided
+        row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
+        body.line(f"row_offset = {row_offset}")
         widths = [part.width for load in self.loads if (part := self.part(load)) and load.space == FULL]
         widths += [piece.part.width for piece in self.task.pieces if piece.part and piece.space == FULL]
         for width in dict.fromkeys(widths):
@@ -82,7 +85,8 @@ class LoopedKernel(KernelWriter):
                 place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
-        extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
+        partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
+        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
         return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
@@ -163,6 +167,8 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             top = self.names.of(self._online[value])
             return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
+        if value.datum == "prod":
+            return f"tl.reduce({name}_block, None, _multiplied)"
         return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
@@ -182,6 +188,8 @@ class LoopedKernel(KernelWriter):
         else:
             inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
+        if self.program.domain.is_strided:
+            inner.line(f"col_offsets = {place_of(self.program.domain, 'cols', rows=False)}")
         inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         return inner
 
@@ -246,12 +254,16 @@ class LoopedKernel(KernelWriter):
                 part = self.part(load)
                 shift, width = (part.shift, part.width[1:-1]) if part else ("", "n_cols")
                 start = "packed_offset + " if part else "row_offset + "
-                place = f"{start if load.space == FULL else ''}cols{shift}"
+                place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
                 if self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
                     inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
                     place = f"{self.tensor(load)}_offsets{shift}"
                 self._load(inner, load, place, self.hint(load) if last else "")
+
+    @property
+    def _columns(self) -> str:
+        return "col_offsets" if self.program.domain.is_strided else "cols"
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:
         text = inner.reduced(value)
@@ -263,8 +275,8 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             inner.line(f"{self.names.of(value)}_lane += tl.sum({text}, axis=1, keep_dims=True)")
             return
-        if kind == "sum":
-            inner.line(f"{name} += {text}")
+        if kind in {"sum", "prod"}:
+            inner.line(f"{name} {'+' if kind == 'sum' else '*'}= {text}")
         else:
             inner.line(f"{name} = tl.{kind}imum({name}, {text}, propagate_nan=tl.PropagateNan.ALL)")
 
@@ -272,7 +284,7 @@ class LoopedKernel(KernelWriter):
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
-                place = f"packed_offset + cols{store.part.shift}" if store.part else "row_offset + cols"
+                place = f"packed_offset + cols{store.part.shift}" if store.part else f"row_offset + {self._columns}"
                 inner.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask=mask)")
             elif store.space == SCALAR:
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")

@@ -18,6 +18,16 @@ def loses_nan(value: Value, values: Sequence[Value]) -> bool:
     return not any(user.op == "exp" and user.args[0] in shifted for user in values)
 
 
+def argmax_lines(name: str, elements: str) -> list[str]:
+    """Write the statements that find the first of the largest elements of each row; NaN is larger than any number, as in torch."""
+    return [
+        f"{name}_odd = tl.where({elements} == {elements}, 0, 1)",
+        f"{name} = tl.argmax({elements}, axis=1, keep_dims=True)",
+        f"{name}_first_odd = tl.argmax({name}_odd, axis=1, keep_dims=True)",
+        f"{name} = tl.where(tl.max({name}_odd, axis=1, keep_dims=True) == 1, {name}_first_odd, {name})",
+    ]
+
+
 def with_nan(name: str, elements: str, how: str) -> str:
     """Write the statement that puts NaN in its place; ``how`` are the other arguments of the reduction."""
     odd = f"tl.max(tl.where({elements} == {elements}, 0, 1){how})"
