@@ -22,7 +22,7 @@ COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 SHAPES = ((1, 1), (3, 7), (6, 33), (5, 129), (4, 1030), (70, 40))
 WIDE = (2, 70_000)
 # One element has no variance, no half and, for a sum of three normalised powers, no gradient but what rounding leaves.
-NO_SINGLE = {"group_norm", "group_norm_2d", "rope_one", "rotary", "poly_norm"}
+NO_SINGLE = {"group_norm", "group_norm_2d", "rope_one", "rotary", "poly_norm", "outer_variance"}
 # Channels fall into groups.
 MULTIPLES = {"group_norm": {"C": 32}, "group_norm_2d": {"C": 2}, "block_scales": {"H": 16}}
 # Scalars that divide a dimension: one, two, a number that is odd, and as many as the dimension has.
@@ -45,7 +45,19 @@ WIDE_NAMES = (
     "packed_norm",
     "cross_entropy",
     "poly_norm",
+    "argmin_rows",
+    "running_sum",
+    "sum_from_the_end",
 )
+# Their columns are the middle or the first dimension; a reduction over it that is wider than a block.
+DEEP = {
+    "middle_sum": {"B": 2, "T": 70_000, "H": 3},
+    "middle_max": {"B": 2, "T": 70_000, "H": 3},
+    "middle_softmax": {"M": 2, "K": 70_000, "L": 3},
+    "batch_norm": {"T": 70_000, "H": 2},
+    "middle_product": {"B": 2, "T": 70_000, "H": 2},
+    "leading_logsumexp": {"B": 70_000, "T": 2, "H": 2},
+}
 
 
 def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
@@ -79,6 +91,8 @@ def cases() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]]:
             for dtype in ("float32", "bfloat16") if (rows, cols) == (5, 129) else (("float32", "bfloat16")[turn % 2],):
                 sizes = sizes_of(name, rows, cols)
                 found[f"{name} {sizes} {dtype}"] = (name, sizes, dtype, ())
+        if name in DEEP:
+            found[f"{name} {DEEP[name]} float32"] = (name, DEEP[name], "float32", ())
         if leading_inputs(*captured(name)):
             found[f"{name} with leading dimensions"] = (name, sizes_of(name, 6, 37), "float32", (2, 3))
     return found

@@ -174,8 +174,8 @@ def _pass(
     kernel = TileKernel(program, names, scalars, task).write()
     wide: KernelSource | None = None
     once = False
-    # Scans and places of maxima are taken in rows that a tile holds; a call with wider ones raises.
-    whole_rows = any(v.op == "scan" or (v.op == "over_cols" and v.datum == "argmax") for v in task.values)
+    # Scans from both ends are taken in rows that a tile holds; a call with wider ones raises.
+    whole_rows = len({str(v.datum).endswith("reverse") for v in task.values if v.op == "scan"}) > 1
     if task.reduces_cols and not whole_rows:
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)

@@ -13,12 +13,13 @@ from workers.authors.compiler.moments import (
     moments_of,
     opening_lines,
 )
-from workers.authors.compiler.odd_rows import loses_nan, with_nan
+from workers.authors.compiler.odd_rows import largest_lines, loses_nan, place_lines, with_nan
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
+from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.strides import place_of, run_sizes
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.values import Value, ordered
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
@@ -134,12 +135,13 @@ class LoopedKernel(KernelWriter):
             for line in opening_lines(self.names.of(found.total), self.names.of(found.squares), self.block):
                 body.line(line)
         kept = (*running, *self._online, *about)
-        for value in (v for v in reductions if v not in kept):
-            fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
-            fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
-            body.line(f"{self.names.of(value)}_block = {fill}")
+        self._start(body, [v for v in reductions if v not in kept])
+        scans = self._scans(roots)
+        self._start_scans(body, scans)
         inner = self._opened(body, roots, stores)
         self._load_blocks(inner, roots, last)
+        for value in scans:
+            self._scan(inner, value)
         for value in running:
             self._keep_up(inner, value)
         for found in moments:
@@ -151,13 +153,32 @@ class LoopedKernel(KernelWriter):
         self._store_blocks(inner, stores)
         body.lines += inner.lines
         self._closed(body, stores)
-        for value in (v for v in reductions if v not in about):
+        self._finish_blocks(body, [v for v in reductions if v not in about], running)
+        for found in moments:
+            bring_together(body, self.names, found)
+
+    def _start(self, body: Statements, reductions: list[Value]) -> None:
+        for value in reductions:
+            fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
+            fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
+            body.line(f"{self.names.of(value)}_block = {fill}")
+            if value.datum == "argmax":
+                body.line(f"{self.names.of(value)}_place = tl.zeros({self.block}, dtype=tl.int32)")
+
+    def _start_scans(self, body: Statements, scans: list[Value]) -> None:
+        for value in scans:
+            neutral = NEUTRAL[str(value.datum).partition(" ")[0]]
+            body.line(f"{self.names.of(value)}_carry = tl.full((1,), {neutral}, dtype=tl.float32)")
+
+    def _finish_blocks(self, body: Statements, reductions: list[Value], running: list[Value]) -> None:
+        for value in reductions:
+            if value.datum == "argmax":
+                for line in largest_lines(self.names.of(value)):
+                    body.line(line)
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
             if loses_nan(value, self.task.values):
                 body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", ""))
             body.env[value] = self.names.of(value)
-        for found in moments:
-            bring_together(body, self.names, found)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
         """Give what the loop over the row left, brought together."""
@@ -169,6 +190,8 @@ class LoopedKernel(KernelWriter):
             return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
         if value.datum == "prod":
             return f"tl.reduce({name}_block, None, _multiplied)"
+        if value.datum == "argmax":
+            return f"tl.min(tl.where({name}_largest, {name}_place, n_cols))"
         return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
@@ -185,6 +208,8 @@ class LoopedKernel(KernelWriter):
         if self._online:
             lanes = f"tl.arange(0, BLOCK_SIZE // {LANE})[:, None] * {LANE}"
             inner.line(f"cols = start + {lanes} + tl.arange(0, {LANE})[None, :]")
+        elif any(str(value.datum).endswith("reverse") for value in self._scans(roots)):
+            inner.line("cols = (tl.cdiv(n_cols, BLOCK_SIZE) - 1) * BLOCK_SIZE - start + tl.arange(0, BLOCK_SIZE)")
         else:
             inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
@@ -195,6 +220,25 @@ class LoopedKernel(KernelWriter):
 
     def _closed(self, body: Statements, stores: list[Store]) -> None:
         """End the loop over the row."""
+
+    def _scans(self, roots: list[Value]) -> list[Value]:
+        """Give the scans that values need, in the order in which they can be computed."""
+        scans = [value for value in ordered(roots) if value.op == "scan"]
+        from_the_end = any(str(value.datum).endswith("reverse") for value in scans)
+        if scans and (self._online or (from_the_end and self._moments)):
+            raise CannotCompileError("a scan stands beside a softmax or a norm of the same row", "cumsum")
+        return scans
+
+    def _scan(self, inner: Statements, value: Value) -> None:
+        """Combine a block, and what the blocks before it came to."""
+        kind, _, reverse = str(value.datum).partition(" ")
+        name, sign = self.names.of(value), "+" if kind == "sum" else "*"
+        inner.line(f"{name}_of = {self._masked(inner, value.args[0], kind)}")
+        inner.line(f"{name} = tl.cum{kind}({name}_of, axis=0{', reverse=True' if reverse else ''}) {sign} {name}_carry")
+        whole = f"tl.sum({name}_of, axis=0, keep_dims=True)"
+        whole = whole if kind == "sum" else f"tl.reduce({name}_of, 0, _multiplied, keep_dims=True)"
+        inner.line(f"{name}_carry {sign}= {whole}")
+        inner.env[value] = name
 
     def _keep_up(self, inner: Statements, value: Value) -> None:
         """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
@@ -275,7 +319,10 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             inner.line(f"{self.names.of(value)}_lane += tl.sum({text}, axis=1, keep_dims=True)")
             return
-        if kind in {"sum", "prod"}:
+        if kind == "argmax":
+            for line in place_lines(self.names.of(value), text):
+                inner.line(line)
+        elif kind in {"sum", "prod"}:
             inner.line(f"{name} {'+' if kind == 'sum' else '*'}= {text}")
         else:
             inner.line(f"{name} = tl.{kind}imum({name}, {text}, propagate_nan=tl.PropagateNan.ALL)")
