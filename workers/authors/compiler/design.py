@@ -174,15 +174,14 @@ def _pass(
     kernel = TileKernel(program, names, scalars, task).write()
     wide: KernelSource | None = None
     once = False
-    # Scans from both ends are taken in rows that a tile holds; a call with wider ones raises.
-    whole_rows = len({str(v.datum).endswith("reverse") for v in task.values if v.op == "scan"}) > 1
-    if task.reduces_cols and not whole_rows:
+    if task.reduces_cols:
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
         looped = LoopedKernel(program, names, scalars, wide_task)
+        if not looped.scans_block_by_block:
+            # These rows are taken as far as a tile holds them; a call with wider ones raises.
+            return Pass(program, task, kernel, None, WIDEST_TILE, hand)
         wide, once = looped.write(), looped.reads_once
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
-    if whole_rows:
-        return Pass(program, task, kernel, None, WIDEST_TILE, hand)
     widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
     return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)

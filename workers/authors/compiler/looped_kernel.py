@@ -16,7 +16,6 @@ from workers.authors.compiler.moments import (
 from workers.authors.compiler.odd_rows import largest_lines, loses_nan, place_lines, with_nan
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
-from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.strides import place_of, run_sizes
 from workers.authors.compiler.values import Value, ordered
@@ -47,6 +46,13 @@ class LoopedKernel(KernelWriter):
         by_column = any(self._by_column(store) and not store.part for store in self.task.pieces)
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
+
+    @property
+    def scans_block_by_block(self) -> bool:
+        """Tell whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
+        ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
+        # Sums about a mean begin with a row's first block.
+        return not ends or (len(ends) == 1 and not self._online and not (True in ends and self._moments))
 
     def write(self) -> KernelSource:
         """Give the kernel's source."""
@@ -223,11 +229,7 @@ class LoopedKernel(KernelWriter):
 
     def _scans(self, roots: list[Value]) -> list[Value]:
         """Give the scans that values need, in the order in which they can be computed."""
-        scans = [value for value in ordered(roots) if value.op == "scan"]
-        from_the_end = any(str(value.datum).endswith("reverse") for value in scans)
-        if scans and (self._online or (from_the_end and self._moments)):
-            raise CannotCompileError("a scan stands beside a softmax or a norm of the same row", "cumsum")
-        return scans
+        return [value for value in ordered(roots) if value.op == "scan"]
 
     def _scan(self, inner: Statements, value: Value) -> None:
         """Combine a block, and what the blocks before it came to."""
