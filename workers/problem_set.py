@@ -6,57 +6,18 @@ import hashlib
 import json
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Pass, Status, Verdict
 from workers.contracts import FailureCode, UserFacingError
+from workers.contracts.problem_set import BASELINES, Entry, Outcome
 
 # Without a GPU kernels run in Triton's interpreter, which takes about a second for some million elements.
 MOST_ELEMENTS_INTERPRETED = 2**22
-THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
-BASELINES = ("eager", "torch_compile")
-
-
-class Outcome(StrEnum):
-    """What became of a problem, the best first."""
-
-    right = "right"
-    not_judged = "not judged"
-    wrong = "wrong"
-    refused = "refused"
-    unusable = "unusable"
-    timeout = "timeout"
-    error = "error"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One problem. ``reason`` is what refusals are counted by: an operator where one is known, else the sentence."""
-
-    problem: str  # path in the folder
-    digest: str  # of the problem's source and the author: a result holds for these alone
-    outcome: Outcome
-    sentence: str = ""
-    reason: str | None = None
-    seconds: float = 0.0
-    status: str | None = None  # of the verdict
-    speedups: Mapping[str, float] = field(default_factory=dict)  # forward, by baseline; empty: not timed
-
-    @property
-    def level(self) -> str:
-        """Give the folder that the problem lies in."""
-        return str(Path(self.problem).parent)
-
-    @property
-    def compiled(self) -> bool:
-        """Tell whether a kernel was written."""
-        return self.outcome in {Outcome.right, Outcome.wrong, Outcome.not_judged} or self.status is not None
 
 
 @dataclass(frozen=True)
@@ -222,49 +183,3 @@ def speedups_of(result: BenchmarkResult) -> dict[str, float]:
             if row.timed_pass is Pass.forward and mine and other:
                 ratios[name].append(other / mine)
     return {name: math.prod(found) ** (1 / len(found)) for name, found in ratios.items() if found}
-
-
-def counts(entries: Sequence[Entry]) -> dict[str, int]:
-    """Count the problems: all of them, compiled, and by what became of them."""
-    by_outcome = Counter(entry.outcome.value for entry in entries)
-    return {"problems": len(entries), "compiled": sum(e.compiled for e in entries)} | dict(by_outcome)
-
-
-def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float | None:
-    """Give the share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
-    if not any(baseline in entry.speedups for entry in entries):
-        return None
-    fast = sum(e.outcome is Outcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
-    return fast / len(entries)
-
-
-def reasons(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
-    """Give what problems were not done for, the most frequent reason first."""
-    found: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.reason is not None:
-            found.setdefault(entry.reason, []).append(entry)
-    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-
-
-def levels(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Give the problems of each folder."""
-    found: dict[str, list[Entry]] = {}
-    for entry in entries:
-        found.setdefault(entry.level, []).append(entry)
-    return found
-
-
-def report(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Give the whole result as plain values."""
-
-    def summary(chosen: Sequence[Entry]) -> dict[str, Any]:
-        fast = {b: {f"fast_{t:g}": fast_p(chosen, b, t) for t in THRESHOLDS} for b in BASELINES}
-        return counts(chosen) | {"fast_p": fast}
-
-    return {
-        "total": summary(entries),
-        "levels": {level: summary(chosen) for level, chosen in levels(entries).items()},
-        "reasons": {reason: [e.problem for e in chosen] for reason, chosen in reasons(entries)},
-        "problems": [asdict(entry) for entry in entries],
-    }

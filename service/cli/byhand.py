@@ -148,7 +148,8 @@ def suite(
     A run that was ended goes on from where it was. Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
     """
     from service.conversation.problem_set import problem_set_section
-    from workers import byhand, problem_set
+    from workers import byhand
+    from workers.contracts import problem_set
 
     with reporting():
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from service.conversation.markdown import paragraphs, table
 from service.conversation.quantities import DASH, percent
 from service.escape import code, inline
-from workers.problem_set import BASELINES, THRESHOLDS, Entry, Outcome, counts, fast_p, levels, reasons
+from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, Outcome, counts, fast_p, levels, reasons
 
 NOT_TIMED = "Nothing was timed: there is no GPU here, or no kernel came so far."
 MAX_NAMED = 6

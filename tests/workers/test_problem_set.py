@@ -13,19 +13,8 @@ from gpu_runner.contracts import BenchmarkResult, Evidence, Pass, Status, Timing
 from service.conversation.problem_set import problem_set_section
 from workers import byhand
 from workers.contracts import Failure, FailureCode, UserFacingError
-from workers.problem_set import (
-    MOST_ELEMENTS_INTERPRETED,
-    Compiled,
-    Entry,
-    Outcome,
-    Tools,
-    counts,
-    fast_p,
-    problems_in,
-    reasons,
-    report,
-    work_through,
-)
+from workers.contracts.problem_set import Entry, Outcome, counts, fast_p, reasons, report
+from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, Tools, problems_in, work_through
 
 SUITE = Path(__file__).parents[1] / "suite"
 
