@@ -47,6 +47,7 @@ from workers.authors.table import author_named
 from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
+from workers.contracts.problem_set import Entry
 from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
 from workers.gpu_host.launching import LONGEST_S, Host
@@ -173,7 +174,7 @@ def compile_problem(source: str, name: str, limit_s: float = LONGEST_S) -> Compi
 
 def suite(
     folder: Path, out: Path, jobs: int, limit_s: float, name_of: Callable[[Path], str], say: Callable[[str], None]
-) -> list[problem_set.Entry]:
+) -> list[Entry]:
     """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
 
     def compiled(source: str, name: str, left_s: float) -> problem_set.Compiled:

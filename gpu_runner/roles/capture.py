@@ -128,15 +128,23 @@ def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> An
 
 def _without_data(state: State, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
     """Give what ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
-    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, elements
+    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, ReadsValues, elements
 
     try:
         with _mode(state):
             return run(False)
-    except NEEDS_DATA:
+    except NEEDS_DATA as error:
+        operator = str(error)[:100]
         if state.values.get("no data") or elements(meta["inputs"], meta["sizes"]) > MOST_ELEMENTS_WITH_DATA:
-            raise
-    return run(True)
+            sentence = f"`{operator}` takes the values of a tensor, and inputs of this size have none"
+            raise ReadsValues(sentence).with_traceback(error.__traceback__) from error
+    try:
+        return run(True)
+    except RuntimeError as error:
+        if "value out of a tracing tensor" in str(error):
+            sentence = f"`{operator}` takes the values of a tensor, so that there is no one graph"
+            raise ReadsValues(sentence).with_traceback(error.__traceback__) from error
+        raise
 
 
 def _mode(state: State) -> FakeTensorMode:

@@ -34,6 +34,10 @@ MOST_ELEMENTS_WITH_DATA = 2**24
 Bounds = tuple[int, int]
 
 
+class ReadsValues(RuntimeError):  # noqa: N818 - it states what was found
+    """What is computed hangs on the values of a tensor, as a branch on one does: at no size is there one graph of it."""
+
+
 def fake_mode() -> FakeTensorMode:
     """Give the mode in which tensors have no data; those that were made outside of it may take part."""
     # What a reference raises at sizes that do not fit is expected while sizes are tried, and reported where it matters.

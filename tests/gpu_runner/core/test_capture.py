@@ -186,3 +186,11 @@ def test_a_model_that_asks_for_values_while_it_is_built_gets_them() -> None:
     init = "        self.rates = [r.item() for r in torch.linspace(0, 0.5, 3)]"
     result = capture(model("return x * self.rates[2]", "torch.rand(40, 24)", init))
     assert result.error is None
+
+
+@pytest.mark.parametrize("shape", ["(8, 16)", "(65536, 65536)"])
+def test_a_branch_on_a_value_is_refused_with_its_line_and_at_once(shape: str) -> None:
+    result = capture(model("return x * 2 if x.sum() > 0 else x", f"torch.rand{shape}"))
+    assert result.graph is None
+    assert "ReadsValues: `aten._local_scalar_dense.default` takes the values of a tensor" in (result.error or "")
+    assert result.line == 12
