@@ -86,7 +86,7 @@ class Fitter:
     def _real_bases(self) -> list[tuple[str, list[Number]]]:
         scalars = [(name, [s[name] for s in self._settings]) for name in self._scalars]
         sizes = [*self._products(self._dimensions, 3), *self._quotients(3)]
-        less = [(f"({text} - 1)", [v - 1 for v in values]) for text, values in sizes if "//" not in text]
+        less = [(f"({text} - 1)", [v - 1 for v in values]) for text, values in sizes if " " not in text]
         divisors = [(_wrapped(text), values) for text, values in sizes] + less
         bases = list(scalars)
         bases += [(f"1 / {t}", [1 / v for v in vs]) for t, vs in [*scalars, *divisors] if all(vs)]

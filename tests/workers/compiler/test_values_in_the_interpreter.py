@@ -22,7 +22,7 @@ COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 SHAPES = ((1, 1), (3, 7), (6, 33), (5, 129), (4, 1030), (70, 40))
 WIDE = (2, 70_000)
 # One element has no variance, no half and, for a sum of three normalised powers, no gradient but what rounding leaves.
-NO_SINGLE = {"group_norm", "group_norm_2d", "rope_one", "rotary", "poly_norm", "outer_variance"}
+NO_SINGLE = {"group_norm", "group_norm_2d", "rope_one", "rotary", "poly_norm"}
 # Channels fall into groups.
 MULTIPLES = {"group_norm": {"C": 32}, "group_norm_2d": {"C": 2}, "block_scales": {"H": 16}}
 # Scalars that divide a dimension: one, two, a number that is odd, and as many as the dimension has.
