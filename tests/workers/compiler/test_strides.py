@@ -60,3 +60,7 @@ def test_a_kernel_for_wide_rows_is_there_for_scans_from_one_end() -> None:
     problem, graph = captured("sum_from_the_end")
     answer = CompilerAuthor().propose(Brief("sum_from_the_end", problem, graph, style("sum_from_the_end")))
     assert "_sum_from_the_end_forward_kernel_wide" in getattr(answer, "source", "")
+
+
+def test_a_product_so_far_in_wide_rows_has_its_device_function() -> None:
+    assert "def _multiplied(x, y):" in proposal("running_product").source

@@ -79,5 +79,6 @@ _SOURCES = {
 
 def device_functions(values: list[Value]) -> list[str]:
     """Give the source of the device functions that values call, each once."""
-    used = {value.op for value in values} | {str(v.datum) for v in values if v.op == "over_cols"}
+    kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
+    used = {value.op for value in values} | kinds
     return [source for op, source in _SOURCES.items() if op in used]
