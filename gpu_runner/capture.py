@@ -14,42 +14,50 @@ from gpu_runner.session import Session
 from gpu_runner.tracing import checks
 from gpu_runner.tracing.tracer import Tracer
 
+Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+# A model with more in its parameters and buffers is built without data, and its values are never run.
+MOST_HELD_WITH_DATA = 2**24
+
 
 def run(request: CaptureRequest, context: RunContext) -> CaptureResult:
     """Trace a problem; what is wrong with it is the result's ``error``."""
     try:
         problem = parse_problem(request.problem_source)
-        if problem.form == "reference":
-            return _capture(problem, context)
-        return _capture_model(problem, context)
-    except ProblemError as error:
-        return CaptureResult(None, error.message, error.line, error.cure)
-
-
-def _capture_model(problem: Problem, context: RunContext) -> CaptureResult:
-    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
-    try:
-        takes = kernelbench.described(problem, context)
-    except ChildFailed as failure:
-        raise blamed(failure) from failure
-    source = kernelbench.rewritten(problem, takes, named_sizes=True)
-    try:
-        result = _capture(parse_problem(source), context)
-    except ProblemError:
-        source = kernelbench.rewritten(problem, takes, named_sizes=False)
-        result = _capture(parse_problem(source), context)
-    return dataclasses.replace(result, problem_source=source)
-
-
-def _capture(problem: Problem, context: RunContext) -> CaptureResult:
-    try:
         with Session(
             "capture", context.limits, context.require, gpu=False, files={"problem.py": problem.source}
         ) as session:
             context.isolation.append(session.isolation)
-            graph = Tracer(_caller(session), problem).graph()
+            call = _caller(session)
+            if problem.form == "reference":
+                call("load", {})
+                return _captured(problem, call)
+            return _captured_model(problem, call)
     except ChildFailed as failure:
-        raise blamed(failure) from failure
+        error = blamed(failure)
+    except ProblemError as raised:
+        error = raised
+    return CaptureResult(None, error.message, error.line, error.cure)
+
+
+def _captured_model(problem: Problem, call: Call) -> CaptureResult:
+    """Capture the KernelBench form, with named sizes where the model runs at other sizes, else with its own."""
+    takes = kernelbench.read(call("describe", {}))
+    last: ProblemError | None = None
+    for named_sizes in (True, False):
+        source = kernelbench.rewritten(problem, takes.items, named_sizes)
+        try:
+            call("load", {"source": source, "fake": takes.held_elements > MOST_HELD_WITH_DATA})
+            return dataclasses.replace(_captured(parse_problem(source), call), problem_source=source)
+        except (ProblemError, ChildError) as failure:
+            last = failure if isinstance(failure, ProblemError) else blamed(failure)
+    assert last is not None, "both ways failed"
+    if last.line is not None and last.line > problem.source.rstrip().count("\n") + 1:
+        raise ProblemError(last.message, kernelbench.forward_line(problem), last.cure)
+    raise last
+
+
+def _captured(problem: Problem, call: Call) -> CaptureResult:
+    graph = Tracer(call, problem).graph()
     checks.check(graph, problem)
     return CaptureResult(graph, operators=tuple(sorted({n.op for n in graph.nodes} - {"input", "upstream"})))
 
@@ -70,5 +78,5 @@ def blamed(failure: ChildFailed) -> ProblemError:
     return ProblemError(f"the reference does not run: {failure.message}", None, cure.get(type(failure)))
 
 
-def _caller(session: Session) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+def _caller(session: Session) -> Call:
     return lambda method, meta: session.call(method, meta).meta

@@ -155,6 +155,21 @@ def _slice(run: _Run, node: Node, args: list[Any]) -> Tensor:
     return x[(slice(None),) * dim + (slice(start, end, step),)]
 
 
+def _prod(run: _Run, node: Node, args: list[Any]) -> Tensor:
+    x = args[0]
+    for dim in sorted(args[1], reverse=True):
+        x = torch.prod(x, dim, keepdim=args[2])
+    return x
+
+
+def _scan(function: Callable[..., Tensor]) -> Rule:
+    def rule(run: _Run, node: Node, args: list[Any]) -> Tensor:
+        x, dim, reverse = args
+        return function(x.flip(dim), dim).flip(dim) if reverse else function(x, dim)
+
+    return rule
+
+
 _RULES: dict[str, Rule] = {op: _pointwise(getattr(torch, op)) for op in [*UNARY_OPERATORS, *BINARY_OPERATORS]} | {
     "where": _where,
     "cast": lambda run, node, args: args[0].to(run.cast_dtype(node)),
@@ -166,6 +181,10 @@ _RULES: dict[str, Rule] = {op: _pointwise(getattr(torch, op)) for op in [*UNARY_
     "slice": _slice,
     "cat": _cat,
     "sum": _sum,
+    "prod": _prod,
+    "cumsum": _scan(torch.cumsum),
+    "cumprod": _scan(torch.cumprod),
+    "flip": lambda run, node, args: torch.flip(args[0], args[1]),
     "amax": lambda run, node, args: torch.amax(args[0], args[1], args[2]),
     "amin": lambda run, node, args: torch.amin(args[0], args[1], args[2]),
     "argmax": lambda run, node, args: torch.argmax(args[0], args[1], args[2]),

@@ -5,14 +5,13 @@ The model is built once beside the reference, and called with the parameters tha
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_runner.context import RunContext
 from gpu_runner.contracts import Problem, ProblemError
-from gpu_runner.session import Session
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
@@ -30,19 +29,26 @@ class Described:
     low: int | None = None
     high: int | None = None
     value: float | int | bool | str | None = None
+    init: str | None = None  # ones or zeros, where it starts as that
+    counts: bool = (
+        False  # a buffer of whole numbers, such as a count of batches: it takes no part, and stays the model's own
+    )
 
 
-def described(problem: Problem, context: RunContext) -> tuple[Described, ...]:
-    """Build the model in a sandbox and give what it takes.
+@dataclass(frozen=True)
+class Taken:
+    """What a model takes; ``held_elements`` are those of its parameters and buffers."""
+
+    items: tuple[Described, ...]
+    held_elements: int
+
+
+def read(answer: dict[str, Any]) -> Taken:
+    """Read what the child says of a model.
 
     Raises:
-        ProblemError: it cannot be rewritten soundly. ChildFailed: it does not run.
+        ProblemError: the model cannot be rewritten soundly.
     """
-    with Session(
-        "kernelbench", context.limits, context.require, gpu=False, files={"problem.py": problem.source}
-    ) as session:
-        context.isolation.append(session.isolation)
-        answer = session.call("describe", {}).meta
     if answer.get("hidden"):
         name = str(answer["hidden"][0])[:100]
         raise ProblemError(
@@ -50,13 +56,24 @@ def described(problem: Problem, context: RunContext) -> tuple[Described, ...]:
             cure="Register it with register_buffer or as an nn.Parameter.",
         )
     try:
-        return _read(answer)
+        return Taken(_read(answer), int(answer["held_elements"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ProblemError(f"what the model takes cannot be read: {error}") from error
 
 
-def rewritten(problem: Problem, takes: tuple[Described, ...], named_sizes: bool) -> str:
+def forward_line(problem: Problem) -> int | None:
+    """Give the line of the model's ``forward``."""
+    for node in ast.walk(ast.parse(problem.source)):
+        if isinstance(node, ast.ClassDef) and node.name == "Model":
+            return next(
+                (m.lineno for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "forward"), node.lineno
+            )
+    return None
+
+
+def rewritten(problem: Problem, every: tuple[Described, ...], named_sizes: bool) -> str:
     """Give the reference form. With ``named_sizes`` the sizes of the call's inputs that no parameter shares get names."""
+    takes = tuple(item for item in every if not item.counts)
     fixed = {size for item in takes if item.path is not None for size in item.shape}
     sizes: dict[int, str] = {}
     if named_sizes:
@@ -69,8 +86,10 @@ def rewritten(problem: Problem, takes: tuple[Described, ...], named_sizes: bool)
     state = "".join(f"        {item.path!r}: {item.name},\n" for item in takes if item.path is not None)
     call = ", ".join(item.name for item in takes if item.path is None)
     workload = {name: size for size, name in sizes.items()}
+    counted = {item.path: (item.dtype, item.shape) for item in every if item.counts}
     return (
-        f"{problem.source.rstrip()}\n\n\n_MODEL = Model(*get_init_inputs())\n\n\n"
+        f"{problem.source.rstrip()}\n\n\n_MODEL = Model(*get_init_inputs())\n"
+        f"{f'_COUNTERS = {counted!r}' if counted else ''}\n\n"
         f"def reference({_signature(takes)}):\n"
         f"    state = {{\n{state}    }}\n"
         f"    return torch.func.functional_call(_MODEL, state, ({call},))\n\n\n"
@@ -94,6 +113,8 @@ def _spec(item: Described, sizes: dict[int, str]) -> dict[str, Any] | str:
         spec["role"] = "parameter"
     if item.path is not None and item.path.endswith("running_var"):
         spec["init"] = "uniform"  # a variance is not negative
+    elif item.init is not None:
+        spec["init"] = item.init
     if not item.grad and item.dtype in _FLOATING:
         spec["grad"] = False
     return spec if len(spec) > 1 else dims
@@ -105,9 +126,9 @@ def _read(answer: dict[str, Any]) -> tuple[Described, ...]:
     # The call's own floating inputs want gradients, whatever get_inputs says: it makes plain tensors.
     items = [Described(**(vars(i) | {"grad": i.value is None and i.dtype in _FLOATING})) for i in found]
     items += [_item(form, str(form["name"]), taken, form["grad"]) for form in answer["parameters"]]
-    # Counters of batches do not take part in the values; they stay the model's own.
-    floating = [form for form in answer["buffers"] if form["dtype"] in _FLOATING]
-    items += [_item(form, str(form["name"]), taken, False) for form in floating]
+    for form in answer["buffers"]:
+        item = _item(form, str(form["name"]), taken, False)
+        items.append(item if item.dtype in _FLOATING else replace(item, counts=True))
     return tuple(items)
 
 
@@ -124,7 +145,10 @@ def _item(form: dict[str, Any], path: str | None, taken: set[str], grad: bool) -
         raise ValueError(f"the dtype {str(form['dtype'])[:40]} is not supported")
     shape = tuple(int(size) for size in form["shape"])
     low, high = (None if form.get(key) is None else int(form[key]) for key in ("low", "high"))
-    return Described(name, shape, form["dtype"], bool(grad), path, low, high)
+    if form["dtype"] in _WHOLE and form["dtype"] != "bool" and high is None and path is None:
+        raise ValueError(f"between which values the whole numbers of `{name}` lie; draw them with torch.randint")
+    init = form["init"] if form.get("init") in ("ones", "zeros") else None
+    return Described(name, shape, form["dtype"], bool(grad), path, low, high, init=init)
 
 
 def _identifier(name: str, taken: set[str]) -> str:

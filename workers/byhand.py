@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import sys
 import uuid
@@ -29,19 +30,23 @@ from gpu_runner.contracts import (
     TuneResult,
     Verdict,
     VerifyRequest,
+    Workload,
     from_json,
     to_json,
 )
+from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.syntax import UNPARSABLE
+from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle
 from workers.authors.table import author_named
 from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
+from workers.contracts.problem_set import Entry
 from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
-from workers.gpu_host.launching import Host
+from workers.gpu_host.launching import LONGEST_S, Host
 from workers.gpu_host.scratch import scratch_folder
 from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
@@ -62,6 +67,7 @@ __all__ = [
     "compile_problem",
     "doctor",
     "profile",
+    "suite",
     "tune",
     "verify",
 ]
@@ -76,6 +82,8 @@ class Compiled:
     source: str | None
     plan: KernelPlan | None
     refusal: str | None
+    operator: str | None = None  # what is refused
+    elements: int = 0  # of the problem's inputs, at its largest size
 
 
 @dataclass(frozen=True)
@@ -147,17 +155,53 @@ class Answer:
         return self.result.payload
 
 
-def compile_problem(source: str, name: str) -> Compiled:
+def compile_problem(source: str, name: str, limit_s: float = LONGEST_S) -> Compiled:
     """Have the compiler author write a kernel for a problem, as one self-contained file that defines ``candidate``, and
-    ``ModelNew`` where the problem is in the KernelBench form.
+    ``ModelNew`` where the problem is in the KernelBench form; ``limit_s``: the seconds that capture may take.
 
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
     """
-    answer, tail = _proposed(source, name)
+    problem, answer, tail = _proposed(source, name, limit_s=limit_s)
+    elements = _elements(problem)
     if isinstance(answer, Refusal):
-        return Compiled(None, None, answer.sentence)
-    return Compiled(answer.source + tail, answer.plan, None)
+        return Compiled(None, None, answer.sentence, answer.operator, elements)
+    return Compiled(answer.source + tail, answer.plan, None, elements=elements)
+
+
+def suite(
+    folder: Path, out: Path, jobs: int, limit_s: float, name_of: Callable[[Path], str], say: Callable[[str], None]
+) -> list[Entry]:
+    """Have the compiler author work through a folder of problems; see ``workers.problem_set``."""
+
+    def compiled(source: str, name: str, left_s: float) -> problem_set.Compiled:
+        found = compile_problem(source, name, left_s)
+        return problem_set.Compiled(found.source, found.refusal, found.operator, found.elements)
+
+    def judged(source: str, candidate: str, left_s: float) -> Verdict:
+        request = VerifyRequest(source, _candidate(parse(source), candidate))
+        return _run(Action.verify, request, limit_s=left_s).verdict()
+
+    def measured(source: str, candidate: str, left_s: float) -> BenchmarkResult:
+        budget_s = min(60.0, left_s / 2)
+        request = BenchmarkRequest(
+            source, _candidate(parse(source), candidate), "float32", (TimedPass.forward,), budget_s=budget_s
+        )
+        return _run(Action.benchmark, request, limit_s=left_s).benchmark()
+
+    has_gpu = (Settings().architecture or detect()) != INTERPRETER
+    tools = problem_set.Tools(compiled, judged, measured if has_gpu else None)
+    return problem_set.work_through(
+        folder, out, tools, author="compiler", jobs=jobs, limit_s=limit_s, name_of=name_of, say=say
+    )
+
+
+def _elements(problem: Problem) -> int:
+    def of(workload: Workload) -> int:
+        sizes = dict(workload.sizes)
+        return sum(math.prod(int(d) if d.isdigit() else sizes[d] for d in s.dims) for s in problem.inputs)
+
+    return max((of(workload) for workload in problem.workloads), default=0)
 
 
 def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
@@ -180,9 +224,9 @@ def tune(problem_source: str, candidate_source: str, budget_s: float) -> Tuned:
 def _opened(problem_source: str, candidate_source: str) -> tuple[str, tuple[Knob, ...]]:
     classes = [node.name for node in ast.walk(_syntax(candidate_source)) if isinstance(node, ast.ClassDef)]
     for name in (_snake(written.removesuffix("Function")) for written in classes if written.endswith("Function")):
-        plain, tail = _proposed(problem_source, name)
+        _, plain, tail = _proposed(problem_source, name)
         if isinstance(plain, Proposal) and fingerprint(plain.source + tail) == fingerprint(candidate_source):
-            tunable, _ = _proposed(problem_source, name, tunable=True)
+            _, tunable, _ = _proposed(problem_source, name, tunable=True)
             assert isinstance(tunable, Proposal), "what is written closed can be written open"
             return tunable.source + tail, tunable.knobs
     found = swept(candidate_source)
@@ -201,14 +245,18 @@ def _syntax(source: str) -> ast.Module:
         raise UserFacingError(Failure(FailureCode.refused, message, line=getattr(error, "lineno", None))) from error
 
 
-def _proposed(source: str, name: str, *, tunable: bool = False) -> tuple[Proposal | Refusal, str]:
-    """Ask the compiler author for one self-contained file; the second value is what a KernelBench problem needs behind it.
+def _proposed(
+    source: str, name: str, *, tunable: bool = False, limit_s: float = LONGEST_S
+) -> tuple[Problem, Proposal | Refusal, str]:
+    """Ask the compiler author for one self-contained file.
+
+    Gives the problem in the reference form, the answer, and what a KernelBench problem needs behind it.
 
     Raises:
         UserFacingError: the problem cannot be used, or the environment is at fault.
     """
     problem = parse(source)
-    captured = _run(Action.capture, CaptureRequest(source)).captured()
+    captured = _run(Action.capture, CaptureRequest(source), limit_s=limit_s).captured()
     if captured.error is not None or captured.graph is None:
         message = f"the problem does not run: {captured.error}"
         raise UserFacingError(Failure(FailureCode.problem, message, captured.cure, captured.line))
@@ -216,7 +264,8 @@ def _proposed(source: str, name: str, *, tunable: bool = False) -> tuple[Proposa
     names = f"{_camel(name)}Function", f"{name}_forward", f"{name}_backward"
     style = SourceStyle(*names, entry="candidate", tunable=tunable)
     answer = author_named(AuthorName.compiler).propose(Brief(name, rewritten or problem, captured.graph, style))
-    return answer, model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
+    tail = model_new(rewritten) if problem.form == "kernelbench" and rewritten is not None else ""
+    return rewritten or problem, answer, tail
 
 
 def verify(problem_source: str, candidate_source: str, seed: str | None = None) -> Answer:
@@ -273,10 +322,11 @@ def _candidate(problem: Problem, source: str) -> CandidateSource:
     return CandidateSource((SourceFile("candidate.py", source),), "candidate", symbol)
 
 
-def _run(action: Action, payload: object, options: tuple[str, ...] = ()) -> Answer:
+def _run(action: Action, payload: object, options: tuple[str, ...] = (), limit_s: float = LONGEST_S) -> Answer:
     settings = Settings()
     architecture = settings.architecture or detect()
-    host = Host("this machine", (sys.executable, "-m", "gpu_runner", *options), interpret=architecture == INTERPRETER)
+    command = (sys.executable, "-m", "gpu_runner", *options)
+    host = Host("this machine", command, architecture == INTERPRETER, min(limit_s, LONGEST_S))
     request = GpuRequest(uuid.uuid4().hex, action, to_json(payload), require=settings.require_isolation)
     with scratch_folder() as folder:
         return Answer(execute(host, request, {}, BlobStore(str(folder)), lambda: False))

@@ -9,7 +9,9 @@ so that an author can name it in a refusal. Arguments in order:
 - ``full(value)``, ``arange(end)``: shape and dtype are the node's own
 - shape: ``reshape(x)`` and ``expand(x)`` to the node's own shape, ``permute(x, dims)``, ``slice(x, dim, start, end, step)``,
   ``cat(tensors, dim)``
-- reductions: ``sum(x, dims, keepdim)``, ``amax(x, dims, keepdim)``, ``amin(x, dims, keepdim)``, ``argmax(x, dim, keepdim)``
+- reductions: ``sum(x, dims, keepdim)``, ``amax(x, dims, keepdim)``, ``amin(x, dims, keepdim)``, ``prod(x, dims, keepdim)``,
+  ``argmax(x, dim, keepdim)``
+- scans: ``cumsum(x, dim, reverse)``, ``cumprod(x, dim, reverse)``; ``flip(x, dims)``
 - index: ``gather(x, dim, index)``, ``index_select(x, dim, index)``
 - matrix: ``matmul(a, b)``
 """

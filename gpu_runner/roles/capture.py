@@ -4,36 +4,49 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gpu_runner.roles import Handler, State
+from gpu_runner.roles.kernelbench import describe
 
 if TYPE_CHECKING:
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 Answer = tuple[dict[str, Any], "list[torch.Tensor]"]
 
 
 def load_problem(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Import the problem."""
-    state.values["problem"] = importlib.import_module("problem")
+    """Import the problem, or run ``source`` in its place; with ``fake``, what it makes at import has no data."""
+    state.values["no data"] = meta.get("fake", False)
+    with _mode(state) if state.values["no data"] else nullcontext():
+        if "source" in meta:
+            module = types.ModuleType("problem")
+            exec(compile(meta["source"], str(state.work / "problem.py"), "exec"), module.__dict__)  # noqa: S102 - as an import
+            state.values["problem"] = module
+        else:
+            state.values["problem"] = importlib.import_module("problem")
     return {}, []
 
 
 def trace(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Trace the reference at the sizes of ``meta``."""
+    """Trace the reference at the sizes of ``meta``; ``random`` is an operator in it that draws random numbers, or None."""
     from gpu_runner.tracing.canonical import canonical
-    from gpu_runner.tracing.joint import make_inputs
+    from gpu_runner.tracing.fake import random_operator
     from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.raw import to_plain
 
-    specs = meta["inputs"]
-    inputs = make_inputs(specs, meta["sizes"], seed=meta["seed"])
-    wanted = [i for i, spec in enumerate(specs) if spec["grad"] and inputs[i].is_floating_point()]
-    traced = trace_joint(_bound(state, meta), inputs, wanted)
-    names = [spec["name"] for spec in specs]
-    return {"graph": to_plain(canonical(traced, names, [names[i] for i in wanted]))}, []
+    def traced(data: bool) -> Answer:
+        inputs, wanted = _inputs(state, meta, data)
+        traced = trace_joint(_bound(state, meta), inputs, wanted)
+        names = [spec["name"] for spec in meta["inputs"]]
+        graph = canonical(traced, names, [names[i] for i in wanted])
+        return {"graph": to_plain(graph), "random": random_operator(traced.module)}, []
+
+    return _without_data(state, meta, traced)
 
 
 def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -41,23 +54,26 @@ def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
 
     The trace goes along, so that it can be seen to be the one that the names are of.
     """
+    return _without_data(state, meta, lambda data: _rounding(state, meta, data))
+
+
+def _rounding(state: State, meta: dict[str, Any], data: bool) -> Answer:
     import torch
 
     from gpu_runner.tracing.canonical import canonical_with_names
-    from gpu_runner.tracing.joint import make_inputs, run
+    from gpu_runner.tracing.joint import run
     from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.raw import to_plain
     from gpu_runner.tracing.rounding import rounded_nodes
     from gpu_runner.tracing.watching import Watch
 
     specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
-    wide = make_inputs(specs, meta["sizes"], seed=meta["seed"])
-    wanted = [i for i, spec in enumerate(specs) if spec["grad"] and wide[i].is_floating_point()]
+    wide, wanted = _inputs(state, meta, data)
     traced_calls, eager_calls = Watch(), Watch()
     traced = trace_joint(call, wide, wanted, traced_calls)
     names = [spec["name"] for spec in specs]
     graph, made = canonical_with_names(traced, names, [names[i] for i in wanted])
-    inputs = make_inputs(specs, meta["sizes"], seed=meta["seed"], dtype=narrow)
+    inputs, _ = _inputs(state, meta, data, narrow)
     dtypes = run(call, inputs, wanted, eager_calls)
     nodes = rounded_nodes(traced_calls.calls, eager_calls.calls, narrow) or frozenset()
     nodes = frozenset() if traced.rewritten else nodes
@@ -80,25 +96,80 @@ def rounding(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
 
 
 def check(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Run the reference twice on the same inputs and once in bfloat16; tells whether it agrees with itself, and its dtypes."""
+    """Run the reference twice on the same inputs, and once in bfloat16; tells whether it agrees with itself, and its dtypes.
+
+    ``deterministic`` is None where the inputs are too large to be run: then the trace alone says what is random.
+    """
     import torch
 
-    from gpu_runner.tracing.joint import as_tuple, make_inputs
+    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, elements
+    from gpu_runner.tracing.joint import as_tuple
 
-    call = _bound(state, meta)
-    runs = []
-    for _ in range(2):
-        torch.manual_seed(torch.seed())
-        runs.append(as_tuple(call(make_inputs(meta["inputs"], meta["sizes"], seed=meta["seed"]))))
-    same = [_identical(a, b) for a, b in zip(*runs, strict=True)]
+    call, same = _bound(state, meta), None
+    if not state.values.get("no data") and elements(meta["inputs"], meta["sizes"]) <= MOST_ELEMENTS_WITH_DATA:
+        runs = []
+        for _ in range(2):
+            torch.manual_seed(torch.seed())
+            runs.append(as_tuple(call(_inputs(state, meta, data=True)[0])))
+        same = all(_identical(a, b) for a, b in zip(*runs, strict=True))
+
+    def dtypes(data: bool) -> Answer:
+        outputs = as_tuple(call(_inputs(state, meta, data, torch.bfloat16)[0]))
+        return {"narrow": [str(out.dtype).removeprefix("torch.") for out in outputs]}, []
+
     narrow: list[str] | None
     try:
-        half = make_inputs(meta["inputs"], meta["sizes"], seed=meta["seed"], dtype=torch.bfloat16)
-        narrow = [str(out.dtype).removeprefix("torch.") for out in as_tuple(call(half))]
+        narrow = _without_data(state, meta, dtypes)[0]["narrow"]
     # A reference that runs in float32 alone is fine, and raises what it likes; the graph then names no dtypes of its outputs.
     except Exception:  # noqa: BLE001 - as said above
         narrow = None
-    return {"deterministic": all(same), "narrow": narrow}, []
+    return {"deterministic": same, "narrow": narrow}, []
+
+
+def _without_data(state: State, meta: dict[str, Any], run: Callable[[bool], Answer]) -> Answer:
+    """Give what ``run`` finds on tensors without data, or with data where only that can tell and the inputs are small."""
+    from gpu_runner.tracing.fake import MOST_ELEMENTS_WITH_DATA, NEEDS_DATA, ReadsValues, elements
+
+    try:
+        with _mode(state):
+            return run(False)
+    except NEEDS_DATA as error:
+        operator = str(error)[:100]
+        if state.values.get("no data") or elements(meta["inputs"], meta["sizes"]) > MOST_ELEMENTS_WITH_DATA:
+            sentence = f"`{operator}` takes the values of a tensor, and inputs of this size have none"
+            raise ReadsValues(sentence).with_traceback(error.__traceback__) from error
+    try:
+        return run(True)
+    except RuntimeError as error:
+        if "value out of a tracing tensor" in str(error):
+            sentence = f"`{operator}` takes the values of a tensor, so that there is no one graph"
+            raise ReadsValues(sentence).with_traceback(error.__traceback__) from error
+        raise
+
+
+def _mode(state: State) -> FakeTensorMode:
+    """Give the child's one mode of tensors without data: tensors of two of them do not meet."""
+    from gpu_runner.tracing.fake import fake_mode
+
+    mode: FakeTensorMode = state.values.setdefault("mode", fake_mode())
+    return mode
+
+
+def _inputs(
+    state: State, meta: dict[str, Any], data: bool, dtype: torch.dtype | None = None
+) -> tuple[list[torch.Tensor], list[int]]:
+    """Give the problem's inputs, and the places of those that want a gradient."""
+    import torch
+
+    from gpu_runner.tracing.fake import fake_inputs
+    from gpu_runner.tracing.joint import make_inputs
+
+    specs, chosen = meta["inputs"], dtype or torch.float32
+    if data:
+        made = make_inputs(specs, meta["sizes"], seed=meta["seed"], dtype=chosen)
+    else:
+        made = fake_inputs(specs, meta["sizes"], chosen)
+    return made, [i for i, spec in enumerate(specs) if spec["grad"] and made[i].is_floating_point()]
 
 
 def agrees(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
@@ -110,6 +181,8 @@ def agrees(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> A
     from gpu_runner.evaluate import Unsupported, evaluate
     from gpu_runner.tracing.joint import as_tuple, make_inputs
 
+    if state.values.get("no data"):
+        return {"agrees": False}, []  # nothing was compared
     graph, specs = from_json(Graph, meta["graph"]), meta["inputs"]
     names, made = [spec["name"] for spec in specs], make_inputs(specs, meta["sizes"], seed=meta["seed"])
     wanted = [name for name, _ in graph.gradients]
@@ -165,6 +238,7 @@ def _bound(state: State, meta: dict[str, Any]) -> Callable[[Sequence[torch.Tenso
 
 
 HANDLERS: dict[str, Handler] = {
+    "describe": describe,
     "load": load_problem,
     "trace": trace,
     "check": check,

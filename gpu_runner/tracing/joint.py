@@ -20,6 +20,7 @@ from gpu_runner.tracing import (  # noqa: F401 - they enter their rules into the
     stride_decompositions,
 )
 from gpu_runner.tracing.decompositions import RULES
+from gpu_runner.tracing.products import OWN_GRADIENTS
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
 _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")
@@ -38,9 +39,16 @@ class Traced:
 
 
 class KeepCasts(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
-    """Makes casts that change nothing for float32 inputs visible: what is written in the reference shall be in the graph."""
+    """Makes casts that change nothing for float32 inputs visible: what is written in the reference shall be in the graph.
+
+    Functions whose gradients autograd computes by looking at values are replaced by such as have a formula.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        own = OWN_GRADIENTS.get(func)
+        result = NotImplemented if own is None else own(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
         result = func(*args, **(kwargs or {}))
         casts = func in (Tensor.to, Tensor.float, Tensor.type_as, Tensor.type)
         if casts and args and result is args[0] and isinstance(result, Tensor) and result.is_floating_point():
@@ -113,9 +121,10 @@ def trace(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    joint = Joint(call, inputs, wanted, watch)
-    table, flat = decomposition_table(), joint.flat
+    table = decomposition_table()
     with math_attention():
+        joint = Joint(call, inputs, wanted, watch)
+        flat = joint.flat
         module = make_fx(joint, decomposition_table=table)(*flat)
         rewritten = _changes_in_place(module)
         if rewritten:
@@ -136,9 +145,9 @@ def run(
     Raises:
         TypeError: the result is no tensor. Whatever the reference raises passes through.
     """
-    joint = Joint(call, inputs, wanted, watch)
-    joint.dtypes = list(dtypes or joint.dtypes)
     with math_attention():
+        joint = Joint(call, inputs, wanted, watch)
+        joint.dtypes = list(dtypes or joint.dtypes)
         joint(*joint.flat)
     return joint.dtypes
 

@@ -222,6 +222,40 @@ def _argmax(graph: GraphBuilder, meta: Tensor, args: list[Any], _: dict[str, Any
     return graph.add("argmax", [x, dim % max(len(shape), 1), keepdim], meta.shape, meta.dtype)
 
 
+def _argmin(graph: GraphBuilder, meta: Tensor, args: list[Any], kwargs: dict[str, Any]) -> Value:
+    node = graph.known(args[0])
+    if not node.dtype.startswith(("float", "bfloat")):
+        return None  # the least whole number has no negative
+    return _argmax(graph, meta, [graph.add("neg", [args[0]], node.shape, node.dtype), *args[1:]], kwargs)
+
+
+def _scan(op: str) -> Rule:
+    """A scan of what was turned round is one from the end, turned round."""
+
+    def rule(graph: GraphBuilder, meta: Tensor, args: list[Any], kwargs: dict[str, Any]) -> Value:
+        x = args[0] if kwargs.get("dtype") is None else graph.cast(args[0], kwargs["dtype"])
+        if not meta.dim():
+            return graph.cast(x, meta.dtype)
+        dim, node = args[1] % meta.dim(), graph.known(x)
+        x = graph.cast(x, meta.dtype)
+        if node.op == "flip" and node.args[1] == (dim,) and isinstance(node.args[0], Ref):
+            inner = graph.cast(node.args[0], meta.dtype)
+            return graph.add(
+                "flip", [graph.add(op, [inner, dim, True], meta.shape, meta.dtype), (dim,)], meta.shape, meta.dtype
+            )
+        return graph.add(op, [x, dim, False], meta.shape, meta.dtype)
+
+    return rule
+
+
+def _flip(graph: GraphBuilder, meta: Tensor, args: list[Any], _: dict[str, Any]) -> Value:
+    dims = tuple(sorted(d % max(meta.dim(), 1) for d in args[1]))
+    node = graph.known(args[0])
+    if not dims or (node.op == "flip" and node.args[1] == dims):
+        return node.args[0] if dims else args[0]
+    return graph.add("flip", [args[0], dims], meta.shape, meta.dtype)
+
+
 def _gather(graph: GraphBuilder, meta: Tensor, args: list[Any], _: dict[str, Any]) -> Value:
     dim = args[1] % max(len(graph.known(args[0]).shape), 1)
     return graph.add("gather", [args[0], dim, args[2]], meta.shape, meta.dtype)
@@ -261,7 +295,7 @@ TABLE: dict[str, Rule] = (
     | dict.fromkeys(SAME, _same)
     | dict.fromkeys(RESHAPES, _reshape)
     | {name: _fill(name) for name in FILLS}
-    | {name: _reduction(name) for name in ("sum", "amax", "amin")}
+    | {name: _reduction(name) for name in ("sum", "amax", "amin", "prod")}
     | {
         "add": _sum_of_two("add"),
         "sub": _sum_of_two("sub"),
@@ -284,6 +318,10 @@ TABLE: dict[str, Rule] = (
         "select": _select,
         "cat": _cat,
         "argmax": _argmax,
+        "argmin": _argmin,
+        "cumsum": _scan("cumsum"),
+        "cumprod": _scan("cumprod"),
+        "flip": _flip,
         "gather": _gather,
         "index_select": _index_select,
         "index": _index,

@@ -54,6 +54,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func.namespace == "prim":
+            return func(*args, **kwargs)  # tensors without data are asked for their device this way
         read = _tensors([args, kwargs])
         operands = tuple(self._key(x) for x in read)
         given = func(*args, **kwargs)
@@ -81,4 +83,4 @@ def _tensors(values: Sequence[Any]) -> list[Tensor]:
 
 
 def _address(x: Tensor) -> int:
-    return int(x.untyped_storage().data_ptr())
+    return int(x.untyped_storage()._cdata)  # noqa: SLF001 - the storage itself: tensors without data have no address

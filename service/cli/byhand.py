@@ -133,6 +133,39 @@ def profile(
 
 
 @app.command()
+def suite(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of problem files, such as KernelBench's.", exists=True, file_okay=False)
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Where results and kernels go; what is there already is not done again.")
+    ] = Path("suite"),
+    jobs: Annotated[int, typer.Option(help="How many problems at a time.", min=1)] = 1,
+    limit_s: Annotated[float, typer.Option("--limit", help="Seconds for one problem at most.", min=1)] = 300.0,
+    as_json: Json = False,
+) -> None:
+    """Have the compiler author work through a folder of problems: compiled, right, how fast, and what was refused for which reason.
+
+    A run that was ended goes on from where it was. Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
+    """
+    from service.conversation.problem_set import problem_set_section
+    from workers import byhand
+    from workers.contracts import problem_set
+
+    with reporting():
+        entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)
+    (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(problem_set.report(entries)))
+    else:
+        tell(problem_set_section(entries))
+    outcomes = {entry.outcome for entry in entries}
+    if problem_set.Outcome.wrong in outcomes:
+        raise typer.Exit(EXIT_FAILED)
+    raise typer.Exit(EXIT_ENVIRONMENT if problem_set.Outcome.error in outcomes else 0)
+
+
+@app.command()
 def doctor(quick: bool = False, as_json: Json = False) -> None:
     """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
     from service.conversation.host import host_section

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import sys
 from collections.abc import Iterator
@@ -81,5 +82,7 @@ def text_of(path: Path) -> str:
 
 
 def kernel_name(problem: Path, name: str | None) -> str:
-    """Give the kernel's name: as asked for, or from the problem's file name."""
-    return name or re.sub(r"\W+", "_", problem.stem).strip("_").lower()
+    """Give the kernel's name, an identifier: as asked for, or from the problem's file name without the number before it."""
+    words = re.sub(r"[^0-9A-Za-z]+", "_", name or problem.stem).strip("_").lower()
+    plain = re.sub(r"^[0-9]+_*", "", words)
+    return plain if plain and not keyword.iskeyword(plain) else f"kernel_{words}".rstrip("_")

@@ -1,10 +1,28 @@
-"""A compiled kernel in the KernelBench form: ``class ModelNew`` around ``candidate``, with the names of the model. Pure."""
+"""A compiled kernel in the KernelBench form: ``class ModelNew`` around ``candidate``, with the names of the model. Pure.
+
+A module of the closed language of host code is complete once it is built, so that each part is handed all that it holds.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from gpu_runner.contracts import InputSpec, Problem
+
+_PART = '''
+
+class Part(torch.nn.Module):
+    """A part of the model: its parameters, buffers and parts by name."""
+
+    def __init__(self, parameters, buffers, parts):
+        super().__init__()
+        for name, value in parameters.items():
+            self.register_parameter(name, value)
+        for name, value in buffers.items():
+            self.register_buffer(name, value)
+        for name, value in parts.items():
+            self.add_module(name, value)
+'''
 
 
 def model_new(problem: Problem) -> str:
@@ -15,22 +33,17 @@ def model_new(problem: Problem) -> str:
     """
     paths = state_paths(problem.source)
     specs = {spec.name: spec for spec in problem.inputs}
-    held = [(path, specs[name]) for name, path in paths.items()]
-    lines = [f'        self.add_module("{name}", torch.nn.Module())' for name in _roots(paths)]
-    lines += [
-        f'        self.get_submodule("{outer}").add_module("{inner}", torch.nn.Module())'
-        for outer, inner in _nested(paths)
-    ]
-    lines += [_register(path, spec) for path, spec in held]
+    held = {path: specs[name] for name, path in paths.items()} | counters(problem.source)
     own = [name for name in problem.parameters if name not in paths]
     given = ", ".join(_taken(name, paths) for name in problem.parameters)
-    body = "\n".join(lines)
+    body = "".join(f"        {line}\n" for line in _root(held))
     return (
-        "\n\nclass ModelNew(torch.nn.Module):\n"
+        f"{_PART if any('.' in path for path in held) else ''}\n\n"
+        "class ModelNew(torch.nn.Module):\n"
         '    """The model with the same parameters and buffers, computed by the kernels above."""\n\n'
         "    def __init__(self, *args, **kwargs):\n"
         "        super().__init__()\n"
-        f"{body}{chr(10) if body else ''}\n"
+        f"{body}\n"
         f"    def forward(self, {', '.join(own)}):\n"
         "        held = {**dict(self.named_parameters()), **dict(self.named_buffers())}\n"
         f"        return candidate({given})\n"
@@ -46,34 +59,57 @@ def state_paths(source: str) -> dict[str, str]:
     raise ValueError("the reference calls no model with a state of its own")
 
 
+def counters(source: str) -> dict[str, InputSpec]:
+    """Give the buffers of whole numbers, such as a count of batches, that the model has and no value depends on."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_COUNTERS":
+            table: dict[str, tuple[str, tuple[int, ...]]] = ast.literal_eval(node.value)
+            return {
+                path: InputSpec("", tuple(map(str, shape)), dtype, init="zeros", grad=False, parameter=True)
+                for path, (dtype, shape) in table.items()
+            }
+    return {}
+
+
 def _is_state(targets: list[ast.expr]) -> bool:
     return len(targets) == 1 and isinstance(targets[0], ast.Name) and targets[0].id == "state"
 
 
-def _folders(paths: dict[str, str]) -> list[str]:
-    found: dict[str, None] = {}
-    for path in paths.values():
-        parts = path.split(".")[:-1]
-        found.update(dict.fromkeys(".".join(parts[: depth + 1]) for depth in range(len(parts))))
-    return sorted(found)
+def _root(held: dict[str, InputSpec]) -> list[str]:
+    lines = [
+        f"self.register_{'parameter' if spec.grad else 'buffer'}({_quoted(path)}, {_made(spec)})"
+        for path, spec in held.items()
+        if "." not in path
+    ]
+    return [*lines, *(f"self.add_module({_quoted(name)}, {_part(held, name)})" for name in _parts(held, ""))]
 
 
-def _roots(paths: dict[str, str]) -> list[str]:
-    return [folder for folder in _folders(paths) if "." not in folder]
+def _part(held: dict[str, InputSpec], folder: str) -> str:
+    own = {path.removeprefix(f"{folder}."): spec for path, spec in held.items() if path.startswith(f"{folder}.")}
+    direct = {name: spec for name, spec in own.items() if "." not in name}
+    parameters = ", ".join(f"{_quoted(name)}: {_made(spec)}" for name, spec in direct.items() if spec.grad)
+    buffers = ", ".join(f"{_quoted(name)}: {_made(spec)}" for name, spec in direct.items() if not spec.grad)
+    parts = ", ".join(f"{_quoted(name)}: {_part(held, f'{folder}.{name}')}" for name in _parts(held, f"{folder}."))
+    return f"Part({{{parameters}}}, {{{buffers}}}, {{{parts}}})"
 
 
-def _nested(paths: dict[str, str]) -> list[tuple[str, str]]:
-    return [(outer, inner) for outer, dot, inner in (f.rpartition(".") for f in _folders(paths)) if dot]
+def _parts(held: dict[str, InputSpec], prefix: str) -> list[str]:
+    """Give the names of the parts right below a prefix."""
+    inside = (path.removeprefix(prefix) for path in held if path.startswith(prefix))
+    return list(dict.fromkeys(path.partition(".")[0] for path in inside if "." in path))
 
 
-def _register(path: str, spec: InputSpec) -> str:
-    outer, _, inner = path.rpartition(".")
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _made(spec: InputSpec) -> str:
     dtype = f", dtype=torch.{spec.dtype}" if spec.dtype else ""
     size = ", ".join(spec.dims)
-    empty = f"torch.empty(({size}{',' if len(spec.dims) == 1 else ''}){dtype})"
-    if spec.grad:
-        return f'        self.get_submodule("{outer}").register_parameter("{inner}", torch.nn.Parameter({empty}))'
-    return f'        self.get_submodule("{outer}").register_buffer("{inner}", {empty})'
+    # A variance so far starts at one; what the model draws is drawn nowhere else, and is handed over with its state.
+    make = {"ones": "ones", "zeros": "zeros", "uniform": "ones"}.get(spec.init, "empty")
+    made = f"torch.{make}(({size}{',' if len(spec.dims) == 1 else ''}){dtype})"
+    return f"torch.nn.Parameter({made})" if spec.grad else made
 
 
 def _taken(name: str, paths: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from gpu_runner.capture import run
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaptureRequest, CaptureResult, Expr, Isolation, Limits, parse_problem
-from tests.gpu_runner.core.problems import rows
+from tests.gpu_runner.core.problems import full, rows
 
 LIMITS = Limits(time_s=100, step_s=30)
 
@@ -114,3 +114,83 @@ def test_a_model_with_a_hidden_tensor_is_refused() -> None:
     assert result.graph is None
     assert "`slope`, which is neither a parameter nor a buffer" in (result.error or "")
     assert "register_buffer" in (result.cure or "")
+
+
+def model(forward: str, inputs: str, init: str = "", given: str = "", takes: str = "x") -> str:
+    """Give a KernelBench problem; ``init`` are the further lines of ``__init__``."""
+    return (
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\nclass Model(nn.Module):\n"
+        f"    def __init__(self, *given):\n        super().__init__()\n{init}\n\n"
+        f"    def forward(self, {takes}):\n        {forward}\n\n\n"
+        f"def get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return [{given}]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        model("return torch.softmax(x, dim=1)", "torch.rand(4096, 393216)"),
+        model("return x[:, ::2].reshape(4096, 196608)", "torch.rand(4096, 393216)"),
+        model("return self.norm(x)", "torch.rand(64, 64, 512, 512)", "        self.norm = nn.BatchNorm2d(64)"),
+        model("return self.linear(x)", "torch.rand(1024, 32768)", "        self.linear = nn.Linear(32768, 32768)"),
+        full("    return torch.softmax(x, -1)", "x", '{"x": "65536 65536"}', "{}"),
+    ],
+)
+def test_a_problem_that_is_larger_than_memory_is_captured_by_its_shapes(source: str) -> None:
+    context = RunContext(Path(), Limits(time_s=60, step_s=30, memory_bytes=3 * 2**30))
+    result = run(CaptureRequest(source), context)
+    assert (result.error, result.graph is None) == (None, False)
+
+
+def test_the_range_of_whole_numbers_is_known_without_making_them() -> None:
+    inputs = "torch.rand(65536, 16384), torch.randint(3, 16384, (65536,)).long()"
+    result = capture(model("return F.cross_entropy(x, target)", inputs, takes="x, target"))
+    assert result.error is None
+    target = parse_problem(result.problem_source or "").inputs[1]
+    assert (target.low, target.high) == (3, 16384)
+
+
+def test_whole_numbers_of_a_range_that_only_making_them_would_tell_are_refused() -> None:
+    inputs = "torch.rand(65536, 16384), torch.randint(0, 9, (65536,)) * 7"
+    result = capture(model("return F.cross_entropy(x, target)", inputs, takes="x, target"))
+    assert result.graph is None
+    assert "between which values the whole numbers of `target` lie" in (result.error or "")
+
+
+@pytest.mark.parametrize("shape", ["(8, 16)", "(65536, 65536)"])
+def test_what_draws_random_numbers_is_named_with_the_line_of_forward(shape: str) -> None:
+    result = capture(model("return F.dropout(x, 0.2)", f"torch.rand{shape}"))
+    assert result.graph is None
+    assert result.error == (
+        "the reference gives different values on two runs with the same inputs: `aten.bernoulli.p` draws random numbers"
+    )
+    assert result.line == 11
+
+
+def test_dropout_in_eval_buffers_and_nested_modules_with_several_results_are_captured() -> None:
+    init = (
+        "        self.block = nn.Sequential(nn.LayerNorm(24), nn.Sequential(nn.GELU(), nn.Dropout(0.5))).eval()\n"
+        '        self.register_buffer("shift", torch.arange(24.0))'
+    )
+    forward = "h = self.block(x) + self.shift\n        return h * scale, (h > 0) if flag else h"
+    result = capture(model(forward, "torch.rand(40, 24), 0.5, True", init, takes="x, scale, flag"))
+    assert result.error is None
+    assert result.graph is not None
+    assert len(result.graph.outputs) == 2
+    problem = parse_problem(result.problem_source or "")
+    assert [i.name for i in problem.inputs] == ["x", "block_0_weight", "block_0_bias", "shift"]
+    assert [(s.name, s.default) for s in problem.scalars] == [("scale", 0.5), ("flag", True)]
+
+
+def test_a_model_that_asks_for_values_while_it_is_built_gets_them() -> None:
+    init = "        self.rates = [r.item() for r in torch.linspace(0, 0.5, 3)]"
+    result = capture(model("return x * self.rates[2]", "torch.rand(40, 24)", init))
+    assert result.error is None
+
+
+@pytest.mark.parametrize("shape", ["(8, 16)", "(65536, 65536)"])
+def test_a_branch_on_a_value_is_refused_with_its_line_and_at_once(shape: str) -> None:
+    result = capture(model("return x * 2 if x.sum() > 0 else x", f"torch.rand{shape}"))
+    assert result.graph is None
+    assert "ReadsValues: `aten._local_scalar_dense.default` takes the values of a tensor" in (result.error or "")
+    assert result.line == 12

@@ -1,6 +1,8 @@
 import ast
+from typing import Any
 
 import pytest
+import torch
 
 from gpu_runner.contracts import parse_problem
 from workers.authors.kernelbench import model_new, state_paths
@@ -46,3 +48,26 @@ def test_a_problem_that_was_no_model_has_no_state() -> None:
 
 def test_what_is_written_parses() -> None:
     assert ast.parse(model_new(parse_problem(REWRITTEN)))
+
+
+def test_parts_within_parts_and_counters_are_built_whole_and_start_as_the_model_does() -> None:
+    source = REWRITTEN.replace(
+        "INPUTS = {", "_COUNTERS = {'norm.inner.count': ('int64', ()), 'steps': ('int32', (3,))}\nINPUTS = {"
+    )
+    source = source.replace("'grad': False}", "'grad': False, 'init': 'zeros'}")
+    source = source.replace(
+        "{'dims': '8', 'role': 'parameter'},", "{'dims': '8', 'role': 'parameter', 'init': 'ones'},", 1
+    )
+    namespace: dict[str, Any] = {}
+    text = "import torch\n\n\ndef candidate(*given):\n    return given\n" + model_new(parse_problem(source))
+    exec(compile(text, "candidate.py", "exec"), namespace)
+    module = namespace["ModelNew"]()
+    held = dict(module.named_buffers())
+    assert sorted(held) == ["norm.inner.count", "norm.running_mean", "steps"]
+    assert (held["steps"].tolist(), held["norm.inner.count"].dtype, held["norm.inner.count"].item()) == (
+        [0] * 3,
+        torch.int64,
+        0,
+    )
+    assert module.get_parameter("blocks.0.weight").tolist() == [1.0] * 8
+    assert held["norm.running_mean"].tolist() == [0.0] * 8

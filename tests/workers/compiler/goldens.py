@@ -24,6 +24,10 @@ GOLDEN_NAMES = (
     "group_norm",
     "rope_one",
     "poly_norm",
+    "batch_norm",
+    "middle_max",
+    "middle_product",
+    "running_product",
 )
 
 

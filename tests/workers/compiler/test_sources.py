@@ -26,12 +26,8 @@ COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 REFUSED = {
     "matmul": "matmul",
     "sort": "aten.sort.default",
-    "cumsum": "aten.cumsum.default",
     "every_other": "slice",
     "first_rows": "slice",
-    "batch_norm": "sum",
-    "centered_columns": "sum",
-    "middle_softmax": "amax",
 }
 # What the target's own configuration says, as its pyproject.toml does.
 TARGET_RUFF = """

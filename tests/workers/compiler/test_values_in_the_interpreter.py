@@ -45,7 +45,19 @@ WIDE_NAMES = (
     "packed_norm",
     "cross_entropy",
     "poly_norm",
+    "argmin_rows",
+    "running_sum",
+    "sum_from_the_end",
 )
+# Their columns are the middle or the first dimension; a reduction over it that is wider than a block.
+DEEP = {
+    "middle_sum": {"B": 2, "T": 70_000, "H": 3},
+    "middle_max": {"B": 2, "T": 70_000, "H": 3},
+    "middle_softmax": {"M": 2, "K": 70_000, "L": 3},
+    "batch_norm": {"T": 70_000, "H": 2},
+    "middle_product": {"B": 2, "T": 70_000, "H": 2},
+    "leading_logsumexp": {"B": 70_000, "T": 2, "H": 2},
+}
 
 
 def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
@@ -79,6 +91,8 @@ def cases() -> dict[str, tuple[str, dict[str, int], str, tuple[int, ...]]]:
             for dtype in ("float32", "bfloat16") if (rows, cols) == (5, 129) else (("float32", "bfloat16")[turn % 2],):
                 sizes = sizes_of(name, rows, cols)
                 found[f"{name} {sizes} {dtype}"] = (name, sizes, dtype, ())
+        if name in DEEP:
+            found[f"{name} {DEEP[name]} float32"] = (name, DEEP[name], "float32", ())
         if leading_inputs(*captured(name)):
             found[f"{name} with leading dimensions"] = (name, sizes_of(name, 6, 37), "float32", (2, 3))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
-from workers.authors.compiler.operators import POINTWISE, REDUCTIONS
+from workers.authors.compiler.operators import POINTWISE, REDUCTIONS, SCANS
 from workers.authors.compiler.parts import Parting, is_whole_slice, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes, names_in
@@ -141,6 +141,8 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
     if node.op == "permute":
         dims = _integers(node.args[1])
         return tuple(operands[0][dim] for dim in dims)
+    if node.op in SCANS:
+        return operands[0]
     if node.op in REDUCTIONS:
         return _reduced(operands[0], node)
     if node.op in {"gather", "index_select"}:

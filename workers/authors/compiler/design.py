@@ -13,7 +13,7 @@ from workers.authors.compiler.form import Form
 from workers.authors.compiler.formulas import formula_lines
 from workers.authors.compiler.hand import Hand
 from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask, Store
-from workers.authors.compiler.launches import Pass
+from workers.authors.compiler.launches import WIDEST_TILE, Pass
 from workers.authors.compiler.looped_kernel import LoopedKernel
 from workers.authors.compiler.naming import Names, part_names
 from workers.authors.compiler.overwriting import allowed_nodes, overwritten
@@ -178,6 +178,9 @@ def _pass(
         doc = (*task.docstring, "", "For rows that are wider than one block.")
         wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
         looped = LoopedKernel(program, names, scalars, wide_task)
+        if not looped.scans_block_by_block:
+            # These rows are taken as far as a tile holds them; a call with wider ones raises.
+            return Pass(program, task, kernel, None, WIDEST_TILE, hand)
         wide, once = looped.write(), looped.reads_once
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
     widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE

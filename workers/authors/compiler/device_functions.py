@@ -60,6 +60,10 @@ def _pow(x, exponent):
     below = tl.where(whole, tl.where(odd, -power, power), float("nan"))
     return tl.where(exponent == 0, 1.0, tl.where(x < 0, below, power))"""
 
+_MULTIPLIED = """@triton.jit
+def _multiplied(x, y):
+    return x * y"""
+
 _SOURCES = {
     "tanh": _TANH,
     "log1p": _LOG1P,
@@ -69,10 +73,12 @@ _SOURCES = {
     "round": _ROUND,
     "fmod": _FMOD,
     "pow": _POW,
+    "prod": _MULTIPLIED,
 }
 
 
 def device_functions(values: list[Value]) -> list[str]:
     """Give the source of the device functions that values call, each once."""
-    used = {value.op for value in values}
+    kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
+    used = {value.op for value in values} | kinds
     return [source for op, source in _SOURCES.items() if op in used]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
 from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
-from workers.authors.compiler.operators import GATHERS, REDUCTIONS
+from workers.authors.compiler.operators import GATHERS, REDUCTIONS, SCANS
 from workers.authors.compiler.parts import Part, Parting, find_parting, moves_columns
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.sizes import Sizes
@@ -46,6 +47,17 @@ class Domain:
     )  # what a kernel loads of a row that holds parts, by a name of its own
     parting: Parting | None = None
     element_axes: frozenset[int] = frozenset()
+    order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
+
+    @property
+    def is_strided(self) -> bool:
+        """Tell whether rows and columns lie between each other in memory."""
+        return bool(self.order)
+
+    @property
+    def memory(self) -> tuple[int, ...]:
+        """Give the axes of a whole tensor as they lie in memory."""
+        return self.order or (*self.row_axes, *self.col_axes)
 
     def axes_of(self, name: str) -> tuple[int, ...]:
         """Give the axes of a node, outermost first; the numbering of its parts or elements is none of them."""
@@ -81,8 +93,8 @@ class Domain:
         return Space(bool(self.rows_of(name)) or (cols and not self.row_axes), cols)
 
 
-def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
-    """Give the iteration space of a graph.
+def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
+    """Give the iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
 
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
@@ -114,15 +126,62 @@ def find_domain(graph: Graph, dimensions: tuple[str, ...]) -> Domain:
         if [axis for axis in order if axis in flat[name]] != list(flat[name]):
             raise CannotCompileError(f"`{name}` has its dimensions in another order than the other tensors", "permute")
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
+    fitting: list[Domain] = []
     for split in range(len(order) - 1, -1, -1):
         domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting, element_axes=elements)
         if all(_fits(domain, node) for node in graph.nodes):
-            return _with_parts(domain, graph)
+            fitting.append(_with_parts(domain, graph))
     if not order:
-        return Domain((), (), sizes, shapes, element_axes=elements)
+        fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
+    if parting is None and not moved and not elements:
+        fitting[1:1] = _strided(
+            order, sizes, shapes, graph
+        )  # before splits with longer rows, which fewer programs take
+    yield from fitting
+    if fitting:
+        return
     worst = next(n for n in graph.nodes if not _fits(Domain(order[:-1], order[-1:], sizes, shapes, numbering), n))
     sentence = f"`{worst.op}` runs over dimensions that are neither all of the leading nor all of the trailing ones"
     raise CannotCompileError(sentence, worst.op)
+
+
+def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Shape], graph: Graph) -> Iterator[Domain]:
+    """Give spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
+    reduced = dict.fromkeys(
+        tuple(axis for axis in order if axis in gone)
+        for node in graph.nodes
+        if node.op in REDUCTIONS | SCANS and (gone := _gone(shapes, node))
+    )
+    for cols in sorted(reduced, key=len):
+        rows = tuple(axis for axis in order if axis not in cols)
+        domain = Domain(rows, cols, sizes, shapes, order=order)
+        if rows and cols and (*rows, *cols) != order and all(_fits_strided(domain, node) for node in graph.nodes):
+            stored = [set(domain.axes_of(name)) for name in _stored(graph)]
+            # A tensor with columns has all rows, or none: only then one rule says where its elements lie.
+            if all(not axes & set(cols) or axes in (set(order), set(cols)) for axes in stored):
+                yield domain
+
+
+def _gone(shapes: dict[str, Shape], node: Node) -> set[int]:
+    operand = shapes[references(node.args)[0].name]
+    return {axis for dim in reduced_dimensions(node, len(operand)) for axis in operand[dim]} if operand else set()
+
+
+def _fits_strided(domain: Domain, node: Node) -> bool:
+    axes = domain.axes_of(node.name)
+    if (
+        node.op in GATHERS
+        or (node.op == "arange" and axes != domain.col_axes)
+        or not _all_or_none(axes, domain.col_axes)
+    ):
+        return False
+    if node.op not in REDUCTIONS | SCANS:
+        return True
+    gone = tuple(_gone(domain.shapes, node))
+    if node.op in SCANS:
+        return set(gone) == set(domain.col_axes)
+    operand = references(node.args)[0].name
+    return _all_or_none(gone, domain.col_axes) and _all_or_none(gone, domain.rows_of(operand))
 
 
 def _with_parts(domain: Domain, graph: Graph) -> Domain:
@@ -165,7 +224,7 @@ def _fits(domain: Domain, node: Node) -> bool:
     held = tuple(axis for axis in domain.axes_of(node.name) if axis in domain.col_axes)
     if held != domain.col_axes[: len(held)]:
         return False
-    if node.op not in REDUCTIONS | GATHERS:
+    if node.op not in REDUCTIONS | GATHERS | SCANS:
         return True
     operand = domain.shapes[references(node.args)[0].name]
     gone = (
@@ -179,7 +238,7 @@ def _fits(domain: Domain, node: Node) -> bool:
         else []
     )
     rows = [axis for dim in operand for axis in dim if axis in domain.row_axes]
-    if node.op in GATHERS:
+    if node.op in GATHERS | SCANS:
         return tuple(gone) == domain.col_axes
     return is_segment_sum(domain, tuple(gone), node.op) or (
         _all_or_none(tuple(gone), domain.col_axes) and _all_or_none(tuple(gone), tuple(rows))

@@ -177,6 +177,9 @@ def compose(value: Value, dialect: Dialect, operand: Callable[[Value], Text]) ->
         return Text(f"{left.within(ATOM)} {symbol} {right.within(ATOM)}", binds)
     if value.op in {"over_cols", "over_rows"} and not dialect.floats_in_calls:
         return Text(f"{value.datum}{'_rows' if value.op == 'over_rows' else ''}({operand(value.args[0]).text})")
+    if value.op == "scan" and not dialect.floats_in_calls:
+        kind, _, reverse = str(value.datum).partition(" ")
+        return Text(f"cum{kind}{'_from_the_end' if reverse else ''}({operand(value.args[0]).text})")
     if value.op == "float" and not dialect.floats_in_calls:
         return operand(value.args[0])
     if value.op == ROUNDED:

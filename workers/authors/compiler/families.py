@@ -46,7 +46,7 @@ FAMILIES = (
         lambda d: _several_uses(d) and _reduces(d, "sum") and any(v.op == "rsqrt" for v in _values(d)),
     ),
     Family("row norm", 2, lambda design: _reduces(design, "sum") and any(v.op == "rsqrt" for v in _values(design))),
-    Family("row reduction", 2, lambda design: any(v.op == "over_cols" for v in _values(design))),
+    Family("row reduction", 2, lambda design: any(v.op in {"over_cols", "scan"} for v in _values(design))),
     Family("broadcast element-wise", 1, lambda design: True),
 )
 

@@ -31,8 +31,10 @@ def picked(pool: Pool, value: Value, index: Value, operator: str) -> Value:
             return index
         if inner.op == "pick":
             return pool.pick(inner, at(inner.args[0]))
-        if inner.op in {"cat", "over_rows"}:
-            raise CannotCompileError(f"`{operator}` looks up in a row of several parts or in a sum over rows", operator)
+        if inner.op in {"cat", "over_rows", "scan"}:
+            raise CannotCompileError(
+                f"`{operator}` looks up in a row of several parts, in a scan or in a sum over rows", operator
+            )
         return simplified(pool, inner.op, *(at(arg) for arg in inner.args))
 
     return at(value)

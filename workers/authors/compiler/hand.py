@@ -29,7 +29,7 @@ class Hand:
     @property
     def _whole(self) -> list[tuple[str, str]]:
         domain = self.program.domain
-        axes = (*domain.row_axes, *domain.col_axes)
+        axes = domain.memory
         return [(text, node) for text, node in self.tensors if domain.axes_of(node) == axes]
 
     @property
@@ -100,13 +100,13 @@ class Hand:
         domain = self.program.domain
         if self.anchor is None and self.packed and domain.parting:
             return f"{self.packed}.numel() // {domain.parting.count}"
-        return f"{self.anchor[0]}.numel()" if self.anchor else self.product((*domain.row_axes, *domain.col_axes))
+        return f"{self.anchor[0]}.numel()" if self.anchor else self.product(domain.memory)
 
     @property
     def cols(self) -> str:
         """Give how many columns a row has."""
         domain = self.program.domain
-        if self.anchor and domain.shapes[self.anchor[1]][-1] == domain.col_axes:
+        if self.anchor and domain.shapes[self.anchor[1]][-1:] == (domain.col_axes,):
             return f"{self.anchor[0]}.shape[-1]"
         parted = [text for text, node in self.tensors if domain.is_parted(node)]
         if self.anchor is None and parted and domain.parting:

@@ -90,7 +90,7 @@ class KernelTask:
         """Tell whether a row must be seen whole."""
         return (
             self.sums_segments
-            or any(value.op == "over_cols" for value in self.values)
+            or any(value.op in {"over_cols", "scan"} for value in self.values)
             or any(store.summed and store.value.space == ROW for store in self.stores)
         )
 
@@ -138,7 +138,8 @@ class KernelWriter:
         roots = [piece.value for piece in task.pieces]
         self.loops = repetitions_of(roots)
         reductions = [value for value in task.values if value.op == "over_cols"]
-        self.shared = worth_naming(use_counts(roots), reductions)
+        scans = [value for value in task.values if value.op == "scan"]
+        self.shared = worth_naming(use_counts(roots), (*reductions, *scans))
         self.others = self._fills(reductions)
 
     def tensor(self, load: Value) -> str:
@@ -251,4 +252,4 @@ def _from_memory(value: Value) -> bool:
 
 
 LOADS = frozenset({"load", "pick"})
-NEUTRAL = {"sum": "0.0", "max": '-float("inf")', "min": 'float("inf")'}
+NEUTRAL = {"sum": "0.0", "prod": "1.0", "max": '-float("inf")', "argmax": '-float("inf")', "min": 'float("inf")'}

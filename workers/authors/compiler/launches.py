@@ -21,6 +21,7 @@ from workers.authors.compiler.segment_launches import (
 )
 from workers.authors.compiler.stage_bytes import block_bytes, tile_bytes
 from workers.authors.compiler.statements import INDENT
+from workers.authors.compiler.strides import run_size_lines
 
 LOOP_BLOCK, LOOP_WARPS, LOOP_STAGES = 8192, 16, 3
 ONCE_BLOCK, ONCE_WARPS = 4096, 8
@@ -115,7 +116,8 @@ def size_lines(stage: Pass) -> list[str]:
 
 
 def _partial_sizes(stage: Pass) -> list[str]:
-    return partial_size_lines(stage.hand, tuple(size for kernel in stage.kernels for size in kernel.sizes))
+    sizes = tuple(size for kernel in stage.kernels for size in kernel.sizes)
+    return [*partial_size_lines(stage.hand, sizes), *run_size_lines(stage.hand, sizes)]
 
 
 def setting_lines(stage: Pass) -> list[str]:
@@ -129,9 +131,10 @@ def setting_lines(stage: Pass) -> list[str]:
     if not stage.task.reduces_cols:
         lines = ["BLOCK_ROWS, BLOCK_SIZE, num_warps = _block_settings(n_cols)"]
     else:
-        chosen = f"_tile_settings(min(n_cols, {stage.widest}), {1 << max(0, stage.full_loads - 1).bit_length()})"
+        width = "n_cols" if stage.wide is None else f"min(n_cols, {stage.widest})"
+        chosen = f"_tile_settings({width}, {1 << max(0, stage.full_loads - 1).bit_length()})"
         if stage.task.is_persistent:
-            chosen = f"_persistent_settings(min(n_cols, {stage.widest}))"
+            chosen = f"_persistent_settings({width})"
         lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {chosen}"]
     if stage.task.sums_rows:
         lines.append(
@@ -161,7 +164,7 @@ def _tuned_lines(stage: Pass) -> list[str]:
         return [f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))", look_up, taken]
     rule = "_block_settings(n_cols)"
     if stage.task.reduces_cols:
-        width = f"min(n_cols, {WIDEST_TILE})" if stage.most is None else "n_cols"
+        width = "n_cols" if stage.wide is None else f"min(n_cols, {WIDEST_TILE})"
         powers = 1 << max(0, stage.full_loads - 1).bit_length()
         rule = f"_persistent_settings({width})" if stage.task.is_persistent else f"_tile_settings({width}, {powers})"
         rule = f"_streaming_settings({width})" if stage.streams else rule

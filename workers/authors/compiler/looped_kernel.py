@@ -13,11 +13,12 @@ from workers.authors.compiler.moments import (
     moments_of,
     opening_lines,
 )
-from workers.authors.compiler.odd_rows import loses_nan, with_nan
+from workers.authors.compiler.odd_rows import largest_lines, loses_nan, place_lines, with_nan
 from workers.authors.compiler.online import levels_of, online_maxima
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.strides import place_of, run_sizes
+from workers.authors.compiler.values import Value, ordered
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
@@ -46,6 +47,13 @@ class LoopedKernel(KernelWriter):
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
 
+    @property
+    def scans_block_by_block(self) -> bool:
+        """Tell whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
+        ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
+        # Sums about a mean begin with a row's first block.
+        return not ends or (len(ends) == 1 and not self._online and not (True in ends and self._moments))
+
     def write(self) -> KernelSource:
         """Give the kernel's source."""
         persistent = self.task.sums_rows
@@ -54,7 +62,9 @@ class LoopedKernel(KernelWriter):
             if load.space == SCALAR:
                 self._load(head, load, "")
         body.env.update(head.env)
-        body.line("row_offset = row * tl.cast(n_cols, tl.int64)")
+        strided = self.program.domain.is_strided
+        row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
+        body.line(f"row_offset = {row_offset}")
         widths = [part.width for load in self.loads if (part := self.part(load)) and load.space == FULL]
         widths += [piece.part.width for piece in self.task.pieces if piece.part and piece.space == FULL]
         for width in dict.fromkeys(widths):
@@ -82,7 +92,8 @@ class LoopedKernel(KernelWriter):
                 place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
-        extra = tuple(dict.fromkeys(s for load in read for s in row_index(self.program, self.names, load)[1]))
+        partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
+        extra = tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
         sizes = (*extra, "n_rows", "n_cols") if persistent else (*extra, "n_cols")
         stages = ["NUM_STAGES"] if self.task.form.tunable else []
         return self.finish(lines, sizes, ("BLOCK_SIZE", *stages, *(["EVICT_FIRST"] if hints else [])))
@@ -130,12 +141,13 @@ class LoopedKernel(KernelWriter):
             for line in opening_lines(self.names.of(found.total), self.names.of(found.squares), self.block):
                 body.line(line)
         kept = (*running, *self._online, *about)
-        for value in (v for v in reductions if v not in kept):
-            fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
-            fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
-            body.line(f"{self.names.of(value)}_block = {fill}")
+        self._start(body, [v for v in reductions if v not in kept])
+        scans = self._scans(roots)
+        self._start_scans(body, scans)
         inner = self._opened(body, roots, stores)
         self._load_blocks(inner, roots, last)
+        for value in scans:
+            self._scan(inner, value)
         for value in running:
             self._keep_up(inner, value)
         for found in moments:
@@ -147,13 +159,32 @@ class LoopedKernel(KernelWriter):
         self._store_blocks(inner, stores)
         body.lines += inner.lines
         self._closed(body, stores)
-        for value in (v for v in reductions if v not in about):
+        self._finish_blocks(body, [v for v in reductions if v not in about], running)
+        for found in moments:
+            bring_together(body, self.names, found)
+
+    def _start(self, body: Statements, reductions: list[Value]) -> None:
+        for value in reductions:
+            fill = f"tl.full({self.block}, {NEUTRAL[str(value.datum)]}, dtype=tl.float32)"
+            fill = f"tl.zeros({self.block}, dtype=tl.float32)" if value.datum == "sum" else fill
+            body.line(f"{self.names.of(value)}_block = {fill}")
+            if value.datum == "argmax":
+                body.line(f"{self.names.of(value)}_place = tl.zeros({self.block}, dtype=tl.int32)")
+
+    def _start_scans(self, body: Statements, scans: list[Value]) -> None:
+        for value in scans:
+            neutral = NEUTRAL[str(value.datum).partition(" ")[0]]
+            body.line(f"{self.names.of(value)}_carry = tl.full((1,), {neutral}, dtype=tl.float32)")
+
+    def _finish_blocks(self, body: Statements, reductions: list[Value], running: list[Value]) -> None:
+        for value in reductions:
+            if value.datum == "argmax":
+                for line in largest_lines(self.names.of(value)):
+                    body.line(line)
             body.line(f"{self.names.of(value)} = {self._whole(value, running)}")
             if loses_nan(value, self.task.values):
                 body.line(with_nan(self.names.of(value), f"{self.names.of(value)}_block", ""))
             body.env[value] = self.names.of(value)
-        for found in moments:
-            bring_together(body, self.names, found)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
         """Give what the loop over the row left, brought together."""
@@ -163,6 +194,10 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             top = self.names.of(self._online[value])
             return f"tl.sum({name}_lane * tl.exp({top}_lane - {top}))"
+        if value.datum == "prod":
+            return f"tl.reduce({name}_block, None, _multiplied)"
+        if value.datum == "argmax":
+            return f"tl.min(tl.where({name}_largest, {name}_place, n_cols))"
         return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
@@ -179,14 +214,33 @@ class LoopedKernel(KernelWriter):
         if self._online:
             lanes = f"tl.arange(0, BLOCK_SIZE // {LANE})[:, None] * {LANE}"
             inner.line(f"cols = start + {lanes} + tl.arange(0, {LANE})[None, :]")
+        elif any(str(value.datum).endswith("reverse") for value in self._scans(roots)):
+            inner.line("cols = (tl.cdiv(n_cols, BLOCK_SIZE) - 1) * BLOCK_SIZE - start + tl.arange(0, BLOCK_SIZE)")
         else:
             inner.line("cols = start + tl.arange(0, BLOCK_SIZE)")
         inner.line("mask = cols < n_cols")
+        if self.program.domain.is_strided:
+            inner.line(f"col_offsets = {place_of(self.program.domain, 'cols', rows=False)}")
         inner.env.update({value: "cols" for value in self.task.values if value.op == "column"})
         return inner
 
     def _closed(self, body: Statements, stores: list[Store]) -> None:
         """End the loop over the row."""
+
+    def _scans(self, roots: list[Value]) -> list[Value]:
+        """Give the scans that values need, in the order in which they can be computed."""
+        return [value for value in ordered(roots) if value.op == "scan"]
+
+    def _scan(self, inner: Statements, value: Value) -> None:
+        """Combine a block, and what the blocks before it came to."""
+        kind, _, reverse = str(value.datum).partition(" ")
+        name, sign = self.names.of(value), "+" if kind == "sum" else "*"
+        inner.line(f"{name}_of = {self._masked(inner, value.args[0], kind)}")
+        inner.line(f"{name} = tl.cum{kind}({name}_of, axis=0{', reverse=True' if reverse else ''}) {sign} {name}_carry")
+        whole = f"tl.sum({name}_of, axis=0, keep_dims=True)"
+        whole = whole if kind == "sum" else f"tl.reduce({name}_of, 0, _multiplied, keep_dims=True)"
+        inner.line(f"{name}_carry {sign}= {whole}")
+        inner.env[value] = name
 
     def _keep_up(self, inner: Statements, value: Value) -> None:
         """Let a maximum grow, and bring the sums that were taken with the last one down to it."""
@@ -246,12 +300,16 @@ class LoopedKernel(KernelWriter):
                 part = self.part(load)
                 shift, width = (part.shift, part.width[1:-1]) if part else ("", "n_cols")
                 start = "packed_offset + " if part else "row_offset + "
-                place = f"{start if load.space == FULL else ''}cols{shift}"
+                place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
                 if self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
                     inner.line(f"{self.tensor(load)}_offsets = ({index}) * tl.cast({width}, tl.int64) + cols")
                     place = f"{self.tensor(load)}_offsets{shift}"
                 self._load(inner, load, place, self.hint(load) if last else "")
+
+    @property
+    def _columns(self) -> str:
+        return "col_offsets" if self.program.domain.is_strided else "cols"
 
     def _masked(self, inner: Statements, value: Value, kind: str) -> str:
         text = inner.reduced(value)
@@ -263,8 +321,11 @@ class LoopedKernel(KernelWriter):
         if value in self._online:
             inner.line(f"{self.names.of(value)}_lane += tl.sum({text}, axis=1, keep_dims=True)")
             return
-        if kind == "sum":
-            inner.line(f"{name} += {text}")
+        if kind == "argmax":
+            for line in place_lines(self.names.of(value), text):
+                inner.line(line)
+        elif kind in {"sum", "prod"}:
+            inner.line(f"{name} {'+' if kind == 'sum' else '*'}= {text}")
         else:
             inner.line(f"{name} = tl.{kind}imum({name}, {text}, propagate_nan=tl.PropagateNan.ALL)")
 
@@ -272,7 +333,7 @@ class LoopedKernel(KernelWriter):
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
-                place = f"packed_offset + cols{store.part.shift}" if store.part else "row_offset + cols"
+                place = f"packed_offset + cols{store.part.shift}" if store.part else f"row_offset + {self._columns}"
                 inner.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask=mask)")
             elif store.space == SCALAR:
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")

@@ -9,16 +9,17 @@ from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
 from workers.authors.compiler.algebra import coefficient, scaled, simplified
 from workers.authors.compiler.axes import reduced_dimensions, references
-from workers.authors.compiler.domain import Domain, is_segment_sum
+from workers.authors.compiler.domain import FULL, Domain, is_segment_sum
 from workers.authors.compiler.gathers import picked, single_column
-from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, WHOLE
+from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, REDUCTIONS, SCANS, WHOLE
 from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
 from workers.authors.compiler.refusals import CannotCompileError
 from workers.authors.compiler.rounding import Rounding, keeps_order, unrounded
 from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
 
-_KINDS = {"sum": "sum", "amax": "max", "amin": "min"}
+_KINDS = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "argmax": "argmax"}
+_JOINED = {"sum": "add", "amax": "maximum", "amin": "minimum", "prod": "mul"}
 
 
 class Lowering:
@@ -61,6 +62,10 @@ class Lowering:
         if node.op in GATHERS:
             source, index = (self.values[ref.name] for ref in references(node.args))
             return picked(self.pool, source, index, node.op)
+        if node.op in SCANS:
+            return self._scanned(node)
+        if node.op not in REDUCTIONS:
+            raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
         return self._reduced(node)
 
     def _numbered(self, node: Node) -> Value:
@@ -192,8 +197,26 @@ class Lowering:
         parts = [self._reduced_over(inner, part, node.op) for part in value.args]
         if len(inner) == len(gone):
             return self.pool.pointwise("cat", *parts)
-        joined = {"sum": "add", "amax": "maximum", "amin": "minimum"}[node.op]
-        return reduce(lambda left, right: simplified(self.pool, joined, left, right), parts)
+        if node.op not in _JOINED:
+            raise CannotCompileError(f"`{node.op}` is of a row that holds several parts", node.op)
+        return reduce(lambda left, right: simplified(self.pool, _JOINED[node.op], left, right), parts)
+
+    def _scanned(self, node: Node) -> Value:
+        value = self.values[references(node.args)[0].name]
+        axes = self._domain.shapes[references(node.args)[0].name]
+        dim = reduced_dimensions(node, len(axes))[0]
+        if (
+            value.op == "cat"
+            or value.space != FULL
+            or axes[dim] != self._domain.col_axes
+            or node.args[2] not in {True, False}
+        ):
+            raise CannotCompileError(f"`{node.op}` runs along something other than whole rows of its own", node.op)
+        if value.boolean:
+            value = simplified(self.pool, "where", value, self.pool.const(1.0), self.pool.const(0.0))
+        if value.integer or not node.meta.dtype.startswith(("float", "bfloat")):
+            raise CannotCompileError(f"`{node.op}` is of whole numbers, which float32 does not hold exactly", node.op)
+        return self.pool.scan("sum" if node.op == "cumsum" else "prod", value, reverse=node.args[2] is True)
 
     def _reduced_over(self, gone: list[int], value: Value, operator: str) -> Value:
         kind, domain = _KINDS[operator], self._domain
@@ -207,14 +230,20 @@ class Lowering:
             value = self._repeated(kind, value, repeated)
             cols = cols if value.space.cols else []
             rows = rows if value.space.rows else []
+        if value.integer and kind in {"prod", "argmax"}:
+            raise CannotCompileError(f"`{operator}` is of whole numbers, which float32 does not hold exactly", operator)
         if value.integer:
             value = self.pool.pointwise("float", value)
+        if cols and rows and kind in {"prod", "argmax"}:
+            raise CannotCompileError(f"`{operator}` runs over rows and columns, where the compiler only sums", operator)
         if cols:
             value = self._over_cols(kind, value, operator)
         return self._over_rows(kind, value, operator) if rows else value
 
     def _repeated(self, kind: str, value: Value, axes: list[int]) -> Value:
         """The same number over and over: its sum is a product, its maximum itself."""
+        if kind in {"prod", "argmax"}:
+            raise CannotCompileError(f"`{kind}` runs over a dimension along which all numbers are the same", kind)
         for axis in axes if kind == "sum" else ():
             size = self._domain.sizes[axis]
             number = self.pool.scalar(size.text) if isinstance(size, Expr) else self.pool.const(size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Expr, Node, NodeRef
 from workers.authors.compiler.axes import references
-from workers.authors.compiler.operators import BINARY, GATHERS, REDUCTIONS, UNARY
+from workers.authors.compiler.operators import BINARY, GATHERS, REDUCTIONS, SCANS, UNARY
 from workers.authors.compiler.refusals import CannotCompileError
 
 # How many arguments an operator has at least and at most; of operators that are not here the compiler says that it lacks them.
@@ -14,6 +14,7 @@ ARITIES = {
     **dict.fromkeys(BINARY, (2, 2)),
     **dict.fromkeys(REDUCTIONS, (1, 3)),
     **dict.fromkeys(GATHERS, (3, 3)),
+    **dict.fromkeys(SCANS, (3, 3)),
     "where": (3, 3),
     "arange": (1, 1),
     "full": (1, 1),
@@ -78,7 +79,7 @@ def _require_node(node: Node, known: dict[str, Node]) -> None:
         _require(len(references(node.args)) == 2, f"`{operator}` looks up in something that is no tensor", operator)
     if operator == "arange":
         _require(len(node.meta.shape) == 1, "`arange` has more than one dimension", operator)
-    if operator in REDUCTIONS | GATHERS | {"reshape", "expand", "permute", "slice"}:
+    if operator in REDUCTIONS | GATHERS | SCANS | {"reshape", "expand", "permute", "slice"}:
         _require(isinstance(node.args[0], NodeRef), f"`{operator}` moves something that is no tensor", operator)
         _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
 
@@ -92,7 +93,7 @@ def _require_dimensions(node: Node, rank: int) -> None:
         return
     argument = node.args[1]
     dims = argument if isinstance(argument, tuple) else (argument,)
-    single = operator not in GATHERS | {"slice"} or len(dims) == 1
+    single = operator not in GATHERS | SCANS | {"slice"} or len(dims) == 1
     kept = operator != "slice" or len(node.meta.shape) == rank
     _require(single and kept, f"`{operator}` changes the rank or names more than one dimension", operator)
     for dim in dims:

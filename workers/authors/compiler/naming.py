@@ -156,6 +156,9 @@ class Names:
     def _read(self, value: Value) -> str | None:
         if value.op == "over_rows":
             return "kept_rows" if _counts(value.args[0]) else "total"
+        if value.op == "float":  # no variable may be called that: kernels write infinity with it
+            known = self._known(value.args[0])
+            return f"{known}_number" if known else "number"
         if value.op == "rounded":
             known = self._known(value.args[0])
             return f"{known}_rounded" if known else self._wanted(value.args[0])

@@ -11,7 +11,8 @@ COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 WHOLE = frozenset(["add", "sub", "mul", "neg", "abs", "maximum", "minimum", "where"])
 BOOLEAN = COMPARISONS | {"logical_and", "logical_or", "logical_not", "isnan"}
 POINTWISE = UNARY | BINARY | {"where", "cast"}
-REDUCTIONS = frozenset({"sum", "amax", "amin"})
+REDUCTIONS = frozenset({"sum", "amax", "amin", "prod", "argmax"})
+SCANS = frozenset({"cumsum", "cumprod"})
 GATHERS = frozenset({"gather", "index_select"})
 NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.algebra import simplified
-from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domain
+from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domains
 from workers.authors.compiler.dtypes import fixed_dtype
 from workers.authors.compiler.lowering import Lowering
 from workers.authors.compiler.malformed import require_well_formed
@@ -92,7 +92,17 @@ def build_program(problem: Problem, graph: Graph) -> Program:
         CannotCompileError: the graph is beyond rows and columns.
     """
     require_well_formed(problem, graph)
-    domain = find_domain(graph, problem.dimensions)
+    first: CannotCompileError | None = None
+    for domain in find_domains(graph, problem.dimensions):
+        try:
+            return _program(problem, graph, domain)
+        except CannotCompileError as error:
+            first = first or error  # of the simplest space, which says what the problem takes
+    assert first is not None, "a graph fits into a space or is refused"
+    raise first
+
+
+def _program(problem: Problem, graph: Graph, domain: Domain) -> Program:
     lowering = Lowering(problem, graph, domain)
     sums = RowSums(lowering.pool, [lowering.values[node] for node in graph.outputs])
     ends = [(name, node) for name, node in graph.gradients if node is not None]
@@ -165,6 +175,8 @@ def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Resu
         value = _linear(lowering.pool, value).args[0]
         if not space.cols:
             value = _unreduced(lowering.pool, value)
+    elif not space.rows and not domain.row_axes:
+        space = Space(True, space.cols)  # all that there is lies in one row
     elif not space.rows:
         raise CannotCompileError(f"`{node}` is computed from vectors alone, while other tensors have rows")
     for inner in ordered([value]):
@@ -212,7 +224,7 @@ def _cut(
     forward = set(ordered(computed))
     reduced: set[Value] = set()
     for value in ordered([*computed, *(r.value for _, r in gradients)]):
-        if value.op == "over_cols" or any(arg in reduced for arg in value.args):
+        if (value.op == "over_cols" and not value.integer) or any(arg in reduced for arg in value.args):
             reduced.add(value)
     saved: dict[Value, str] = {}
 

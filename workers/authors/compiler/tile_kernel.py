@@ -5,11 +5,12 @@ from __future__ import annotations
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
 from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
 from workers.authors.compiler.loops import write_loop
-from workers.authors.compiler.odd_rows import loses_nan, with_nan
+from workers.authors.compiler.odd_rows import argmax_lines, loses_nan, with_nan
 from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.parts import Part
 from workers.authors.compiler.repetition import Repetition
 from workers.authors.compiler.statements import INDENT, Statements
+from workers.authors.compiler.strides import place_of, run_sizes
 from workers.authors.compiler.values import Value
 
 _PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
@@ -63,11 +64,8 @@ class TileKernel(KernelWriter):
 
     def extra_sizes(self) -> tuple[str, ...]:
         """Give the sizes that tensors with fewer rows need."""
-        return tuple(
-            dict.fromkeys(
-                size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1]
-            )
-        )
+        partial = (size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1])
+        return tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
 
     @property
     def _blocks(self) -> bool:
@@ -92,7 +90,11 @@ class TileKernel(KernelWriter):
         body.line(f"row_mask = {self._unless_even('rows < n_rows')}")
         body.line("mask = row_mask & col_mask")
         widths = self._widths()
-        if None in widths or len(widths) == 0:
+        domain = self.program.domain
+        if domain.is_strided:
+            body.line(f"row_offsets = {place_of(domain, 'rows', rows=True)}")
+            body.line(f"offsets = row_offsets + {place_of(domain, 'cols', rows=False)}")
+        elif None in widths or len(widths) == 0:
             body.line("offsets = rows.to(tl.int64) * n_cols + cols")
         for part in widths - {None}:
             body.line(f"packed_offsets = rows.to(tl.int64) * {part} + cols")
@@ -168,6 +170,8 @@ class TileKernel(KernelWriter):
                 self._repeat(body, loops[value])
             elif value.op == "over_cols" and value not in body.env:
                 self._reduce(body, value)
+            elif value.op == "scan" and value not in body.env:
+                self._scan(body, value)
         stored: list[tuple[Store, str]] = []
         for store in self.task.pieces:
             if store.summed:
@@ -205,9 +209,22 @@ class TileKernel(KernelWriter):
         kind = str(value.datum)
         inner = self._masked(body, value.args[0], kind, False)
         name = self.names.of(value)
-        body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
+        if kind == "argmax":
+            body.line(f"{name}_of = {inner}")
+            body.lines += [INDENT * body.depth + line for line in argmax_lines(name, f"{name}_of")]
+        elif kind == "prod":
+            body.line(f"{name} = tl.reduce({inner}, 1, _multiplied, keep_dims=True)")
+        else:
+            body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
         if loses_nan(value, self.task.values):
             body.line(with_nan(name, inner, ", axis=1, keep_dims=True"))
+        body.env[value] = name
+
+    def _scan(self, body: Statements, value: Value) -> None:
+        kind, _, reverse = str(value.datum).partition(" ")
+        name = self.names.of(value)
+        inner = self._masked(body, value.args[0], kind, False)
+        body.line(f"{name} = tl.cum{kind}({inner}, axis=1{', reverse=True' if reverse else ''})")
         body.env[value] = name
 
     def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:

@@ -17,7 +17,8 @@ class Value:
     """One number, row, column or tile.
 
     ``op`` is a pointwise operator, or ``load`` (``datum`` names the tensor), ``const`` (``datum`` is the number), ``scalar``
-    (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, max or min),
+    (``datum`` is arithmetic over scalars and dimensions), ``over_cols`` or ``over_rows`` (``datum`` is sum, prod, max, min or
+    argmax), ``scan`` (``datum`` is sum or prod, and whether it is the reverse one),
     ``pick`` (the element of the tensor ``datum`` at the column that the operand names), ``column`` (each column's own number).
     """
 
@@ -95,7 +96,11 @@ class Pool:
 
     def over_cols(self, kind: str, arg: Value) -> Value:
         """Reduce each row to a number."""
-        return self.value("over_cols", (arg,), kind, Space(arg.space.rows, False))
+        return self.value("over_cols", (arg,), kind, Space(arg.space.rows, False), integer=kind == "argmax")
+
+    def scan(self, kind: str, arg: Value, reverse: bool) -> Value:
+        """Combine each element of a row with all before it, or all after it."""
+        return self.value("scan", (arg,), f"{kind} reverse" if reverse else kind, arg.space)
 
     def over_rows(self, kind: str, arg: Value) -> Value:
         """Reduce each column, or the numbers of all rows, to one."""

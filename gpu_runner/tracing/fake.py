@@ -1,0 +1,123 @@
+"""Tensors without data: shapes, dtypes and operators are traced at any size in little memory; runs in the child."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+# What asks for values, or has no rule for its shape: only a run with data can tell what it does.
+NEEDS_DATA = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+    GuardOnDataDependentSymNode,
+)
+# Beyond this nothing is run with data: it would take seconds, and twice the memory for a second run.
+MOST_ELEMENTS_WITH_DATA = 2**24
+
+Bounds = tuple[int, int]
+
+
+class ReadsValues(RuntimeError):  # noqa: N818 - it states what was found
+    """What is computed hangs on the values of a tensor, as a branch on one does: at no size is there one graph of it."""
+
+
+def fake_mode() -> FakeTensorMode:
+    """Give the mode in which tensors have no data; those that were made outside of it may take part."""
+    # What a reference raises at sizes that do not fit is expected while sizes are tried, and reported where it matters.
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def fake_inputs(
+    specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
+    """Make a problem's inputs in the mode that is entered; ``specs`` are the plain values of ``InputSpec``."""
+    return [
+        torch.empty(
+            [int(d) if d.isdigit() else sizes[d] for d in spec["dims"]],
+            dtype=getattr(torch, spec["dtype"]) if spec["dtype"] else dtype,
+        )
+        for spec in specs
+    ]
+
+
+def elements(specs: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> int:
+    """Count the elements of a problem's inputs."""
+    with fake_mode():
+        return sum(x.numel() for x in fake_inputs(specs, sizes))
+
+
+def random_operator(module: GraphModule) -> str | None:
+    """Give the first operator of a trace that draws random numbers, None where none does."""
+    for node in module.graph.nodes:
+        if node.users and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            return str(node.target)
+    return None
+
+
+class BoundsOfIntegers(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+    """Remembers between which values the whole numbers lie that factories make, also without data.
+
+    Values that are computed from them are not followed, but for operators that move or cast them.
+    """
+
+    _KEEPS = frozenset({"alias", "_to_copy", "clone", "detach", "lift_fresh"})
+    _KEEPS |= {"expand", "permute", "reshape", "squeeze", "t", "transpose", "unsqueeze", "view", "_unsafe_view"}
+    _KEEPS |= {"select", "slice", "index_select", "gather", "flip", "roll", "repeat"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[int, tuple[Tensor, Bounds]] = {}
+
+    def of(self, x: Tensor) -> Bounds | None:
+        """Give the least value and one beyond the largest, None where they are not known."""
+        found = self._known.get(id(x))
+        return None if found is None else found[1]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and not result.is_floating_point():
+            bounds = self._bounds(func.overloadpacket.__name__, str(func), args, result)
+            if bounds is not None:
+                self._known[id(result)] = (result, bounds)  # held, so that no other tensor gets its id
+        return result
+
+    def _bounds(self, name: str, overload: str, args: Any, result: Tensor) -> Bounds | None:
+        if name == "randint":
+            return (int(args[0]), int(args[1])) if ".low" in overload else (0, int(args[0]))
+        if name == "randperm":
+            return 0, int(args[0])
+        if name in {"zeros", "zeros_like", "new_zeros"}:
+            return 0, 1
+        if name in {"ones", "ones_like", "new_ones"}:
+            return 1, 2
+        if name in {"full", "full_like"} and type(args[1]) is int:
+            return args[1], args[1] + 1
+        if name == "arange" and all(type(a) is int for a in args):
+            start, end, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+            return (start, end) if step > 0 else (end + 1, start + 1)
+        if name in self._KEEPS and isinstance(args[0], Tensor) and not args[0].is_floating_point():
+            return self.of(args[0])
+        if name in {"cat", "stack"}:
+            each = [self.of(x) for x in tree_leaves(args[0])]
+            known = [bounds for bounds in each if bounds is not None]
+            if known and len(known) == len(each):
+                return min(low for low, _ in known), max(high for _, high in known)
+        return None

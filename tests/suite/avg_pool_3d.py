@@ -1,0 +1,21 @@
+"""Mean of windows in 3 dimensions."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, kernel, stride, padding):
+        super().__init__()
+        self.pool = nn.AvgPool3d(kernel_size=kernel, stride=stride, padding=padding)
+
+    def forward(self, x):
+        return self.pool(x)
+
+
+def get_inputs():
+    return [torch.rand(3, 4, 8, 6, 10)]
+
+
+def get_init_inputs():
+    return [3, 2, 1]

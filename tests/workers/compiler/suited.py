@@ -1,0 +1,113 @@
+"""The problems of tests/suite, captured, compiled and run in Triton's interpreter against their models, at their own sizes.
+
+``python -m tests.workers.compiler.suited RESULTS``: a JSON file with the refused operator of each problem, or a list of complaints.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpu_runner import kernelbench
+from gpu_runner.contracts import Graph, Problem, parse_problem
+from gpu_runner.roles import State
+from gpu_runner.roles.capture import HANDLERS
+from gpu_runner.tracing.tracer import Tracer
+from tests.workers.compiler.captured import style
+from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
+from workers.authors.compiler import CompilerAuthor
+from workers.authors.protocol import Brief, Refusal
+
+FOLDER = Path(__file__).parents[2] / "suite"
+DTYPES = (torch.float32, torch.bfloat16)
+
+
+def problems() -> list[str]:
+    """Give the names of the problems."""
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def graph_of(name: str) -> tuple[Problem, Graph, Callable[..., Any]]:
+    """Capture a problem as the action does, in this process; also gives its reference."""
+    problem, work = parse_problem((FOLDER / f"{name}.py").read_text()), Path(tempfile.mkdtemp())
+    (work / "problem.py").write_text(problem.source)
+    state = State(work, work, False)
+
+    def call(method: str, meta: dict[str, Any]) -> dict[str, Any]:
+        return HANDLERS[method](state, meta, [])[0]
+
+    sys.path.insert(0, str(work))
+    importlib.invalidate_caches()
+    sys.modules.pop("problem", None)
+    source = kernelbench.rewritten(problem, kernelbench.read(call("describe", {})).items, named_sizes=False)
+    sys.path.pop(0)
+    call("load", {"source": source})
+    rewritten = parse_problem(source)
+    return rewritten, Tracer(call, rewritten).graph(), state.values["problem"].reference
+
+
+def judged(name: str) -> dict[str, Any]:
+    """Compile a problem and compare it with its model, forward and backward."""
+    problem, graph, reference = graph_of(name)
+    answer = CompilerAuthor().propose(Brief(name, problem, graph, style(name)))
+    if isinstance(answer, Refusal):
+        return {"refused": answer.operator}
+    candidate, complaints = loaded(name, answer.source).candidate, []
+    for dtype in DTYPES:
+        truth, own, got = (
+            _run(problem, f, d, dtype) for f, d in ((reference, torch.float64), (reference, dtype), (candidate, dtype))
+        )
+        for index, (exact, reached, given) in enumerate(zip(truth, own, got, strict=True)):
+            if (given.shape, given.dtype) != (reached.shape, reached.dtype):
+                complaints.append(f"{dtype} tensor {index}: {given.dtype} {list(given.shape)}")
+                continue
+            scale = float(exact.abs().max()) + 1e-30
+            error, allowed = (float((x.double() - exact).abs().max()) / scale for x in (given, reached))
+            if not error <= RATIO * allowed + FLOORS[dtype]:
+                complaints.append(f"{dtype} tensor {index}: error {error:.2e}, the reference's {allowed:.2e}")
+    return {"complaints": complaints}
+
+
+def _run(problem: Problem, function: Callable[..., Any], kind: torch.dtype, dtype: torch.dtype) -> list[torch.Tensor]:
+    space: dict[str, Any] = {}
+    exec(problem.source, space)  # the problem is a test's own file
+    torch.manual_seed(3)
+    given = iter([value for value in space["get_inputs"]() if isinstance(value, torch.Tensor)])
+    own: list[torch.Tensor] = []
+    for spec in problem.inputs:
+        x = torch.rand([int(dim) for dim in spec.dims]) + 0.5 if spec.parameter else next(given)
+        x = x.to(dtype).to(kind) if x.is_floating_point() else x
+        own.append(x.detach().requires_grad_(spec.grad and x.is_floating_point()))
+    found = function(*own, **{spec.name: spec.default for spec in problem.scalars})
+    outputs = found if isinstance(found, tuple) else (found,)
+    torch.manual_seed(1)
+    ends = [out for out in outputs if out.requires_grad]
+    upstream = [torch.randn(out.shape).to(dtype).to(out.dtype) for out in ends]
+    wanted = [x for x in own if x.requires_grad]
+    gradients = torch.autograd.grad(ends, wanted, upstream) if ends else ()
+    return [out.detach() for out in (*outputs, *gradients)]
+
+
+def main() -> None:
+    """Judge every problem."""
+    from gpu_runner.roles.bfloat16 import teach_interpreter
+
+    teach_interpreter()
+    results: dict[str, Any] = {}
+    for name in problems():
+        try:
+            results[name] = judged(name)
+        except Exception as error:
+            results[name] = {"complaints": [f"{type(error).__name__}: {error}"[:2000]]}
+    Path(sys.argv[1]).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

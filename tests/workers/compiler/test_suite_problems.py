@@ -1,0 +1,51 @@
+"""Every problem of tests/suite is compiled and right in float32 and bfloat16, or refused with the operator that is lacking."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workers.compiler.suited import problems
+
+ROOT = Path(__file__).parents[3]
+REFUSED = {
+    "avg_pool_1d": "aten.avg_pool2d.default",
+    "avg_pool_2d": "aten.avg_pool2d.default",
+    "avg_pool_3d": "aten.avg_pool3d.default",
+    "batch_norm_tracked": "aten.native_batch_norm.default",
+    "cumsum_shifted": "slice",
+    "embedding_scaled": "index_select",
+    "group_rms_norm": "sum",
+    "instance_norm_affine": "sum",
+    "max_pool_1d": "aten.max_pool2d_with_indices.default",
+    "max_pool_2d": "aten.max_pool2d_with_indices.default",
+    "max_pool_3d": "aten.max_pool3d_with_indices.default",
+    "modulated_norm": "sum",
+    "rotary_neighbours": "slice",
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What all problems came to, from one process."""
+    path = tmp_path_factory.mktemp("suited") / "results.json"
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.workers.compiler.suited", str(path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    given: dict[str, dict[str, Any]] = json.loads(path.read_text())
+    return given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", problems())
+def test_a_problem_is_right_or_refused_for_the_operator_that_is_lacking(
+    name: str, results: dict[str, dict[str, Any]]
+) -> None:
+    assert results[name] == ({"refused": REFUSED[name]} if name in REFUSED else {"complaints": []})

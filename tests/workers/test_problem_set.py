@@ -1,0 +1,150 @@
+"""A run over a folder of problems: what it counts, that it goes on from where it was, and that one problem does not end it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_runner.contracts import BenchmarkResult, Evidence, Pass, Status, Timing, Verdict, Workload, WorkloadTiming
+from service.conversation.problem_set import problem_set_section
+from workers import byhand
+from workers.contracts import Failure, FailureCode, UserFacingError
+from workers.contracts.problem_set import Entry, Outcome, counts, fast_p, reasons, report
+from workers.problem_set import MOST_ELEMENTS_INTERPRETED, Compiled, Tools, problems_in, work_through
+
+SUITE = Path(__file__).parents[1] / "suite"
+
+
+@dataclass
+class Bench:
+    """Tools that answer by the words in a problem's source."""
+
+    times: dict[str, float] | None = None  # of the baselines, of a candidate that takes 1
+    done: list[str] = field(default_factory=list)
+
+    def compile(self, source: str, name: str, left_s: float) -> Compiled:
+        self.done.append(name)
+        assert 0 < left_s <= 30
+        if "interrupt" in source:
+            raise KeyboardInterrupt
+        if "breaks" in source:
+            raise ZeroDivisionError("of the compiler's own")
+        if "unusable" in source:
+            raise UserFacingError(Failure(FailureCode.problem, "there is no `reference` in the problem"))
+        if "no host" in source:
+            raise UserFacingError(Failure(FailureCode.environment, "the runner could not capture"))
+        if "pool" in source:
+            return Compiled(None, "it has no way to express `aten.max_pool2d` yet", "aten.max_pool2d", 8)
+        return Compiled(f"# {name}", None, None, 2 * MOST_ELEMENTS_INTERPRETED if "large" in source else 8)
+
+    def verify(self, source: str, candidate: str, left_s: float) -> Verdict:
+        if "wrong" in source:
+            return Verdict(Status.incorrect_values, (Evidence("values", "It is off."),))
+        if "unproved" in source:
+            return Verdict(Status.unproved, (Evidence("language", "It cannot say."),))
+        return Verdict(Status.passed)
+
+    def measure(self, source: str, candidate: str, left_s: float) -> BenchmarkResult:
+        assert self.times is not None
+        timings = (Timing("candidate", 1.0), *(Timing(name, time) for name, time in self.times.items()))
+        row = WorkloadTiming(Workload(()), Pass.forward, timings, None, None, None)
+        return BenchmarkResult((row,), False, "a GPU", None)
+
+    def over(self, folder: Path, out: Path) -> list[Entry]:
+        tools = Tools(self.compile, self.verify, self.measure if self.times else None)
+        limit: dict[str, Any] = {"author": "compiler", "jobs": 1, "limit_s": 30.0}
+        return work_through(folder, out, tools, **limit, name_of=lambda path: path.stem, say=lambda _: None)
+
+
+def folder_of(root: Path, **problems: str) -> Path:
+    """Write problem files that hold nothing but a word."""
+    folder = root / "set"
+    for name, word in problems.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"class Model: {word!r}\n")
+    (folder / "helper.py").write_text("x = 1\n")
+    return folder
+
+
+def test_problem_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, level1__10_b="", level1__9_a="", level2__1_c="", level1____init__="", plain="")
+    assert [str(path.relative_to(folder)) for path in problems_in(folder)] == [
+        "plain.py",
+        "level1/9_a.py",
+        "level1/10_b.py",
+        "level2/1_c.py",
+    ]
+
+
+def test_each_problem_ends_in_one_outcome_and_a_broken_one_ends_no_other(tmp_path: Path) -> None:
+    words = ("right", "wrong", "unproved", "large", "pool", "unusable", "no host", "breaks")
+    folder = folder_of(tmp_path, **{f"p{number}": word for number, word in enumerate(words)})
+    entries = Bench().over(folder, tmp_path / "out")
+    assert [entry.outcome for entry in entries] == [
+        Outcome.right,
+        Outcome.wrong,
+        Outcome.not_judged,
+        Outcome.not_judged,
+        Outcome.refused,
+        Outcome.unusable,
+        Outcome.error,
+        Outcome.error,
+    ]
+    assert entries[7].sentence == "ZeroDivisionError: of the compiler's own"
+    assert [entry.compiled for entry in entries] == [True] * 4 + [False] * 4
+    assert (tmp_path / "out/kernels/p0.py").read_text() == "# p0"
+    assert counts(entries)["compiled"] == 4
+    assert dict(reasons(entries))["aten.max_pool2d"] == [entries[4]]
+    assert "aten.max\\_pool2d" in problem_set_section(entries)
+    assert "Nothing was timed" in problem_set_section(entries)
+
+
+def test_a_run_goes_on_from_where_it_was_ended_also_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    folder, out = folder_of(tmp_path, a="right", b="interrupt", c="right"), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        Bench().over(folder, out)
+    with (out / "results.jsonl").open("a") as file:
+        file.write('{"problem": "c.py", "dig')
+    (folder / "b.py").write_text("class Model: 'right'\n")
+    again = Bench()
+    assert [entry.outcome for entry in again.over(folder, out)] == [Outcome.right] * 3
+    assert again.done == ["b", "c"]
+
+
+def test_a_problem_that_was_changed_is_worked_on_again(tmp_path: Path) -> None:
+    folder, out = folder_of(tmp_path, a="wrong"), tmp_path / "out"
+    assert Bench().over(folder, out)[0].outcome is Outcome.wrong
+    (folder / "a.py").write_text("class Model: 'right'\n")
+    assert Bench().over(folder, out)[0].outcome is Outcome.right
+    untouched = Bench()
+    assert untouched.over(folder, out)[0].outcome is Outcome.right
+    assert untouched.done == []
+
+
+def test_fast_p_counts_what_is_right_and_faster_among_all_problems(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, a="right", b="wrong", c="right", d="pool")
+    entries = Bench({"eager": 1.6, "torch_compile": 0.9}).over(folder, tmp_path / "out")
+    assert [fast_p(entries, "eager", p) for p in (0.0, 1.0, 1.5, 2.0)] == [0.5, 0.5, 0.5, 0.0]
+    assert [fast_p(entries, "torch_compile", p) for p in (0.0, 1.0)] == [0.5, 0.0]
+    assert "torch.compile" in problem_set_section(entries)
+    assert json.loads(json.dumps(report(entries)))["total"]["fast_p"]["eager"]["fast_1.5"] == 0.5
+
+
+@pytest.mark.slow
+def test_real_problems_are_captured_compiled_and_judged(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    for name in ("layer_norm_3d", "max_pool_2d"):
+        (folder / f"1_{name}.py").write_text((SUITE / f"{name}.py").read_text())
+    said: list[str] = []
+    entries = byhand.suite(folder, tmp_path / "out", 2, 200.0, lambda path: path.stem[2:], said.append)
+    assert [(entry.outcome, entry.reason) for entry in entries] == [
+        (Outcome.right, None),
+        (Outcome.refused, "aten.max_pool2d_with_indices.default"),
+    ]
+    assert len(said) == 3

@@ -1,0 +1,95 @@
+"""What became of a set of problems: an entry for each, and what they come to. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Any
+
+THRESHOLDS = (0.0, 1.0, 1.5, 2.0)
+BASELINES = ("eager", "torch_compile")
+
+
+class Outcome(StrEnum):
+    """What became of a problem, the best first."""
+
+    right = "right"
+    not_judged = "not judged"
+    wrong = "wrong"
+    refused = "refused"
+    unusable = "unusable"
+    timeout = "timeout"
+    error = "error"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One problem. ``reason`` is what refusals are counted by: an operator where one is known, else the sentence."""
+
+    problem: str  # path in the folder
+    digest: str  # of the problem's source and the author: a result holds for these alone
+    outcome: Outcome
+    sentence: str = ""
+    reason: str | None = None
+    seconds: float = 0.0
+    status: str | None = None  # of the verdict
+    speedups: Mapping[str, float] = field(default_factory=dict)  # forward, by baseline; empty: not timed
+
+    @property
+    def level(self) -> str:
+        """Give the folder that the problem lies in."""
+        return str(PurePath(self.problem).parent)
+
+    @property
+    def compiled(self) -> bool:
+        """Tell whether a kernel was written."""
+        return self.outcome in {Outcome.right, Outcome.wrong, Outcome.not_judged} or self.status is not None
+
+
+def counts(entries: Sequence[Entry]) -> dict[str, int]:
+    """Count the problems: all of them, compiled, and by what became of them."""
+    by_outcome = Counter(entry.outcome.value for entry in entries)
+    return {"problems": len(entries), "compiled": sum(e.compiled for e in entries)} | dict(by_outcome)
+
+
+def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float | None:
+    """Give the share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
+    if not any(baseline in entry.speedups for entry in entries):
+        return None
+    fast = sum(e.outcome is Outcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
+    return fast / len(entries)
+
+
+def reasons(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Give what problems were not done for, the most frequent reason first."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.reason is not None:
+            found.setdefault(entry.reason, []).append(entry)
+    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+
+
+def levels(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Give the problems of each folder."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.level, []).append(entry)
+    return found
+
+
+def report(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Give the whole result as plain values."""
+
+    def summary(chosen: Sequence[Entry]) -> dict[str, Any]:
+        fast = {b: {f"fast_{t:g}": fast_p(chosen, b, t) for t in THRESHOLDS} for b in BASELINES}
+        return counts(chosen) | {"fast_p": fast}
+
+    return {
+        "total": summary(entries),
+        "levels": {level: summary(chosen) for level, chosen in levels(entries).items()},
+        "reasons": {reason: [e.problem for e in chosen] for reason, chosen in reasons(entries)},
+        "problems": [asdict(entry) for entry in entries],
+    }
