@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gpu_runner.contracts import (
     Action,
