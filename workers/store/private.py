@@ -17,8 +17,12 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file, or shut one that is there to others."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE))
+    """Make an empty file, or shut one that is there to others.
+
+    One that is there is not opened: to close it would end the locks that SQLite holds on it anywhere in this process.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
     _shut(path)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,17 @@ def test_a_folder_of_everybody_stays_so(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     private_folder(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+
+
+def test_a_new_connection_ends_no_lock_that_this_process_has_on_the_database(tmp_path: Path) -> None:
+    # POSIX ends all locks of a process on a file as soon as it closes any descriptor of it.
+    database = Database(f"sqlite:///{tmp_path / 'kernelsmith.sqlite3'}")
+    ask = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+    with database.write() as session:
+        session.execute(text("SELECT 1"))
+        database.engine.connect().close()
+        with closing(database.engine.raw_connection()):
+            other = [sys.executable, "-c", ask, str(tmp_path / "kernelsmith.sqlite3")]
+            found = subprocess.run(other, capture_output=True, text=True, check=False)
+    database.dispose()
+    assert "database is locked" in found.stderr
