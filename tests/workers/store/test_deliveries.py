@@ -171,7 +171,7 @@ def test_a_delivery_put_back_by_a_clock_that_was_a_day_ahead_waits_no_day(world:
     world.clock.advance(DAY_S)
     first, second = inbox.claim_delivery("w", 180), inbox.claim_delivery("lost", 3600)
     assert first is not None and second is not None
-    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 3600)
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + 3600, refused=False)
     assert inbox.claim_delivery("w", 30) is None
     world.clock.advance(-DAY_S)
     assert [claimed.delivery_id for _ in range(3) if (claimed := inbox.claim_delivery("w", 30))] == ["d1", "d2"]
@@ -182,7 +182,7 @@ def test_the_longest_pause_is_waited_for(world: World, wait_s: float) -> None:
     record("d1", "issues", b"")
     first = inbox.claim_delivery("w", 30)
     assert first is not None
-    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + wait_s)
+    assert inbox.release_delivery("d1", first.tries, "GitHub answered 502", world.clock.now + wait_s, refused=False)
     world.clock.advance(wait_s - 0.5)
     assert inbox.claim_delivery("w", 30) is None
     world.clock.advance(0.5)

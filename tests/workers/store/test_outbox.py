@@ -165,7 +165,7 @@ def test_updates_put_back_or_leased_by_a_clock_that_was_a_day_ahead_wait_no_day(
     world.clock.advance(86_400)
     one, two = claimed("p", lease_s=3600), claimed("lost", lease_s=3600)
     assert (one.job.job_id, two.job.job_id) == (first, second)
-    assert outbox.postpone(one.update_id, "p", "GitHub answered 502", 3600)
+    assert outbox.postpone(one.update_id, "p", "GitHub answered 502", 3600, refused=False)
     assert outbox.claim("p", 60) is None
     world.clock.advance(-86_400)
     assert {claimed("p", 60).job.job_id, claimed("p", 60).job.job_id} == {first, second}
