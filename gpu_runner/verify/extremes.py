@@ -92,18 +92,20 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
     return _filled(values, LARGE_ROWS, reach, stream, place, drawn=True)
 
 
-def with_special(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
-    """Values of which some rows are zero, equal or whole numbers, hold one element far from the others, or repeat another row.
+def with_special(values: torch.Tensor, stream: torch.Generator, *, beside: bool = False) -> torch.Tensor:
+    """Values of which some rows are zero, equal, whole, far or of one sign, hold one large element, or repeat another row.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is.
+    ``beside`` another such tensor no row has equal elements: a product of two of them rounds the same way at each step.
     """
     if values.dim() < 2 or 0 in values.shape:
         return values
     rows = values.clone().reshape(-1, values.shape[-1])
     order = torch.randperm(rows.shape[0], generator=stream).tolist()
-    kinds = torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()
-    for row, kind in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
-        SPECIAL_ROWS[kind](rows, row, order[0], stream)
+    kinds = [SPECIAL_ROWS[at] for at in torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()]
+    kinds = [make for make in kinds if not (beside and make is _equal_row)]
+    for row, make in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
+        make(rows, row, order[0], stream)
     return rows.reshape(values.shape)
 
 

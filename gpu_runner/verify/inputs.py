@@ -53,8 +53,10 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
     ignored = ignored_index(problem, case) if case.indices is Indices.ignored else None
     places, made = places_of(problem, case), {}
+    able = [spec.name for spec in problem.inputs if holds(spec, Content.odd)]
+    equal = able[case.seed % len(able)] if able else None  # the one with rows of equal elements
     for spec in problem.inputs:
-        values = _make(spec, case, stream, place.get(spec.name), ignored)
+        values = _make(spec, case, stream, place.get(spec.name), ignored, beside=spec.name != equal)
         made[spec.name] = places[spec.name].broadcast_of(values)
     return made
 
@@ -161,7 +163,15 @@ def ignored_index(problem: Problem, case: Case) -> int | None:
     return None
 
 
-def _make(spec: InputSpec, case: Case, stream: torch.Generator, place: int | None, ignored: int | None) -> torch.Tensor:
+def _make(
+    spec: InputSpec,
+    case: Case,
+    stream: torch.Generator,
+    place: int | None,
+    ignored: int | None,
+    *,
+    beside: bool = False,
+) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
     dtype = DTYPES[spec.dtype or case.dtype]
     if dtype == torch.bool:
@@ -173,7 +183,7 @@ def _make(spec: InputSpec, case: Case, stream: torch.Generator, place: int | Non
     if place is not None:
         values = _filled(values, spec, case, stream, place)
     elif case.special_rows and holds(spec, Content.odd):
-        values = with_special(values, stream)
+        values = with_special(values, stream, beside=beside)
     return _distribution(values, spec).to(dtype)
 
 
