@@ -260,7 +260,8 @@ class Levels:
         rows = place[0]
         size = torch.maximum(_finite_abs(piece.exact), scale[rows, None])
         budget = PEAK_RATIO * (typical[rows, None] + self.natural) + self.floor.element * size
-        return ERROR_RATIO * piece.own_error + budget
+        # Where errors of several roundings meet, eager mode may be lucky: by chance alone an element errs as far.
+        return ERROR_RATIO * torch.maximum(piece.own_error, self.sheet.lost_by_chance(place)) + budget
 
     def _typical(self) -> torch.Tensor:
         return torch.clamp(self.sums.mean(self.sums.own), min=self._own_rms())
