@@ -311,10 +311,10 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
         trial.examined.append(Examined((Check("imported", chosen.case.label(), True),), deterministic=None))
         return
     found = other.findings[0].evidence
-    message = f"Imported by CPython it does something else than its text says when it is evaluated: {found.message}"
-    if found.check != "imported":  # the same trail, and other values
-        how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
-        message = f"Imported by CPython and run with {how}, it gives other values: {found.message}"
+    how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
+    message = (
+        f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
+    )
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
 
 
