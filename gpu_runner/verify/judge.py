@@ -312,7 +312,9 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
         return
     found = other.findings[0].evidence
     how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
-    message = f"Once more as CPython imports it, with {how}, it does something else: {found.message}"
+    message = (
+        f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
+    )
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
 
 
