@@ -300,6 +300,25 @@ GRAMMAR: tuple[Rule, ...] = (
         suggested_for=("validate", "correctness"),
     ),
     Rule(
+        Verb.nightly,
+        "Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit.",
+        "/kernel nightly",
+        (
+            Argument(
+                ArgumentKind.kernels,
+                "NAME ...",
+                f"the kernels, at most {MAX_KERNELS}; all that can be proved by default",
+            ),
+        ),
+        (_GPU,),
+    ),
+    Rule(
+        Verb.triaged,
+        "Accept the regression that an issue of the nightly run reports: what is measured now is the new base.",
+        "/kernel triaged needed for inputs of any stride",
+        (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
+    ),
+    Rule(
         Verb.status,
         "Say how far a job is.",
         "/kernel status",
@@ -321,25 +340,6 @@ GRAMMAR: tuple[Rule, ...] = (
         (_JOB,),
         synonyms=("rerun", "re-run", "resume", "restart"),
         suggested_for=("continue", "again", "repeat"),
-    ),
-    Rule(
-        Verb.nightly,
-        "Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit.",
-        "/kernel nightly",
-        (
-            Argument(
-                ArgumentKind.kernels,
-                "NAME ...",
-                f"the kernels, at most {MAX_KERNELS}; all that can be proved by default",
-            ),
-        ),
-        (_GPU,),
-    ),
-    Rule(
-        Verb.triaged,
-        "Accept the regression that an issue of the nightly run reports: what is measured now is the new base.",
-        "/kernel triaged needed for inputs of any stride",
-        (Argument(ArgumentKind.text, "REASON", "why it is accepted; it may go on below", required=True),),
     ),
     Rule(
         Verb.approve,

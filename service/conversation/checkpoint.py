@@ -10,7 +10,7 @@ from service.conversation.markers import Kind, signed
 from service.conversation.status import job_footer, pull_link
 from service.conversation.subject import decided_by_comment, measures
 from service.conversation.telling import sections, verdict
-from service.escape import code
+from service.escape import code, inline
 from workers.contracts import (
     CheckpointUpdate,
     FinalizeSummary,
@@ -79,9 +79,9 @@ def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
     """Give the comment that says once that a checkpoint still waits."""
     sha = job.checkpoint.sha if job.checkpoint else None
     approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
-    ends = f" Without a decision the job ends on {update.ends[:10]}; what was pushed stays." if update.ends else ""
+    ends = f" Without a decision the job ends on {inline(update.ends[:10])}; what was pushed stays." if update.ends else ""
     body = paragraphs(
-        f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {update.since[:10]}.**{ends}\n"
+        f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {inline(update.since[:10])}.**{ends}\n"
         f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",
         job_footer(job, links),
     )

@@ -11,7 +11,7 @@ from service.conversation.markers import Kind, signed
 from service.conversation.status import job_footer, left_behind, pull_link
 from service.conversation.subject import again, measures, subject
 from service.conversation.telling import after, sections, verdict
-from service.escape import code
+from service.escape import code, sentence
 from workers.contracts import JobView, ReportUpdate
 
 
@@ -38,7 +38,7 @@ def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
     stays = "" if measures(job) else f"; {left_behind(job)}"
     if why:
         again_ = "`/kernel retry` goes on from where it was" if not measures(job) else f"{again(job)} starts afresh"
-        return f"**{subject(job)} was ended:** {why}{stays}.\n**Next:** nothing. {again_}."
+        return f"**{subject(job)} was ended:** {sentence(why)}{stays}.\n**Next:** nothing. {again_}."
     told = f"**{subject(job)} was cancelled** by {code(by)}{stays}."
     return f"{told}\n**Next:** nothing. `/kernel retry` goes on from where it was; a new {again(job)} starts afresh."
 

@@ -51,7 +51,8 @@ def carry_out_close(desk: Desk, event: PullEvent) -> str:
         if event.merged and job.pull_number == place.number and _approved_by_merge(desk, job, event):
             continue
         how = "merged" if event.merged else "closed"
-        ended += desk.inbox.cancel(job.job_id, event.actor.login, f"#{place.number} was {how}")
+        why = f"pull request {place.number} was {how} by {code(event.actor.login)}"
+        ended += desk.inbox.cancel(job.job_id, event.actor.login, why)
     return f"{ended} ended"
 
 

@@ -25,7 +25,7 @@ DOORS = {
         "workers.redaction",
     },
     ("service", "gpu_runner"): {"gpu_runner.contracts"},
-    ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.removal"},
+    ("workers", "gpu_runner"): {"gpu_runner.contracts", "gpu_runner.peaks", "gpu_runner.removal"},
 }
 RUNNER_THIRD_PARTY = {"torch", "triton"}
 

@@ -129,10 +129,14 @@ class Talk:
         return [self.normal(entry.body) for entry in found]
 
     def skip(self, number: int) -> None:
-        """Look at nothing that was said so far, there and on the jobs' pull requests: another test has."""
+        """Look at nothing that was said so far: another test has."""
+        self.heard(number)
+
+    def skip_all(self, number: int) -> None:
+        """Look at nothing that was said so far, there and on the jobs' pull requests."""
         pulls = {job.pull_number for job in inbox.find_jobs(REPOSITORY, number=number) if job.pull_number is not None}
         for place in {number} | pulls:
-            self.heard(place)
+            self.skip(place)
 
     def page(self, number: int) -> str:
         """Give what a person sees of a conversation at a glance: one line an entry."""

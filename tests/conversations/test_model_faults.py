@@ -157,7 +157,7 @@ def test_an_answer_that_cannot_be_used_is_said_with_the_cure(ask_models: Ask) ->
 **Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "words": """\
-**`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel.
+**`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel, and its text is no JSON object either.
 **Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "no JSON": """\
@@ -173,7 +173,7 @@ def test_an_answer_that_cannot_be_used_is_said_with_the_cure(ask_models: Ask) ->
 **Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "truncated": """\
-**`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens.
+**`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens and 12000 of thinking.
 **Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "refusal": """\
@@ -208,11 +208,11 @@ def test_a_request_that_is_not_taken_is_said_with_the_cure(ask_models: Ask) -> N
 **Next:** An operator has to look at the key and the account \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "an unknown model": """\
-**`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the request \\(status 404, not\\_found\\_error\\).
+**`reglu` stopped in generate:** no model gave a kernel: anthropic does not take the request \\(status 404, not\\_found\\_error\\): &quot;something&quot;.
 **Next:** An operator has to look at the model's name and its address \\(docs/models.md\\). `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "too long": """\
-**`reglu` stopped in generate:** no model gave a kernel: anthropic says that the question is too long for the model \\(status 400, invalid\\_request\\_error\\).
+**`reglu` stopped in generate:** no model gave a kernel: anthropic says that the question is too long for the model \\(status 400, invalid\\_request\\_error\\): &quot;prompt is too long: 9 ? 8&quot;.
 **Next:** Ask for less at once, or have an operator configure a model that takes more. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "elsewhere": """\
@@ -234,11 +234,11 @@ def test_the_other_kind_of_provider_is_told_of_alike(ask_models: Ask) -> None:
     ) == snapshot(
         {
             "words": """\
-**`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel.
+**`reglu` stopped in generate:** no model gave a kernel: the answer cannot be used: it does not call the tool give\\_kernel, and its text is no JSON object either.
 **Next:** The model does not keep to the form; an operator may configure another one. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "truncated": """\
-**`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens.
+**`reglu` stopped in generate:** no model gave a kernel: the answer was cut off at 32000 tokens and 12000 of thinking.
 **Next:** Ask for less at once, or have an operator configure a model that says it shorter. `--author compiler` needs no model. This says nothing about the kernel. `/kernel retry` runs generate again; what the models have answered in it is not paid for again.\
 """,
             "refusal": """\
@@ -264,7 +264,7 @@ def test_what_was_malformed_once_is_asked_again_with_the_fault_told(ask_models: 
     asking.talk.skip(asking.talk.pull())
     assert asking.talk.job().state is JobState.done
     assert asking.line.prompts()[1].partition("Your last answer was not taken")[2] == snapshot(
-        ": the answer cannot be used: it does not call the tool give_kernel. Answer the whole question once more. Keep exactly to the form that was asked for."
+        ": the answer cannot be used: it does not call the tool give_kernel, and its text is no JSON object either. Answer the whole question once more. Keep exactly to the form that was asked for."
     )
 
 

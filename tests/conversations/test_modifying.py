@@ -55,20 +55,6 @@ def test_a_kernel_is_changed_from_the_command_to_the_pull_request(open_talk: Ope
     assert heard(talk, number) == snapshot(
         [
             """\
-**`geglu`: modify is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
-
-**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
-
-- 👀 **modify**: ask a model for the change, prove it, run the library's whole test file
-- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
-        ]
-    )
-    assert heard(talk, talk.pull()) == snapshot(
-        [
-            """\
 **`geglu` is changed and proved:** values and gradients match the reference, and the call as it is today still gives what it gave. The library's whole test file passes. 1 added test fails before the change and passes with it.
 **Next:** review [`COMMIT1`](https://hub/octo/kernels/commit/COMMIT1) on [pull request 2](https://hub/octo/kernels/pull/2), and approve it or request changes.
 
@@ -98,7 +84,17 @@ The model's own words about it: It takes a slope.
 - Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
+""",
+            """\
+**`geglu`: modify is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
+
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
+
+- 👀 **modify**: ask a model for the change, prove it, run the library's whole test file
+- ⬜ **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""",
         ]
     )
     assert talk.body(talk.pull()) == snapshot("""\
@@ -136,20 +132,6 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
     assert talk.asked()[8:] == ["tests", "tests", "tests", "verify", "benchmark", "tests"]
     assert talk.job().state is JobState.waiting
     assert heard(talk, number) == snapshot(
-        [
-            """\
-**`geglu`: confirm is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
-
-**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
-
-- ✅ **modify**: ask a model for the change, prove it, run the library's whole test file
-- 👀 **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
-
-<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
-        ]
-    )
-    assert heard(talk, talk.pull()) == snapshot(
         [
             """\
 **`geglu` is changed and is 1.00× as fast as before on NVIDIA H200: of 6 measurements, same on 6.** Its values and gradients are proved, and the library's tests pass. 1 added test fails before the change and passes with it.
@@ -209,7 +191,17 @@ kernelsmith modify geglu --repo . --request request.txt --auto --candidates 1
 - Where GitHub does not let you review: `/kernel approve COMMIT1`, or `/kernel revise` and what should change.
 
 <sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
-"""
+""",
+            """\
+**`geglu`: confirm is done and waits for your review** on [pull request 2](https://hub/octo/kernels/pull/2).
+
+**Next:** approve or request changes on commit `COMMIT1`; the checkpoint's comment says what each does.
+
+- ✅ **modify**: ask a model for the change, prove it, run the library's whole test file
+- 👀 **confirm**: prove and test what was pushed once more, measure it beside what stood, the report
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1013) for by `maintainer` · [pull request 2](https://hub/octo/kernels/pull/2)</sub>\
+""",
         ]
     )
     assert talk.body(talk.pull()) == snapshot("""\
@@ -267,7 +259,6 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
 """
         ]
     )
-    assert heard(talk, talk.pull()) == snapshot([])
     assert talk.page(talk.pull()) == snapshot("""\
 smith[bot] opened «Change geglu: let the caller choose the slope of the gate»
 smith[bot] committed: Change the geglu kernel

@@ -50,7 +50,7 @@ def test_the_kernel_that_a_pull_request_touches_is_optimized_as_it_is_there(open
     assert [line.split()[0] for line in talk.changed()] == [GEGLU]
     kernel = talk.hub.read_file(REPOSITORY, job.branch, GEGLU)
     assert kernel is not None and b"# another way" in kernel
-    talk.skip(number)
+    talk.skip_all(number)
 
 
 def test_a_forks_kernel_is_optimized_and_nothing_of_it_is_pushed(open_talk: Open) -> None:
@@ -123,7 +123,7 @@ def test_a_kernel_is_found_by_any_form_of_its_name(open_talk: Open, name: str) -
     number = talk.ask(f"/kernel profile {name}")
     job = talk.job()
     assert (job.request.verb, job.request.kernel, job.state) == (Verb.profile, "geglu", JobState.done)
-    talk.skip(number)
+    talk.skip_all(number)
 
 
 def test_a_profile_tells_what_bounds_the_kernel_and_changes_nothing(open_talk: Open) -> None:

@@ -169,7 +169,7 @@ def test_where_no_variant_is_better_the_job_ends_with_what_was_tried(open_talk: 
     talk = open_talk(STANDING)
     searched(talk, 1.0, 1.002)
     number = talk.ask("/kernel optimize geglu")
-    talk.skip(number)
+    talk.skip_all(number)
     approve(talk, number)
     assert talk.job().state is JobState.done
     assert heard(talk, number) == snapshot(
@@ -258,7 +258,7 @@ def test_where_the_librarys_tests_fail_on_every_variant_nothing_is_committed(ope
     for answer in (broken, good, broken, broken):
         talk.answer("tests", to_json(answer))
     number = to_the_comparison(talk)
-    talk.skip(number)
+    talk.skip_all(number)
     approve(talk, number)
     assert talk.job().state is JobState.done
     assert heard(talk, number) == snapshot(
@@ -323,7 +323,7 @@ def test_a_choice_that_cannot_be_met_is_answered_and_costs_nothing(open_talk: Op
     talk = open_talk(STANDING)
     searched(talk, 1.4, 1.5, 1.5)
     number = to_the_comparison(talk)
-    talk.skip(number)
+    talk.skip_all(number)
     asked = talk.asked()
     talk.clock[0] += 10
     talk.say(number, "/kernel revise use v9")
@@ -345,7 +345,7 @@ def test_a_job_that_was_cancelled_goes_on_from_its_last_finished_variant(open_ta
     talk = open_talk(STANDING)
     searched(talk, 1.4, 1.5, 1.5)
     number = to_the_comparison(talk)
-    talk.skip(number)
+    talk.skip_all(number)
     asked = talk.asked()
     talk.clock[0] += 10
     talk.say(number, "/kernel cancel")

@@ -8,9 +8,10 @@ from gpu_runner.contracts import Graph, Node, NodeRef, Problem
 from gpu_runner.contracts.graph import Arg
 
 PRODUCTS = frozenset({"matmul"})
-REDUCTIONS = frozenset({"sum", "amax", "amin", "argmax"})
+REDUCTIONS = frozenset({"sum", "amax", "amin", "prod", "argmax"})
+SCANS = frozenset({"cumsum", "cumprod"})
 # Operators outside of the graph's vocabulary that go along one dimension, by their torch names.
-ALONG_ROWS = frozenset({"cumsum", "cumprod", "logcumsumexp", "sort", "topk", "argsort", "cummax", "cummin"})
+ALONG_ROWS = frozenset({"logcumsumexp", "sort", "topk", "argsort", "cummax", "cummin"})
 # The same values in another place, form or type: a kernel keeps none of them.
 LOOKUPS = frozenset({"gather", "index_select"})
 MOVING = frozenset({"cast", "reshape", "expand", "permute", "slice"})
@@ -64,7 +65,7 @@ def reduces_rows(graph: Graph) -> bool:
     for node in forward_nodes(graph):
         if _torch_name(node.op) in ALONG_ROWS:
             return True
-        if node.op in REDUCTIONS and (operand := next(iter(operands(node)), None)) is not None:
+        if node.op in REDUCTIONS | SCANS and (operand := next(iter(operands(node)), None)) is not None:
             dims = node.args[1] if len(node.args) > 1 else ()
             told = dims if isinstance(dims, tuple) else (dims,)
             if not told or {-1, ranks.get(operand, 0) - 1} & set(told):

@@ -46,11 +46,11 @@ def test_help() -> None:
 | `/kernel profile [NAME] [from PATH[:SYMBOL]\\|URL] [--scope general\\|forward\\|backward\\|small\\|large\\|SIZES] [--gpu ARCH] [--layout liger\\|plain] [--dry-run]` | Measure an existing kernel, and say what bounds it and what could be tried; nothing is changed. |
 | `/kernel bench [NAME ...] [--against REF] [--gpu ARCH] [--dry-run]` | Say with evidence whether a pull request makes kernels faster or slower than its merge base. |
 | `/kernel verify [NAME ...] [--gpu ARCH] [--dry-run]` | Prove the kernels of a pull request against their references. |
+| `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
+| `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
 | `/kernel status [JOB]` | Say how far a job is. |
 | `/kernel cancel [JOB]` | Stop a job. What was pushed stays. |
 | `/kernel retry [JOB]` | Carry a stopped job on from the stage in which it stopped. |
-| `/kernel nightly [NAME ...] [--gpu ARCH]` | Measure every kernel of the default branch, keep the numbers, and compare what changed with the last good commit. |
-| `/kernel triaged REASON` | Accept the regression that an issue of the nightly run reports: what is measured now is the new base. |
 | `/kernel approve SHA` | Go on after a checkpoint, where GitHub does not let you review. |
 | `/kernel revise TEXT` | Have the stage before the checkpoint done again, with your words as feedback. |
 | `/kernel help [VERB]` | Show the commands, or one of them in full. |

@@ -223,23 +223,45 @@ def test_a_commit_of_a_file_without_a_single_reading_ends_the_job(bench: Bench, 
     assert bench.hub.head(bench.repository, bench.job().branch) is None
 
 
-def test_a_deleted_branch_ends_the_job_with_a_reason(bench: Bench) -> None:
+def test_a_deleted_branch_of_which_nothing_was_heard_ends_the_job_with_a_reason(bench: Bench) -> None:
     job = wait_for_review(bench)
-    bench.hub.review(bench.repository, job.pull_number or 0, "maintainer", "APPROVE")
     bench.hub.delete_branch(bench.repository, job.branch, "second")
+    unheard(bench)
+    bench.hub.review(bench.repository, job.pull_number or 0, "maintainer", "APPROVE")
     bench.persist()
     assert (failure := bench.job().failure) is not None
     assert failure.code is FailureCode.moved
     assert "deleted" in failure.message
 
 
-def test_a_closed_pull_request_ends_the_job_with_a_reason(bench: Bench) -> None:
+def test_a_closed_pull_request_of_which_nothing_was_heard_ends_the_job_with_a_reason(bench: Bench) -> None:
     job = wait_for_review(bench)
-    bench.hub.review(bench.repository, job.pull_number or 0, "maintainer", "APPROVE")
     bench.hub.set_issue_state(bench.repository, job.pull_number or 0, "second", "closed")
+    unheard(bench)
+    bench.hub.review(bench.repository, job.pull_number or 0, "maintainer", "APPROVE")
     bench.persist()
     assert (failure := bench.job().failure) is not None
     assert (failure.code, "closed" in failure.message) == (FailureCode.moved, True)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_closing_the_pull_request_or_deleting_its_branch_cancels_the_job(bench: Bench, deleted: bool) -> None:
+    job = wait_for_review(bench)
+    if deleted:
+        bench.hub.delete_branch(bench.repository, job.branch, "second")
+    else:
+        bench.hub.set_issue_state(bench.repository, job.pull_number or 0, "second", "closed")
+    bench.persist()
+    assert bench.job().state is JobState.cancelled
+    number = job.pull_number or 0
+    assert any(f"pull request {number} was closed by `second`" in entry.body for entry in bench.comments(number))
+
+
+def unheard(bench: Bench) -> None:
+    """Let nothing arrive of what has just happened."""
+    assert bench.hub.deliveries.lose_next() is not None
+    while bench.hub.deliveries.lose_next() is not None:
+        pass
 
 
 def test_a_missing_permission_is_named(bench: Bench) -> None:

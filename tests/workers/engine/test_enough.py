@@ -130,7 +130,7 @@ def test_an_answer_that_arrives_while_the_others_are_ended_is_kept(world: World)
 
 
 def test_a_budget_without_room_for_one_more_does_not_cost_the_one_that_is_there(world: World) -> None:
-    set_to(world, model_tokens_per_job=2 * USAGE.input_tokens + 900)
+    set_to(world, model_tokens_per_job=2 * USAGE.input_tokens)
     provider = only("candidate 1")
 
     def run(context: StageContext) -> StageResult:

@@ -69,7 +69,7 @@ def test_budget_that_is_reached_between_two_tries_ends_the_asking(local: World) 
     first, second = Scripted([busy(USAGE)]), Scripted(name="relay")
     job_id = script(local, first, asking)
     patient(local, first, second)
-    set_to(local, model_tokens_per_job=2000)
+    set_to(local, model_tokens_per_job=1300)
     embedded.drive()
     failure = local.job(job_id).failure
     assert failure is not None

@@ -200,10 +200,10 @@ def test_candidates_after_a_review_share_all_but_their_angle_and_a_repair_reads_
     asked = [again.questions[f"candidate-{number}"] for number in (1, 2, 3)]
     first, repair = asked[0], again.questions["repair-1"]
     assert all(shared(question) == shared(first) and question.system == first.system for question in asked)
-    assert all(own(question).startswith("The angle that this candidate has: ") for question in asked)
+    assert all(own(question).startswith("The angle of this candidate: ") for question in asked)
     job, review, task = shared(first)
     assert of_the_job == [job]
     assert "Use smaller blocks." in review and RIGHT.splitlines()[-1] in review
     assert task.startswith("# Your task\n\nA person reviewed the module.")
     assert shared(repair) == [job, review]
-    assert own(repair).startswith("# What the last proposal came to") and "the gradient of a is off" in own(repair)
+    assert own(repair).startswith("# How the last proposal failed") and "the gradient of a is off" in own(repair)

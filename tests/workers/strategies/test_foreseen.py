@@ -96,7 +96,14 @@ def test_a_start_brings_what_its_text_shows_and_nothing_that_is_for_a_kernel_of_
 
 @pytest.mark.parametrize(
     ("name", "rows"),
-    [("softmax", True), ("sort", True), ("cumsum", True), ("reglu", False), ("layer_scale", False), ("matmul", False)],
+    [
+        ("softmax", True),
+        ("sort", True),
+        ("running_sum", True),
+        ("reglu", False),
+        ("layer_scale", False),
+        ("matmul", False),
+    ],
 )
 def test_reductions_along_the_last_dimension_make_rows(name: str, rows: bool) -> None:
     assert reduces_rows(captured(name)[1]) is rows

@@ -22,7 +22,7 @@ def check_module(source: str, brief: KernelBrief) -> None:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     wanted = [style.forward_function]
-    if any(spec.grad for spec in brief.problem.inputs):
+    if _computes_gradients(brief):
         wanted.append(style.backward_function)
     if style.entry is not None and not style.section:
         wanted.append(style.entry)
@@ -38,6 +38,11 @@ def check_module(source: str, brief: KernelBrief) -> None:
     if style.entry is not None and not style.section:
         _check_entry(functions[style.entry], brief)
     check_kernels(tree, "the module")
+
+
+def _computes_gradients(brief: KernelBrief) -> bool:
+    """Tell whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
+    return any(node is not None and node not in brief.graph.upstream for _, node in brief.graph.gradients)
 
 
 def modules_of(style: SourceStyle) -> tuple[str, ...]:
