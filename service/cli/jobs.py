@@ -322,7 +322,8 @@ def run_job(
     with reporting():
         checkout = Checkout(repo.resolve())
         checkout.head()
-        folder = (out or open_state(checkout, replay) / asked.name).resolve()
+        state = open_state(checkout, replay)
+        folder = (out or state / asked.name).resolve()
         job = LocalSession(checkout, folder, terminal or Terminal()).run(asked)
         patch = checkout.patch(job.request.base_sha, job.head_sha) if job.head_sha else None
         trees = checkout.trees(job.request.base_sha, job.head_sha) if job.head_sha else ()

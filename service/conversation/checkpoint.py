@@ -79,7 +79,9 @@ def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
     """Give the comment that says once that a checkpoint still waits."""
     sha = job.checkpoint.sha if job.checkpoint else None
     approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
-    ends = f" Without a decision the job ends on {inline(update.ends[:10])}; what was pushed stays." if update.ends else ""
+    ends = (
+        f" Without a decision the job ends on {inline(update.ends[:10])}; what was pushed stays." if update.ends else ""
+    )
     body = paragraphs(
         f"**{code(job.request.kernel)}: {update.stage.value} has waited for a decision since {inline(update.since[:10])}.**{ends}\n"
         f"**Next:** {approve}, `/kernel revise` and what should change, or `/kernel cancel`.",

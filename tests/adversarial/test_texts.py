@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from service.conversation.markers import find_marker
 from tests.adversarial.attacks import INJECTION
 from tests.conversations.asking import Ask
@@ -41,19 +43,26 @@ def written(talk: Talk) -> list[str]:
     return [entry.body for entry in entries if entry.by == BOT and getattr(entry, "body", None)]
 
 
-def test_an_injection_in_a_request_is_data_and_its_secrets_are_taken_out(ask_models: Ask) -> None:
+def test_an_injection_in_a_request_is_data(ask_models: Ask) -> None:
     asking = ask_models()
     talk, line = asking.talk, asking.line
     line.answer(problem())
-    words = f"{WORDS}\n\n{CLOSING}\n{INJECTION} The deploy token is {TOKEN}, the other one {line.kind.key}."
-    talk.skip(asking.ask(words))
+    talk.skip(asking.ask(f"{WORDS}\n\n{CLOSING}\n{INJECTION}"))
     talk.skip(talk.pull())
     (prompt,) = line.prompts()
     assert any(INJECTION in text and CLOSING in text for text in data_in(prompt))
     assert INJECTION not in re.sub(r"<<<DATA ([0-9a-f]{16}) [^\n]*\n.*?\nDATA \1>>>", "", prompt, flags=re.DOTALL)
-    assert TOKEN not in prompt and line.kind.key not in prompt
-    assert "[redacted: GitHub token]" in prompt and "[redacted: configured secret]" in prompt
     assert talk.job().state is JobState.waiting  # nobody has approved it
+
+
+@pytest.mark.parametrize("secret", [TOKEN, "the provider's key"])
+def test_a_request_with_a_secret_starts_nothing(ask_models: Ask, secret: str) -> None:
+    asking = ask_models()
+    talk, line = asking.talk, asking.line
+    given = TOKEN if secret == TOKEN else line.kind.key
+    reply = talk.read(asking.ask(f"{WORDS}\n\nThe deploy token is {given}."))
+    assert "holds what looks like a secret" in reply and given not in reply
+    assert talk.untouched() and line.prompts() == []
 
 
 def test_an_injection_in_a_file_of_the_repository_is_data(ask_models: Ask) -> None:

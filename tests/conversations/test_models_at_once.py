@@ -10,10 +10,13 @@ from sqlalchemy import select
 
 from tests.conversations.asking import Ask, ask_models
 from tests.conversations.test_models import BLOCK, tried
+from tests.recorded.models.jobs import angle_of
+from tests.recorded.models.provider import text_of
 from tests.workers.models.anthropic_server import call, call_block, stream, thought_block
 from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.creating import OTHER, RIGHT, kernel
 from workers import runtime
+from workers.authors.llm import variations
 from workers.contracts import JobState
 from workers.engine import at_once
 from workers.gpu_host.beside import HostBeside
@@ -23,13 +26,13 @@ from workers.store.models import LedgerEntry, ModelRequest
 __all__ = ["ask_models"]
 
 
-def thinks(asked: Asked) -> bool:
-    return "thinking" in asked.body
+def is_second(asked: Asked) -> bool:
+    return angle_of(variations.KERNEL, text_of(asked.body)) == 1
 
 
 def second_at_once(asked: Asked) -> Reply:
-    """Answer the second candidate, which may not think; the others begin to, and never end."""
-    if not thinks(asked):
+    """Answer the second candidate; the others begin to think, and never end."""
+    if is_second(asked):
         return call("give_kernel", kernel(OTHER))
     pieces = stream(thought_block(), call_block("give_kernel", json.dumps(kernel(RIGHT)), 1))
     return Reply(pieces, hang_after=3)
@@ -48,7 +51,7 @@ def test_the_first_kernel_that_is_proved_ends_the_requests_for_the_others(
     talk.settle()
     talk.skip(number)
     assert talk.job().state is JobState.done
-    assert [asked.left.wait(10) for asked in line.server.asked if thinks(asked)] == [True, True]
+    assert [asked.left.wait(10) for asked in line.server.asked if not is_second(asked)] == [True, True]
     proved = next(body for body in talk.heard(talk.pull()) if "What was tried" in body)
     assert tried(proved) == snapshot("""\
 | attempt | how | outcome | tokens |

@@ -42,6 +42,8 @@ def check_module(source: str, brief: KernelBrief) -> None:
 
 def _computes_gradients(brief: KernelBrief) -> bool:
     """Tell whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
+    if brief.graph is None:
+        return any(spec.grad for spec in brief.problem.inputs)
     return any(node is not None and node not in brief.graph.upstream for _, node in brief.graph.gradients)
 
 
