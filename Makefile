@@ -21,7 +21,7 @@ help: ## Show these targets
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(or $(PYTHON),false) -c '$(FITS)' || { echo "Kernelsmith needs Python 3.11 (3.11.4 or newer) or 3.12: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[service,workers,gpu,dev,demo]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[gpu,dev,demo]'
 	touch $@
 
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; KEEP=1 stays up

@@ -21,6 +21,25 @@ EXIT_ENVIRONMENT = 3
 
 HELP = "The console command: by-hand actions, local jobs, the demo, and the processes of an installation."
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"kernelsmith {version('kernelsmith')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
+]
+
+
+@app.callback()
+def _kernelsmith(version: Version = False) -> None: ...
+
+
 ProblemFile = Annotated[Path, typer.Argument(help="The problem file.", exists=True, dir_okay=False, readable=True)]
 CandidateFile = Annotated[Path, typer.Argument(help="The candidate file.", exists=True, dir_okay=False, readable=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]

@@ -1,0 +1,34 @@
+"""What is installed and what runs in CI: named by version or by commit, nothing that floats."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = {name for extra in PROJECT["optional-dependencies"].values() for name in extra}
+
+
+@pytest.mark.parametrize("wanted", sorted({*PROJECT["dependencies"], *EXTRAS}))
+def test_every_dependency_has_a_lower_and_an_upper_bound(wanted: str) -> None:
+    assert wanted.startswith("kernelsmith[") or re.fullmatch(r"[\w.\[\]-]+>=[\d.]+,<[\d.]+", wanted)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_every_action_is_named_by_its_commit(path: Path) -> None:
+    jobs = yaml.safe_load(path.read_text())["jobs"].values()
+    used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
+    assert used
+    assert [name for name in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []
+
+
+def test_the_command_says_its_version() -> None:
+    told = subprocess.run([sys.executable, "-m", "service.cli", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == f"kernelsmith {PROJECT['version']}"
