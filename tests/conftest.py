@@ -17,6 +17,7 @@ import structlog
 from hypothesis import settings
 
 SLOW_S = 10.0
+SLOWEST_FILES = int(os.environ.get("SLOWEST_FILES", "10"))
 LOOPBACK = ("127.", "::1", "localhost")
 
 # Before anything of the project is imported: some of it reads its environment at import.
@@ -99,13 +100,21 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name tests that should begin early and are not marked so; on a busy machine a few are named for no reason."""
+    """Name tests that should begin early and are not marked so, a few of them for no reason on a busy machine; and the slowest files."""
     # What sets up or tears down a test has the empty word for its outcome.
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("")):
         if report.duration > SLOW_S and "slow" not in report.keywords:
             terminalreporter.write_line(
                 f"{report.nodeid} took {report.duration:.0f} s ({report.when}) and is not marked slow"
             )
+    took = Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.write_line(f"{sum(took.values()):.0f} s of tests; the files that took longest:")
+    for path, seconds in took.most_common(SLOWEST_FILES):
+        terminalreporter.write_line(f"{seconds:7.1f} s  {path}")
 
 
 @pytest.fixture(autouse=True)
