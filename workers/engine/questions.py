@@ -64,12 +64,12 @@ class RunBook:
         until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
         waited = False
         while True:
+            if waited and cancelled():
+                raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
             promise = self._promise(provider, question, waits=time.monotonic() < until)
             if promise is not None:
                 self._runtime.at_boundary("model_reserved")
                 return promise
-            if cancelled():
-                raise ModelError(Trouble.cancelled, "the wait for a budget was cancelled", provider=provider.name)
             if not waited:
                 log.info("model_waits_for_budget", job=self._lease.job_id, question=self._key, provider=provider.name)
             waited = True

@@ -22,16 +22,16 @@ USER = {"login": "maintainer", "type": "User"}
 def comment(number: object, body: object, **more: Any) -> dict[str, Any]:
     return {
         "action": "created",
-        "issue": {"number": number, "body": "please", "user": USER},
+        "issue": {"number": number, "body": "please", "user": dict(USER)},
         "comment": {
             "id": next(IDS),
             "body": body,
-            "user": USER,
+            "user": dict(USER),
             "html_url": "https://x",
             "updated_at": "2026-01-02T03:04:05Z",
         },
         "repository": {"full_name": REPOSITORY},
-        "sender": USER,
+        "sender": dict(USER),
     } | more
 
 

@@ -93,7 +93,8 @@ def test_a_pull_request_that_is_closed_ends_what_measures_it(bench: Bench, merge
         bench.hub.set_issue_state(bench.repository, number, "maintainer", "closed")
     bench.settle()
     assert bench.job().state is JobState.cancelled
-    assert f"#{number} was {'merged' if merge else 'closed'}" in replies(bench, number, Kind.report)[0]
+    how = "merged" if merge else "closed"
+    assert f"pull request {number} was {how} by `maintainer`" in replies(bench, number, Kind.report)[0]
 
 
 def test_the_bots_own_pull_request_that_is_closed_ends_its_job(bench: Bench, waiting: JobView) -> None:
