@@ -100,7 +100,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name tests that should begin early and are not marked so, a few of them for no reason on a busy machine; and the slowest files."""
+    """Name the slowest files, and tests that should begin early and are not marked so; on a busy machine some for no reason."""
     # What sets up or tears down a test has the empty word for its outcome.
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("")):
         if report.duration > SLOW_S and "slow" not in report.keywords:
