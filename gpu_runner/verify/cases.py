@@ -192,14 +192,9 @@ _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
-    """By dimension the smallest constant of the candidate beyond which no size was drawn, as the host does not run it."""
-    found: dict[str, int] = {}
-    for dim in _named(problem):
-        most = _most(problem, dim, interpreted)
-        beyond = [value for value in constants if value >= most]
-        if beyond:
-            found[dim] = min(beyond)
-    return found
+    """By dimension the largest size that the host runs, where the candidate has a constant of at least that."""
+    reach = {dim: _most(problem, dim, interpreted) for dim in _named(problem)}
+    return {dim: most for dim, most in reach.items() if any(value >= most for value in constants)}
 
 
 @dataclass(frozen=True)

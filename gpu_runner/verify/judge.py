@@ -103,7 +103,7 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
             proofs, left_out = prove(problem, cases, context, early, draws=draws)
         except BadProblem as bad:
             return _refused(frame, "problem", bad.message, bad.line, bad.log)
-        bounds = () if problem.form == "kernelbench" else _bounds(problem, request, interpreted)
+        bounds = _bounds(problem, request, cases, interpreted)
         frame = replace(frame, checks=(*(passed_over(case) for case in left_out), *bounds))
         with span("comparing"):
             trivial = survivors(proofs)
@@ -214,10 +214,13 @@ def _constants(request: VerifyRequest) -> frozenset[int]:
     return constants_of(screened_files(request.candidate))
 
 
-def _bounds(problem: Problem, request: VerifyRequest, interpreted: bool) -> tuple[Check, ...]:
-    """Name the constants of the candidate beyond which nothing was run."""
+def _bounds(problem: Problem, request: VerifyRequest, cases: Sequence[Case], interpreted: bool) -> tuple[Check, ...]:
+    """Name the sizes beyond which nothing was run although the candidate has a constant there, and dtypes that were not."""
+    if problem.form == "kernelbench":
+        run = {case.dtype for case in cases}
+        return tuple(Check("dtype_left_out", dtype, True) for dtype in DTYPES if dtype not in run)
     found = beyond_reach(problem, _constants(request), interpreted=interpreted)
-    return tuple(Check("constant_left_out", f"{dim} > {value}", True) for dim, value in found.items())
+    return tuple(Check("constant_left_out", f"{dim} > {most}", True) for dim, most in found.items())
 
 
 def prove(

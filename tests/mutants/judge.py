@@ -164,8 +164,9 @@ class Bench:
     def _is_named(self, mutant: Mutant) -> bool:
         """Whether the verdict itself says that nothing was run beyond a number that the mutant has and its original has not."""
         problem = parse_problem(problem_of(self.name))
-        left_out = beyond_reach(problem, constants_of(source(mutant).files), interpreted=True)
-        return bool(set(left_out.values()) - constants_of(self._original().files))
+        constants = constants_of(source(mutant).files)
+        reach = beyond_reach(problem, constants, interpreted=True).values()
+        return any(value >= most for most in reach for value in constants - constants_of(self._original().files))
 
     def _proved(self, given: CandidateSource) -> list[Proof]:
         request = VerifyRequest(problem_of(self.name), given, quick=self.quick)

@@ -46,6 +46,22 @@ def test_a_problem_whose_answer_is_trivial_is_degenerate() -> None:
     assert "zeros" in verdict.evidence[0].message
 
 
+def test_a_problem_of_kernelbench_names_the_dtypes_that_it_is_not_judged_in() -> None:
+    file = SourceFile("candidate.py", (KERNELS / "kernelbench_relu.py").read_text())
+    request = VerifyRequest(problem_source("kernelbench_relu"), CandidateSource((file,), symbol="ModelNew"), quick=True)
+    verdict = verify.run(request, RunContext(Path(tempfile.gettempdir())))
+    assert verdict.status is Status.passed
+    assert {check.workload for check in verdict.checks if check.name == "dtype_left_out"} == {"bfloat16", "float16"}
+
+
+def test_a_size_in_the_candidate_beyond_the_reach_of_the_host_is_named() -> None:
+    far = REGLU.replace("import torch\n", "import torch\n\nFAR = 1_000_003\n", 1)
+    for source, expected in ((REGLU, set()), (far, {"T", "I"})):
+        verdict = judged(problem_source("reglu"), source, quick=True)
+        named = {check.workload.split(" > ")[0] for check in verdict.checks if check.name == "constant_left_out"}
+        assert named >= expected if expected else "I" not in named
+
+
 def test_a_candidate_that_cannot_be_imported_is_a_compile_error_with_its_line() -> None:
     verdict = judged(problem_source("reglu"), "import torch\n\nx = torch.empty(3).shape[7]\n", quick=True)
     assert verdict.status is Status.compile_error
