@@ -6,7 +6,7 @@ import pytest
 
 from workers.authors.compiler.algebra import simplified
 from workers.authors.compiler.domain import FULL, ROW
-from workers.authors.compiler.lanes import Lane, outside
+from workers.authors.compiler.schedules.base import Lane, outside
 from workers.authors.compiler.values import Pool, Value
 
 

@@ -11,7 +11,7 @@ import pytest
 from gpu_runner.contracts import Expr, Graph, Multiple, Workload, from_json, to_json
 from tests.workers.compiler.captured import captured, proposal, style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.compiler.sizes import Sizes, evaluate, numbers_of
+from workers.authors.compiler.graph import Sizes, evaluate, numbers_of
 from workers.authors.protocol import Brief, Proposal
 
 

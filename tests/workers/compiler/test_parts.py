@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.workers.compiler.captured import answer, captured, proposal
-from workers.authors.compiler.naming import part_names
-from workers.authors.compiler.parts import Part, find_parting
+from workers.authors.compiler.axes import Part, find_parting
+from workers.authors.compiler.names import part_names
 from workers.authors.protocol import Refusal
 
 

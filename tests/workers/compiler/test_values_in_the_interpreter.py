@@ -12,8 +12,8 @@ import pytest
 
 from gpu_runner.contracts import Expr
 from tests.workers.compiler.captured import answer, captured, names
-from workers.authors.compiler.parts import find_parting
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.axes import find_parting
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.protocol import Proposal
 from workers.layouts.rank import leading_inputs
 

@@ -9,14 +9,15 @@ are to stay in their order, none is changed for another.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import reduce
 
-from workers.authors.compiler.operators import COMPARISONS, NEGATED
-from workers.authors.compiler.values import Pool, Value
+from workers.authors.compiler.graph import COMPARISONS, NEGATED, CannotCompileError
+from workers.authors.compiler.values import Pool, Value, ordered, replaced_in
 
 MAX_UNROLLED_POWER = 64
 Rule = Callable[[Pool, tuple[Value, ...]], Value | None]
-
 _FOLDED: dict[str, Callable[..., float]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -253,3 +254,162 @@ _RULES: dict[str, Rule] = {
     "logical_not": _logical_not,
     **{op: _compare(op) for op in COMPARISONS},
 }
+
+
+def picked(pool: Pool, value: Value, index: Value, operator: str) -> Value:
+    """Give what a value is at the column ``index`` of each row: one element of each tensor is loaded, and no row is searched.
+
+    Raises:
+        CannotCompileError: the value holds parts, or the index is no whole number.
+    """
+    if not (index.integer or isinstance(index.number, int)):
+        raise CannotCompileError(f"`{operator}` looks up at an index that is computed from fractions", operator)
+    known: dict[Value, Value] = {}
+
+    def at(inner: Value) -> Value:
+        if inner not in known:
+            known[inner] = _at(inner)
+        return known[inner]
+
+    def _at(inner: Value) -> Value:
+        if not inner.space.cols:
+            return inner
+        if inner.op == "load":
+            return pool.pick(inner, index)
+        if inner.op == "column":
+            return index
+        if inner.op == "pick":
+            return pool.pick(inner, at(inner.args[0]))
+        if inner.op in {"cat", "over_rows", "scan"}:
+            raise CannotCompileError(
+                f"`{operator}` looks up in a row of several parts, in a scan or in a sum over rows", operator
+            )
+        return simplified(pool, inner.op, *(at(arg) for arg in inner.args))
+
+    return at(value)
+
+
+def single_column(pool: Pool, value: Value) -> Value | None:
+    """Give the sum over a row that is zero but for one column, which an index names; None where it is another row.
+
+    An index outside of the row would be an error of the reference.
+    """
+    if value.op != "where" or value.args[2].number != 0:
+        return None
+    condition = value.args[0]
+    if condition.op != "eq":
+        return None
+    for column, index in (condition.args, condition.args[::-1]):
+        if column.op == "column" and not index.space.cols and (index.integer or isinstance(index.number, int)):
+            return picked(pool, value.args[1], index, "sum")
+    return None
+
+
+Key = frozenset[tuple[Value, int]]
+
+
+def with_shared_sums(pool: Pool, roots: list[Value]) -> list[Value]:
+    """Rebuild values so that sums over the same product of columns are the same sum."""
+    sums = [v for v in ordered(roots) if v.op == "over_cols" and v.datum == "sum" and v.args[0].op == "mul"]
+    split = {value: _factors(value.args[0]) for value in sums}
+    keys = {value: _factor_key(columns) for value, (_, columns) in split.items()}
+    counts = Counter(keys.values())
+    common = {value for value in sums if counts[keys[value]] > 1}
+    if not common:
+        return roots
+    cores: dict[Key, Value] = {}
+
+    def shared(value: Value) -> Value | None:
+        if value not in common:
+            return None
+        numbers, columns = split[value]
+        if any(inner in common for factor in (*numbers, *columns) for inner in ordered([factor])):
+            return None
+        core = cores.setdefault(keys[value], pool.over_cols("sum", _product_of(pool, columns)))
+        return _product_of(pool, [*numbers, core])
+
+    return replaced_in(pool, roots, shared)
+
+
+def _factors(value: Value) -> tuple[list[Value], list[Value]]:
+    """Split a product into factors that are one number a row and factors that vary along it."""
+    if not value.space.cols:
+        return [value], []
+    if value.op != "mul":
+        return [], [value]
+    (first, left), (second, right) = (_factors(arg) for arg in value.args)
+    return first + second, left + right
+
+
+def _factor_key(columns: list[Value]) -> Key:
+    return frozenset(Counter(columns).items())
+
+
+def _product_of(pool: Pool, factors: list[Value]) -> Value:
+    return reduce(lambda left, right: simplified(pool, "mul", left, right), factors)
+
+
+class TanhRewrite:
+    """Rebuilds the values of a pass; ``done`` gives the new form of each."""
+
+    def __init__(self, pool: Pool, roots: list[Value]) -> None:
+        self._pool = pool
+        values = ordered(roots)
+        self._replaced = _replaceable(values, roots)
+        self.done: dict[Value, Value] = {}
+        for value in values:
+            self.done[value] = self._rebuilt(value)
+
+    def _rebuilt(self, value: Value) -> Value:
+        one_more, one_less = _one_plus_tanh(value), _one_minus_square(value)
+        if one_more in self._replaced and one_more is not None:
+            return scaled(self._pool, 2.0, self._sigmoid(one_more))
+        if one_less in self._replaced and one_less is not None:
+            sigmoid = self._sigmoid(one_less)
+            rest = simplified(self._pool, "sub", self._pool.const(1.0), sigmoid)
+            return scaled(self._pool, 4.0, simplified(self._pool, "mul", sigmoid, rest))
+        args = tuple(self.done[arg] for arg in value.args)
+        if all(new is old for new, old in zip(args, value.args, strict=True)):
+            return value
+        if value.datum is None and value.op != "cat":
+            return simplified(self._pool, value.op, *args)
+        return self._pool.value(value.op, args, value.datum, value.space, value.boolean)
+
+    def _sigmoid(self, tanh: Value) -> Value:
+        return simplified(self._pool, "sigmoid", scaled(self._pool, 2.0, self.done[tanh.args[0]]))
+
+
+def _replaceable(values: list[Value], roots: Iterable[Value]) -> set[Value]:
+    """Give every tanh whose users are all of the two forms."""
+    users: dict[Value, list[Value]] = {value: [] for value in values}
+    for value in values:
+        for arg in value.args:
+            users[arg].append(value)
+    stored = set(roots)
+    return {
+        value
+        for value in values
+        if value.op == "tanh"
+        and value not in stored
+        and all(_is_tanh_form(user, value, users, stored) for user in users[value])
+    }
+
+
+def _is_tanh_form(user: Value, tanh: Value, users: dict[Value, list[Value]], stored: set[Value]) -> bool:
+    if _one_plus_tanh(user) is tanh:
+        return True
+    squares = user.op == "mul" and user.args == (tanh, tanh) and user not in stored
+    return squares and all(_one_minus_square(other) is tanh for other in users[user])
+
+
+def _one_plus_tanh(value: Value) -> Value | None:
+    if value.op != "add" or 1 not in [arg.number for arg in value.args]:
+        return None
+    return next((arg for arg in value.args if arg.op == "tanh"), None)
+
+
+def _one_minus_square(value: Value) -> Value | None:
+    if value.op != "sub" or value.args[0].number != 1 or value.args[1].op != "mul":
+        return None
+    one, other = value.args[1].args
+    return one if one is other and one.op == "tanh" else None

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workers.authors.compiler.bounded import bounded, limits_of
 from workers.authors.compiler.design import build_design
-from workers.authors.compiler.functions import backward_arguments
-from workers.authors.compiler.knobs import knobs_of
-from workers.authors.compiler.malformed import require_well_formed
-from workers.authors.compiler.module import render, render_several
-from workers.authors.compiler.plan import plan_of
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.section import signature_of
+from workers.authors.compiler.emit import render, render_several
+from workers.authors.compiler.functions import backward_arguments, signature_of
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
+from workers.authors.compiler.plan import bounded, knobs_of, limits_of, plan_of
 from workers.authors.compiler.several import build_several, several_knobs, several_plan, several_signature
 from workers.authors.protocol import Brief, Proposal, Refusal
 

@@ -1,14 +1,14 @@
-"""Parts of a problem that share no computation, such as queries and keys with heads of their own: each a problem. Pure."""
+"""Independent parts of a problem, and common names for those that compute the same. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts.graph import Arg, Expr, Node
-from workers.authors.compiler.axes import references
-from workers.authors.compiler.overwriting import UPSTREAM
-from workers.authors.compiler.sizes import names_in
+from workers.authors.compiler.graph import names_in, references
+from workers.authors.compiler.program import UPSTREAM
 
 # What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
 SHAREABLE = frozenset({"input", "full", "arange", "reshape", "expand", "permute", "slice", "cast"})
@@ -105,3 +105,49 @@ def _texts(arguments: tuple[Arg, ...]) -> list[str]:
         elif isinstance(argument, tuple):
             found += _texts(argument)
     return found
+
+
+TENSORS, VECTORS = ("x", "z", "u", "v"), ("w", "b", "s", "t")  # what inputs of most dimensions are called, and others
+
+
+@dataclass(frozen=True)
+class CommonNames:
+    """What to call inputs (by the problem's names) and outputs; ``group`` tells parts apart that are not alike."""
+
+    group: int
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...]
+
+
+def common_names(components: Sequence[Component]) -> list[CommonNames | None]:
+    """Give names for each part that looks like another one, None for a part that looks like none."""
+    kinds = [_kind(part) for part in components]
+    distinct = list(dict.fromkeys(kinds))
+    pairs = list(zip(components, kinds, strict=True))
+    return [_names(distinct.index(kind), [p for p, other in pairs if other == kind], part) for part, kind in pairs]
+
+
+def _kind(part: Component) -> tuple[object, ...]:
+    inputs = tuple(replace(spec, name="", dims=("",) * len(spec.dims)) for spec in part.problem.inputs)
+    operators = tuple(node.op for node in part.graph.nodes)
+    return inputs, operators, len(part.outputs), part.problem.scalars, part.graph.specialised
+
+
+def _names(group: int, alike: list[Component], part: Component) -> CommonNames | None:
+    if len(alike) < 2:
+        return None
+    rows = [[spec.name for spec in other.problem.inputs] for other in alike]
+    own = [spec.name for spec in part.problem.inputs]
+    places = [place for place, names in enumerate(zip(*rows, strict=True)) if len(set(names)) > 1]
+    kept = {name for names in rows for place, name in enumerate(names) if place not in places}
+    most = max(len(spec.dims) for spec in part.problem.inputs)
+    free = [[name for name in names if name not in kept] for names in (TENSORS, VECTORS)]
+    inputs = []
+    for place in places:
+        left = free[len(part.problem.inputs[place].dims) < most]
+        if not left:
+            return None
+        inputs.append((own[place], left.pop(0)))
+    count = len(part.outputs)
+    outputs = ("y",) if count == 1 else tuple(f"y_{index}" for index in range(count))
+    return CommonNames(group, tuple(inputs), outputs)

@@ -8,20 +8,22 @@ from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.flat_kernel import FlatKernel
-from workers.authors.compiler.form import Form
-from workers.authors.compiler.formulas import formula_lines
-from workers.authors.compiler.hand import Hand
-from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask, Store
+from workers.authors.compiler.host import Hand, Scalars
+from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store, formula_lines
 from workers.authors.compiler.launches import WIDEST_TILE, Pass
-from workers.authors.compiler.looped_kernel import LoopedKernel
-from workers.authors.compiler.naming import Names, part_names
-from workers.authors.compiler.overwriting import allowed_nodes, overwritten
-from workers.authors.compiler.program import Program, Result, build_program
-from workers.authors.compiler.rewrites import with_cheaper_tanh
-from workers.authors.compiler.scalars import Scalars
-from workers.authors.compiler.segmented_kernel import SegmentedKernel
-from workers.authors.compiler.tile_kernel import TileKernel
+from workers.authors.compiler.names import Names, part_names
+from workers.authors.compiler.program import (
+    Program,
+    Result,
+    allowed_nodes,
+    build_program,
+    overwritten,
+    with_cheaper_tanh,
+)
+from workers.authors.compiler.schedules.flat import FlatKernel
+from workers.authors.compiler.schedules.looped import LoopedKernel
+from workers.authors.compiler.schedules.segmented import SegmentedKernel
+from workers.authors.compiler.schedules.tile import TileKernel
 from workers.authors.compiler.values import Value
 
 # A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
@@ -185,3 +187,8 @@ def _pass(
     several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
     widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
     return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)
+
+
+def stages_of(design: Design) -> list[Pass]:
+    """Give forward, and backward where there is one."""
+    return [stage for stage in (design.forward, design.backward) if stage is not None]

@@ -1,4 +1,4 @@
-"""The iteration space of a graph: leading axes flattened to rows, trailing ones to columns. Pure."""
+"""The iteration space of a graph: rows, columns, and where their elements lie in memory. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
-from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
-from workers.authors.compiler.operators import GATHERS, REDUCTIONS, SCANS
-from workers.authors.compiler.parts import Part, Parting, find_parting, moves_columns
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import Sizes
+from workers.authors.compiler.axes import (
+    Part,
+    Parting,
+    Shape,
+    find_parting,
+    infer_axes,
+    moves_columns,
+    reduced_dimensions,
+)
+from workers.authors.compiler.graph import GATHERS, REDUCTIONS, SCANS, CannotCompileError, Sizes, references
 
 
 @dataclass(frozen=True)
@@ -257,3 +262,49 @@ def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool
 def _all_or_none(axes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     found = [axis for axis in wanted if axis in axes]
     return not found or len(found) == len(wanted)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Dimensions that lie side by side in memory and are all of rows, or all of columns."""
+
+    is_row: bool
+    axes: tuple[int, ...]
+
+
+def runs_of(domain: Domain) -> tuple[Run, ...]:
+    """Give the runs of a whole tensor, outermost first."""
+    runs: list[Run] = []
+    for axis in domain.order:
+        is_row = axis in domain.row_axes
+        if runs and runs[-1].is_row == is_row:
+            runs[-1] = Run(is_row, (*runs[-1].axes, axis))
+        else:
+            runs.append(Run(is_row, (axis,)))
+    return tuple(runs)
+
+
+def run_sizes(domain: Domain) -> tuple[str, ...]:
+    """Give the names of the sizes that a kernel needs to find an element: of every run but the outermost."""
+    return tuple(f"run_{place}" for place in range(1, len(runs_of(domain)))) if domain.is_strided else ()
+
+
+def place_of(domain: Domain, index: str, rows: bool) -> str:
+    """Write how far the row, or the column, of number ``index`` lies from the tensor's first element."""
+    runs = runs_of(domain)
+    own = [place for place, run in enumerate(runs) if run.is_row == rows]
+    terms = []
+    for place in own:
+        inner = [f"run_{other}" for other in own if other > place]
+        text = f"{index} // {_product_of(inner)}" if inner else index
+        if place != own[0]:
+            text = f"({text}) % run_{place}" if inner else f"{text} % run_{place}"
+        stride = [f"run_{other}" for other in range(place + 1, len(runs))]
+        wide = " * ".join([f"tl.cast({stride[0]}, tl.int64)", *stride[1:]]) if stride else ""
+        text = f"({text})" if " " in text else text
+        terms.append(f"{text} * ({wide})" if len(stride) > 1 else f"{text} * {wide}" if wide else text)
+    return " + ".join(terms)
+
+
+def _product_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"({' * '.join(names)})"

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.rounding import ROUNDED, type_name
 from workers.authors.compiler.values import Value
 
@@ -82,7 +82,6 @@ TRITON = Dialect(
     {"logical_and": ("&", AND), "logical_or": ("|", OR)},
     True,
 )
-
 FORMULA = Dialect(
     {
         **{
@@ -119,7 +118,6 @@ FORMULA = Dialect(
     {"logical_and": ("and", AND), "logical_or": ("or", OR)},
     False,
 )
-
 LARGEST_FLOAT32 = 3.4028234e38
 
 

@@ -9,16 +9,28 @@ from collections.abc import Iterable
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.design import Design
-from workers.authors.compiler.documentation import sentence_docstring
 from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.expressions import plain
-from workers.authors.compiler.host_sums import host_line
+from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
+from workers.authors.compiler.host import host_line
 from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import names_in, renamed
-from workers.authors.compiler.statements import INDENT
-from workers.authors.compiler.wrapping import split_arguments
-from workers.authors.protocol import SourceStyle
+from workers.authors.compiler.statements import INDENT, sentence_docstring, split_arguments
+from workers.authors.protocol import Signature, SourceStyle
+
+
+def signature_of(design: Design, backward_arguments: list[str], gradients: list[str]) -> Signature:
+    """Give how the two functions are called; inputs and scalars by the problem's own names."""
+    names, program = design.names, design.program
+    own = {text: name for name, text in names.scalars.items()}
+    own |= {names.tensors[spec.name]: spec.name for spec in program.problem.inputs}
+    return Signature(
+        forward_arguments=program.problem.parameters,
+        outputs=names.outputs,
+        saved=tuple(names.tensors[key] for key, _ in program.saved),
+        backward_arguments=tuple(own.get(text, text) for text in backward_arguments),
+        upstream=tuple(names.tensors[node] if node is not None else "" for node in program.graph.upstream),
+        gradients=tuple(gradients),
+    )
 
 
 def forward_launcher(design: Design, style: SourceStyle) -> str:

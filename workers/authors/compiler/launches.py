@@ -1,16 +1,14 @@
-"""Launchers: the functions that allocate, choose settings and start kernels. Pure."""
+"""Launchers: the lines that allocate, choose settings and start kernels. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR
-from workers.authors.compiler.form import Form
-from workers.authors.compiler.hand import Hand
-from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
-from workers.authors.compiler.partial_rows import partial_size_lines
+from workers.authors.compiler.host import Hand, partial_size_lines, run_size_lines
+from workers.authors.compiler.kernels import Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.segment_launches import (
+from workers.authors.compiler.schedules.segmented import (
     GRID,
     segment_buffer,
     segment_defaults,
@@ -19,9 +17,24 @@ from workers.authors.compiler.segment_launches import (
     segment_size_lines,
     segment_total,
 )
-from workers.authors.compiler.stage_bytes import block_bytes, tile_bytes
 from workers.authors.compiler.statements import INDENT
-from workers.authors.compiler.strides import run_size_lines
+
+
+def tile_bytes(tensors: int, row_numbers: int, source: str) -> str:
+    """Give the bytes of a tile of whole rows, with numbers of each row of at most eight bytes, which weigh where rows are short."""
+    tile = f"{_times(tensors)}BLOCK_SIZE * {source}.element_size()"
+    return f"BLOCK_ROWS * ({tile} + {8 * row_numbers})" if row_numbers else f"BLOCK_ROWS * {tile}"
+
+
+def block_bytes(tensors: int, vectors: int, source: str) -> str:
+    """Give the bytes of a block of one row, with vectors of at most four bytes a column."""
+    element = f"{_times(tensors)}{source}.element_size()"
+    return f'tuned["LOOP_BLOCK"] * ({element} + {4 * vectors})' if vectors else f'tuned["LOOP_BLOCK"] * {element}'
+
+
+def _times(count: int) -> str:
+    return f"{count} * " if count > 1 else ""
+
 
 LOOP_BLOCK, LOOP_WARPS, LOOP_STAGES = 8192, 16, 3
 ONCE_BLOCK, ONCE_WARPS = 4096, 8

@@ -7,15 +7,28 @@ from functools import reduce
 
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
-from workers.authors.compiler.algebra import coefficient, scaled, simplified
-from workers.authors.compiler.axes import reduced_dimensions, references
+from workers.authors.compiler.algebra import coefficient, picked, scaled, simplified, single_column
+from workers.authors.compiler.axes import (
+    elements_taken,
+    is_whole_slice,
+    moves_columns,
+    reduced_dimensions,
+    takes_elements,
+)
 from workers.authors.compiler.domain import FULL, Domain, is_segment_sum
-from workers.authors.compiler.gathers import picked, single_column
-from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, REDUCTIONS, SCANS, WHOLE
-from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.graph import (
+    BOOLEAN,
+    GATHERS,
+    POINTWISE,
+    REDUCTIONS,
+    SCANS,
+    WHOLE,
+    CannotCompileError,
+    evaluate,
+    names_in,
+    references,
+)
 from workers.authors.compiler.rounding import Rounding, keeps_order, unrounded
-from workers.authors.compiler.sizes import evaluate, names_in
 from workers.authors.compiler.values import Pool, Value
 
 _KINDS = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "argmax": "argmax"}

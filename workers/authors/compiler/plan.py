@@ -1,16 +1,61 @@
-"""The plan of a design: its formulas, kernels and what they move, for people and for the layouts. Pure."""
+"""What is known of a design besides its source: family, plan, knobs, and the sizes it takes. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import Knob, Workload
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design
+from workers.authors.compiler.design import Design, stages_of
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
-from workers.authors.compiler.families import family_of, stages_of
-from workers.authors.compiler.formulas import formula
-from workers.authors.compiler.kernels import Store
-from workers.authors.compiler.launches import Pass
-from workers.authors.compiler.operators import PRECISION_SENSITIVE
-from workers.authors.protocol import KernelPlan, KernelSketch
+from workers.authors.compiler.graph import PRECISION_SENSITIVE, CannotCompileError, evaluate, numbers_of
+from workers.authors.compiler.kernels import Store, formula
+from workers.authors.compiler.launches import WIDEST_TILE, Pass, tuned_defaults
+from workers.authors.compiler.values import Value
+from workers.authors.protocol import KernelPlan, KernelSketch, Limit
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of program; ``tier`` is 1 for element-wise, 2 for reductions, 3 for fused ones."""
+
+    name: str
+    tier: int
+    holds: Callable[[Design], bool]
+
+
+def _values_of(design: Design) -> list[Value]:
+    return [value for stage in stages_of(design) for value in stage.task.values]
+
+
+def _reduces(design: Design, kind: str) -> bool:
+    return any(value.op == "over_cols" and value.datum == kind for value in design.forward.task.values)
+
+
+def _several_uses(design: Design) -> bool:
+    full = [r for r in design.program.outputs if r.space.rows and r.space.cols]
+    return len(full) > 1
+
+
+FAMILIES = (
+    Family("element-wise", 1, lambda design: all(stage.is_flat for stage in stages_of(design))),
+    Family("softmax", 2, lambda design: _reduces(design, "max") and any(v.op == "exp" for v in _values_of(design))),
+    Family(
+        "fused row norm",
+        3,
+        lambda d: _several_uses(d) and _reduces(d, "sum") and any(v.op == "rsqrt" for v in _values_of(d)),
+    ),
+    Family("row norm", 2, lambda design: _reduces(design, "sum") and any(v.op == "rsqrt" for v in _values_of(design))),
+    Family("row reduction", 2, lambda design: any(v.op in {"over_cols", "scan"} for v in _values_of(design))),
+    Family("broadcast element-wise", 1, lambda design: True),
+)
+
+
+def family_of(design: Design) -> Family:
+    """Give the family of a design."""
+    return next(family for family in FAMILIES if family.holds(design))
+
 
 FLOAT32_BYTES = "4"
 
@@ -163,3 +208,157 @@ def _flops(design: Design, stage: Pass) -> str:
             counts[_elements(design, store.value.space)] = counts.get(_elements(design, store.value.space), 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[0].count("*"), item[0]))
     return " + ".join(f"{count} * {size}" for size, count in ordered if size != "1") or "1"
+
+
+WARPS = (4, 8, 16, 32)
+ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
+SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
+LOOP_BLOCKS = (4096, 8192, 16384, 32768)
+SEGMENT_KNOBS = (
+    ("num_warps", (4, 8, 16, 32)),
+    ("BLOCK_SIZE", (1024, 2048, 4096, 8192)),
+    ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
+    ("NUM_STAGES", (1, 2, 3)),
+)
+A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
+USUAL_COLS = 4096  # where a problem has no workloads
+
+
+def knobs_of(design: Design) -> tuple[Knob, ...]:
+    """Give the knobs of both passes, those that matter most first; at most 30 values together for a pass."""
+    cols = columns_of(design)
+    return tuple(
+        Knob(stage.form.tuned_pass, setting, values)
+        for stage in stages_of(design)
+        for setting, values in _settings(stage, cols)
+        if values
+    )
+
+
+def _settings(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
+    if stage.is_segmented:
+        return list(SEGMENT_KNOBS)
+    return _flat(stage) if stage.is_flat else _rows(stage, cols)
+
+
+def columns_of(design: Design) -> list[int]:
+    """Give the columns that the workloads have, sizes rising."""
+    domain, found = design.program.domain, set()
+    for workload in design.program.problem.workloads:
+        product = 1
+        try:
+            for axis in domain.col_axes:
+                size = domain.sizes[axis]
+                product *= (
+                    int(evaluate(size, numbers_of(design.program.problem, workload)))
+                    if isinstance(size, Expr)
+                    else size
+                )
+        except CannotCompileError:
+            continue
+        found.add(product)
+    return sorted(found) or [USUAL_COLS]
+
+
+def _flat(stage: Pass) -> list[tuple[str, tuple[int, ...]]]:
+    return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *_hints(stage)]
+
+
+def _hints(stage: Pass) -> list[tuple[str, tuple[int, ...]]]:
+    return [("EVICT_FIRST", (1,))] if "EVICT_FIRST" in tuned_defaults(stage) else []
+
+
+def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
+    """Knobs of programs over rows; what only wide rows have is left out where no workload is wide, and the other way round."""
+    looped = [n for n in cols if stage.wide is not None and n > stage.widest]
+    tiles = [1 << (n - 1).bit_length() for n in cols if n not in looped]
+    found: list[tuple[str, tuple[int, ...]]] = [("WIDEST", other_widest(stage, cols))]
+    if looped:
+        found += [("LOOP_WARPS", WARPS), ("LOOP_BLOCK", LOOP_BLOCKS), ("LOOP_STAGES", (1, 3))]
+    if tiles:
+        found.append(("num_warps", _warps(tiles)))
+    if tiles or stage.task.is_persistent:
+        found.append(("PROGRAMS", _programs(stage)))
+    if tiles:
+        narrowest = min(tiles) if stage.task.reduces_cols else min(1024, *tiles)
+        found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
+        if not stage.task.reduces_cols:
+            found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
+    return [*found, *_hints(stage)]
+
+
+def _programs(stage: Pass) -> tuple[int, ...]:
+    if stage.task.is_persistent:
+        return (1, 2, 4)
+    return (1, 2, 4, A_PROGRAM_A_TILE) if stage.streams else (1, 2, 4, 8)
+
+
+def other_widest(stage: Pass, cols: list[int]) -> tuple[int, ...]:
+    """Give other bounds between the two kernels of a pass: rows near the bound may be better off on its other side."""
+    if stage.wide is None:
+        return ()
+    fewer = [stage.widest // 2] if any(stage.widest // 2 < n <= stage.widest for n in cols) else []
+    more = [WIDEST_TILE] if any(stage.widest < n <= WIDEST_TILE for n in cols) else []
+    return (*fewer, *more)
+
+
+def _counts(most: int, fitting: int) -> tuple[int, ...]:
+    counts = tuple(1 << power for power in range(most.bit_length()) if 1 << power <= min(most, fitting))
+    return counts if len(counts) > 1 else ()
+
+
+def _warps(tiles: list[int]) -> tuple[int, ...]:
+    elements = {max(tile, SMALLEST_TILE) for tile in tiles}
+    return tuple(n for n in WARPS if any(count // (32 * n) in ELEMENTS_A_THREAD for count in elements))
+
+
+def bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
+    """Give the design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
+
+    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
+    """
+    columns = {_columns_of(design, workload) for workload in sizes}
+    known = sorted(count for count in columns if count is not None)
+    if not known or len(known) < len(columns):
+        return design
+    tuned = columns_of(design) if design.forward.form.tunable else []
+    forward = _bounded(design.forward, known, tuned)
+    backward = None if design.backward is None else _bounded(design.backward, known, tuned)
+    return replace(design, forward=forward, backward=backward)
+
+
+def limits_of(*designs: Design) -> tuple[Limit, ...]:
+    """Give the bounds that designs set to the calls that they take, the least for each size."""
+    least: dict[str, int] = {}
+    for design in designs:
+        for stage in stages_of(design):
+            if stage.most is not None:
+                size = _size_text(design)
+                least[size] = min(stage.most, least.get(size, stage.most))
+    return tuple(Limit(size, most) for size, most in least.items())
+
+
+def _bounded(stage: Pass, columns: list[int], tuned: list[int]) -> Pass:
+    if stage.wide is None or columns[-1] > stage.widest or other_widest(stage, tuned):
+        return stage
+    return replace(stage, wide=None, most=stage.widest)
+
+
+def _columns_of(design: Design, workload: Workload) -> int | None:
+    """Give how many columns a size has, None where it does not say."""
+    given, product = numbers_of(design.program.problem, workload), 1
+    try:
+        for axis in design.program.domain.col_axes:
+            size = design.program.domain.sizes[axis]
+            product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
+    except CannotCompileError:
+        return None
+    return product
+
+
+def _size_text(design: Design) -> str:
+    """Give the number of columns as arithmetic over dimension names."""
+    sizes = [design.program.domain.sizes[axis] for axis in design.program.domain.col_axes]
+    texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]
+    single = len(texts) == 1
+    return " * ".join(text if single or text.isidentifier() or text.isdigit() else f"({text})" for text in texts)

@@ -1,21 +1,35 @@
-"""What is stored by forward and by backward, and what forward keeps for backward. Pure."""
+"""A graph as values of one iteration space: what forward stores, what backward computes from it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
-from workers.authors.compiler.algebra import simplified
+from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
 from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domains
-from workers.authors.compiler.dtypes import fixed_dtype
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.lowering import Lowering
-from workers.authors.compiler.malformed import require_well_formed
-from workers.authors.compiler.rebuilding import replaced_in
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.rounding import ROUNDED
-from workers.authors.compiler.sharing import with_shared_sums
-from workers.authors.compiler.values import Pool, Value, ordered
+from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
+from workers.authors.compiler.values import Pool, Value, ordered, replaced_in
+
+
+def with_cheaper_tanh(program: Program) -> Program:
+    """Write 1 + tanh(x) as 2 sigmoid(2x), and 1 - tanh(x)^2 by the same sigmoid, in passes that need no other tanh(x).
+
+    The sigmoid takes one exponential and keeps its digits where tanh is near -1, as in GELU.
+    """
+    kept = [value for _, value in (*program.saved, *program.sums)]
+    forward = TanhRewrite(program.pool, [*(r.value for r in program.outputs), *kept]).done
+    backward = TanhRewrite(program.pool, [r.value for _, r in program.gradients]).done
+    return replace(
+        program,
+        outputs=tuple(replace(result, value=forward[result.value]) for result in program.outputs),
+        saved=tuple((key, forward[value]) for key, value in program.saved),
+        sums=tuple((key, forward[value]) for key, value in program.sums),
+        gradients=tuple((name, replace(r, value=backward[r.value])) for name, r in program.gradients),
+    )
+
 
 SUM_USED_AGAIN = (
     "`sum` over the leading dimensions is used again by every element, as in a batch norm, which takes two kernels"
@@ -261,3 +275,50 @@ def _replaced(pool: Pool, gradients: Gradients, replacement: Callable[[Value], V
     """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
     values = replaced_in(pool, [r.value for _, r in gradients], replacement)
     return tuple((name, Result(r.node, value, r.space)) for (name, r), value in zip(gradients, values, strict=True))
+
+
+UPSTREAM = "upstream "
+
+
+def allowed_nodes(program: Program, may_overwrite: Iterable[str]) -> tuple[str, ...]:
+    """Give the graph's names of the tensors that a brief allows to be overwritten; ``upstream N`` is that of output N."""
+    graph, nodes = program.graph, []
+    for name in may_overwrite:
+        place = name.removeprefix(UPSTREAM)
+        if name.startswith(UPSTREAM) and place.isdecimal() and int(place) < len(graph.upstream):
+            nodes.append(graph.upstream[int(place)])
+        elif name in graph.inputs:
+            nodes.append(name)
+    return tuple(node for node in dict.fromkeys(nodes) if node is not None)
+
+
+def overwritten(
+    program: Program, allowed: tuple[str, ...], at_hand: tuple[str, ...], values: Iterable[Value]
+) -> dict[str, str]:
+    """Give, for gradients by their graph names, the tensor whose memory each is written into; ``values`` are the kernel's.
+
+    A kernel reads a tensor of all rows and columns element by element, each by one program, which reads all that it needs of
+    an element, and of its row, before it writes there. So any such tensor of the same shape and dtype will do, once, unless it
+    is itself the gradient of another input, or read by an index, which any element may be.
+    """
+    kept = {str(result.value.datum) for _, result in program.gradients if program.is_upstream(result)}
+    kept |= {program.domain.base(str(v.datum)) for v in values if v.op != "load" and isinstance(v.datum, str)}
+    free = [node for node in allowed if node in at_hand and node not in kept]
+    found: dict[str, str] = {}
+    owners = {program.key(result): name for name, result in reversed(program.gradients)}
+    for result in program.backward_results:
+        own = owners[program.key(result)]
+        fitting = [node for node in free if _fits_memory(program, result, own, node)]
+        if fitting:
+            found[result.node] = own if own in fitting else fitting[0]
+            free.remove(found[result.node])
+    return found
+
+
+def _fits_memory(program: Program, result: Result, owner: str, node: str) -> bool:
+    domain = program.domain
+    if result.space != FULL or result.summed or domain.shapes[node] != domain.shapes[result.node]:
+        return False
+    if domain.space_of(node) != FULL or set(domain.rows_of(node)) != set(domain.row_axes):
+        return False
+    return program.fixed_dtype(node) == program.fixed_dtype(owner)

@@ -10,7 +10,6 @@ from workers.authors.compiler.values import Value, ordered
 LONGEST_TURN = 64  # operations
 LEAST_SEEN = 3  # turns that must be there whole
 LEAST_SAVED = 12  # operations that need not be written: for less, a loop is no easier to read
-
 Key = tuple[object, ...]
 
 

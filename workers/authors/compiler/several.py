@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Knob, Problem, Workload
-from workers.authors.compiler.alike import CommonNames, are_alike, common_names
-from workers.authors.compiler.bounded import bounded
-from workers.authors.compiler.components import components_of
-from workers.authors.compiler.design import Design, build_design
-from workers.authors.compiler.documentation import sentence_docstring
+from workers.authors.compiler.components import CommonNames, common_names, components_of
+from workers.authors.compiler.design import Design, build_design, stages_of
 from workers.authors.compiler.functions import (
     backward_arguments,
     backward_launcher,
@@ -21,10 +19,25 @@ from workers.authors.compiler.functions import (
     parameters,
     with_defaults,
 )
-from workers.authors.compiler.knobs import knobs_of
-from workers.authors.compiler.naming import Names
-from workers.authors.compiler.plan import plan_of
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.plan import bounded, knobs_of, plan_of
+from workers.authors.compiler.statements import sentence_docstring
 from workers.authors.protocol import KernelPlan, Signature, SourceStyle
+
+COMPARED = SourceStyle("", "forward", "backward", section=True)
+
+
+def are_alike(designs: Iterable[Design]) -> bool:
+    """Tell whether designs are written as the same kernels and the same functions."""
+    return len({_text_of(design) for design in designs}) == 1
+
+
+def _text_of(design: Design) -> tuple[str, ...]:
+    kernels = [kernel.source for stage in stages_of(design) for kernel in stage.kernels]
+    launchers = [forward_launcher(design, COMPARED)]
+    launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
+    return (*kernels, *launchers)
+
 
 EACH = "each"  # what kernels are called that several programs start
 

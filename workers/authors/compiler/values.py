@@ -1,12 +1,12 @@
-"""What the kernels compute: a graph of values in which equal ones are the same object. Pure."""
+"""Values: what a kernel computes, value-numbered so that equal computations are one object. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from workers.authors.compiler.domain import COL, SCALAR, Space
-from workers.authors.compiler.operators import BOOLEAN, WHOLE
+from workers.authors.compiler.graph import BOOLEAN, WHOLE
 
 OFFSET = "cols: "  # begins the arithmetic of a scalar that moves columns
 Datum = float | int | bool | str | None
@@ -141,3 +141,31 @@ def use_counts(roots: Iterable[Value]) -> dict[Value, int]:
     for root in roots:
         counts[root] += 1
     return counts
+
+
+def replaced_in(pool: Pool, roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+    """Rebuild values with values in them replaced."""
+    done: dict[Value, Value] = {}
+    for value in _descending(roots, replacement):
+        new = replacement(value)
+        if new is None and value.args:
+            new = pool.value(
+                value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean, value.integer
+            )
+        done[value] = new or value
+    return [done[root] for root in roots]
+
+
+def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+    """Give the values to rebuild, operands first, without what is below a replaced one."""
+    done: dict[Value, None] = {}
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        value, expanded = waiting.pop()
+        if expanded or value in done:
+            done.setdefault(value)
+            continue
+        waiting.append((value, True))
+        if replacement(value) is None:
+            waiting.extend((arg, False) for arg in reversed(value.args))
+    return list(done)

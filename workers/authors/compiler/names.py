@@ -63,7 +63,6 @@ RESERVED = frozenset(
         "device_context",
     ]
 )
-
 _NOUNS = {
     "sigmoid": "sig",
     "tanh": "tanh",

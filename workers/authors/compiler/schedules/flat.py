@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from workers.authors.compiler.domain import SCALAR
-from workers.authors.compiler.kernels import KernelSource, KernelWriter
-from workers.authors.compiler.loops import write_loop
+from workers.authors.compiler.kernels import KernelSource
+from workers.authors.compiler.schedules.base import KernelWriter
+from workers.authors.compiler.statements import write_loop
 
 
 class FlatKernel(KernelWriter):

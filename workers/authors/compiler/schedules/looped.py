@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from workers.authors.compiler.domain import COL, FULL, SCALAR
-from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
-from workers.authors.compiler.moments import (
+from workers.authors.compiler.domain import COL, FULL, SCALAR, place_of, run_sizes
+from workers.authors.compiler.host import row_index
+from workers.authors.compiler.kernels import KernelSource, Store
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter
+from workers.authors.compiler.schedules.reductions import (
     Moments,
     block_lines,
     bring_together,
+    largest_lines,
+    levels_of,
+    loses_nan,
     moments_of,
+    online_maxima,
     opening_lines,
+    place_lines,
+    with_nan,
 )
-from workers.authors.compiler.odd_rows import largest_lines, loses_nan, place_lines, with_nan
-from workers.authors.compiler.online import levels_of, online_maxima
-from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.strides import place_of, run_sizes
 from workers.authors.compiler.values import Value, ordered
 
 LOWEST = "-3.4028234e38"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space
-from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
-from workers.authors.compiler.loops import write_loop
-from workers.authors.compiler.odd_rows import argmax_lines, loses_nan, with_nan
-from workers.authors.compiler.partial_rows import row_index
-from workers.authors.compiler.parts import Part
+from workers.authors.compiler.axes import Part
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
+from workers.authors.compiler.host import row_index
+from workers.authors.compiler.kernels import KernelSource, Store
 from workers.authors.compiler.repetition import Repetition
-from workers.authors.compiler.statements import INDENT, Statements
-from workers.authors.compiler.strides import place_of, run_sizes
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter
+from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
+from workers.authors.compiler.statements import INDENT, Statements, write_loop
 from workers.authors.compiler.values import Value
 
 _PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}

@@ -1,0 +1,300 @@
+"""The emitted module: imports, helpers, device functions, settings, kernels, functions. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.authors.compiler.design import Design
+from workers.authors.compiler.functions import autograd_function, backward_launcher, entry_point, forward_launcher
+from workers.authors.compiler.schedules.segmented import SEGMENT_SETTINGS
+from workers.authors.compiler.several import Several, autograd_of, entry_of, launchers_of
+from workers.authors.compiler.statements import prefixed, wrapped
+from workers.authors.compiler.values import Value, ordered
+from workers.authors.protocol import SourceStyle
+
+_TANH = """@triton.jit
+def _tanh(x):
+    # Near zero 1 - exp(-2x) loses its digits, so that a polynomial takes over (Cephes, tanhf).
+    square = x * x
+    series = -5.70498872745e-3 * square + 2.06390887954e-2
+    series = series * square - 5.37397155531e-2
+    series = series * square + 1.33314422036e-1
+    series = series * square - 3.33332819422e-1
+    # tanh is 1 - 2 / (1 + exp(2x)) further out; a reciprocal root squared takes fewer instructions than a division.
+    root = tl.rsqrt(1.0 + tl.exp2(2.8853900817779268 * tl.abs(x)))
+    far = 1.0 - 2.0 * root * root
+    return tl.where(tl.abs(x) < 0.625, x + x * square * series, tl.where(x < 0, -far, far))"""
+_LOG1P = """@triton.jit
+def _log1p(x):
+    # What 1 + x rounds away is put back by the factor (Kahan).
+    u = 1.0 + x
+    exact = (u == 1.0) | (u == float("inf"))
+    return tl.where(exact, x, tl.log(u) * (x / tl.where(exact, 1.0, u - 1.0)))"""
+_EXPM1 = """@triton.jit
+def _expm1(x):
+    # Near zero exp(x) - 1 loses its digits; the series is exact to float32 there.
+    series = x * (1.0 + x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120 + x * (1.0 / 720))))))
+    return tl.where(tl.abs(x) < 0.35, series, tl.exp(x) - 1.0)"""
+_SIGN = """@triton.jit
+def _sign(x):
+    return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))"""
+_TRUNC = """@triton.jit
+def _trunc(x):
+    return tl.where(x < 0, tl.ceil(x), tl.floor(x))"""
+_ROUND = """@triton.jit
+def _round(x):
+    # Halves go to the even neighbour, as torch rounds.
+    below = tl.floor(x)
+    odd = below - 2.0 * tl.floor(0.5 * below)
+    up = (x - below > 0.5) | ((x - below == 0.5) & (odd == 1.0))
+    return tl.where(up, below + 1.0, below)"""
+_FMOD = """@triton.jit
+def _fmod(x, y):
+    quotient = x / y
+    return x - y * tl.where(quotient < 0, tl.ceil(quotient), tl.floor(quotient))"""
+_POW = """@triton.jit
+def _pow(x, exponent):
+    power = tl.exp2(exponent * tl.log2(tl.abs(x)))
+    # A negative base has a power only where the exponent is whole.
+    whole = tl.floor(exponent) == exponent
+    odd = exponent - 2.0 * tl.floor(0.5 * exponent) == 1.0
+    below = tl.where(whole, tl.where(odd, -power, power), float("nan"))
+    return tl.where(exponent == 0, 1.0, tl.where(x < 0, below, power))"""
+_MULTIPLIED = """@triton.jit
+def _multiplied(x, y):
+    return x * y"""
+_SOURCES = {
+    "tanh": _TANH,
+    "log1p": _LOG1P,
+    "expm1": _EXPM1,
+    "sign": _SIGN,
+    "trunc": _TRUNC,
+    "round": _ROUND,
+    "fmod": _FMOD,
+    "pow": _POW,
+    "prod": _MULTIPLIED,
+}
+
+
+def device_functions(values: list[Value]) -> list[str]:
+    """Give the source of the device functions that values call, each once."""
+    kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
+    used = {value.op for value in values} | kinds
+    return [source for op, source in _SOURCES.items() if op in used]
+
+
+CALCULATE_SETTINGS = '''def calculate_settings(n):
+    """Give the block size and the number of warps for n elements."""
+    BLOCK_SIZE = triton.next_power_of_2(n)
+    if BLOCK_SIZE > 65536:
+        raise RuntimeError(f"{n} elements are more than one block holds")
+    num_warps = 4
+    if BLOCK_SIZE >= 32768:
+        num_warps = 32
+    elif BLOCK_SIZE >= 8192:
+        num_warps = 16
+    elif BLOCK_SIZE >= 2048:
+        num_warps = 8
+    return BLOCK_SIZE, num_warps'''
+ENSURE_CONTIGUOUS = '''def ensure_contiguous(fn):
+    """Hand contiguous tensors to forward and backward."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        return fn(ctx, *(arg.contiguous() if isinstance(arg, torch.Tensor) else arg for arg in args))
+
+    return wrapper'''
+DEVICE_CONTEXT = '''def device_context(device):
+    """Launch on the device of the tensors, whichever is current."""
+    if device.type == "cuda":
+        return torch.cuda.device(device)
+    return contextlib.nullcontext()'''
+HELPERS = {
+    "calculate_settings": (CALCULATE_SETTINGS, None),
+    "device_context": (DEVICE_CONTEXT, "contextlib"),
+    "ensure_contiguous": (ENSURE_CONTIGUOUS, "functools"),
+}
+# Elements of a tile: enough bytes in flight for one program, few enough to stay in registers.
+PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
+    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
+    """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
+    BLOCK_SIZE, most_warps = calculate_settings(n_cols)
+    BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
+    num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
+    return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
+BLOCK_SETTINGS = '''def _block_settings(n_cols):
+    """A tile is a block of columns of one row, or of several where rows are short."""
+    BLOCK_SIZE, _ = calculate_settings(min(n_cols, 4096))
+    return max(1, 4096 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
+    """One program a multiprocessor, each with its own partial sums."""
+    if device.type == "cuda":
+        return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
+    return min(n_tiles, 8)'''
+NUM_STAGES = '''def _num_stages(device, tile_bytes):
+    """The next rows are on their way while a row is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(3, capacity // tile_bytes))'''
+# The assignment is found and replaced when a table is settled.
+TUNED = '''TUNED = {}
+
+
+def _tuned(device, timed_pass, size, **settings):
+    """Give the settings for this size; what was found by measuring on this architecture takes the place of the rule's."""
+    if not TUNED:
+        return settings
+    architecture = device.type
+    if architecture == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        architecture = f"sm_{major}{minor}"
+    for largest, found in TUNED.get(architecture, {}).get(timed_pass, ()):
+        if size <= largest:
+            return {**settings, **found}
+    return settings'''
+PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
+    """Some programs a multiprocessor, each over many tiles with the next ones on their way; a program a tile for none."""
+    if programs == 0:
+        return n_tiles, 1
+    if device.type != "cuda" or torch.version.hip is not None:
+        return min(n_tiles, 8), 1
+    properties = torch.cuda.get_device_properties(device)
+    n_programs = programs * properties.multi_processor_count
+    if n_tiles <= n_programs:
+        return n_tiles, 1
+    capacity = properties.shared_memory_per_block_optin // programs
+    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
+STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
+    """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
+LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
+    """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(most_stages, capacity // block_bytes))'''
+SUM_PARTIALS = '''@triton.jit
+def _sum_partials_kernel(
+    total_ptr,
+    partials_ptr,
+    n_partials,
+    n_cols,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+):
+    """
+    total = sum_rows(partials)
+    """
+    cols = (tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE))[None, :]
+    total = tl.zeros((BLOCK_ROWS, BLOCK_SIZE), dtype=tl.float32)
+    for start in range(0, n_partials, BLOCK_ROWS):
+        rows = (start + tl.arange(0, BLOCK_ROWS))[:, None]
+        mask = (rows < n_partials) & (cols < n_cols)
+        total += tl.load(partials_ptr + rows * n_cols + cols, mask=mask, other=0.0)
+    tl.store(total_ptr + cols, tl.sum(total, axis=0, keep_dims=True), mask=cols < n_cols)
+
+
+def _sum_partials(partials, dtype):
+    """Add up what the programs left, a line each, in one kernel."""
+    n_partials, n_cols = partials.shape
+    total = torch.empty(n_cols, dtype=dtype, device=partials.device)
+    with device_context(partials.device):
+        _sum_partials_kernel[(triton.cdiv(n_cols, 32),)](
+            total,
+            partials,
+            n_partials,
+            n_cols,
+            BLOCK_ROWS=min(triton.next_power_of_2(n_partials), 256),
+            BLOCK_SIZE=32,
+            num_warps=4,
+        )
+    return total'''
+_SETTINGS = {
+    "_tuned(": TUNED,
+    "_tile_settings(": TILE_SETTINGS,
+    "_streaming_settings(": STREAMING_SETTINGS,
+    "_segment_settings(": SEGMENT_SETTINGS,
+    "_persistent_settings(": PERSISTENT_SETTINGS,
+    "_block_settings(": BLOCK_SETTINGS,
+    "_num_programs(": NUM_PROGRAMS,
+    "_num_stages(": NUM_STAGES,
+    "_programs_and_stages(": PROGRAMS_AND_STAGES,
+    "_loop_stages(": LOOP_STAGES,
+    "_sum_partials(": SUM_PARTIALS,
+}
+LIBDEVICE_TANH = ("triton.language.extra.libdevice", "tanh")
+
+
+@dataclass(frozen=True)
+class Imports:
+    """What the module imports, and the helpers that it has to define because the target lacks them."""
+
+    lines: tuple[str, ...]
+    helpers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A source, and the imports that it needs where it is a section of another file."""
+
+    source: str
+    imports: tuple[str, ...] = ()
+
+
+def render(design: Design, style: SourceStyle) -> Rendered:
+    """Give the module's source, or the section's."""
+    launchers = [forward_launcher(design, style)]
+    if design.backward is not None or (style.section and design.program.gradients):
+        launchers.append(backward_launcher(design, style))
+    functions = launchers if style.section else [*launchers, autograd_function(design, style)]
+    if style.entry is not None and not style.section:
+        functions.append(entry_point(design, style))
+    return _rendered([design], functions, style)
+
+
+def render_several(several: Several, style: SourceStyle) -> Rendered:
+    """Give the source of a module, or of a section, that holds several programs."""
+    functions = launchers_of(several, style)
+    functions += [] if style.section else [autograd_of(several, style)]
+    if style.entry is not None and not style.section:
+        functions.append(entry_of(several, style))
+    return _rendered([member.design for member in several.members], functions, style)
+
+
+def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -> Rendered:
+    stages = [stage for design in designs for stage in (design.forward, design.backward) if stage is not None]
+    values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
+    kernels = [kernel.source for stage in stages for kernel in stage.kernels]
+    text = "\n".join(functions)
+    settings = [source for call, source in _SETTINGS.items() if call in text]
+    imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
+    blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
+    source = "\n\n\n".join(blocks) + "\n"
+    if style.section:
+        return Rendered(wrapped(prefixed(source, style), style.line_length), tuple(filter(None, imports.lines)))
+    gap = "\n\n" if source.startswith("TUNED") else "\n\n\n"  # as the formatter of imports has it before an assignment
+    return Rendered("\n".join(imports.lines) + gap + wrapped(source, style.line_length))
+
+
+def _imports(style: SourceStyle, text: str, tanh: bool) -> Imports:
+    offered = dict(style.helpers)
+    used = [name for name in sorted(HELPERS) if name in text]
+    missing = [name for name in used if name not in offered]
+    standard = sorted({module for name in missing if (module := HELPERS[name][1]) is not None})
+    lines = [f"import {module}" for module in standard]
+    lines += [*([""] if standard else []), "import torch", "import triton", "import triton.language as tl"]
+    given = sorted([*((offered[name], name) for name in used if name in offered), *([LIBDEVICE_TANH] if tanh else [])])
+    lines += ["", *_from_imports(given, style.single_line_imports)] if given else []
+    return Imports(tuple(lines), tuple(HELPERS[name][0] for name in missing))
+
+
+def _from_imports(given: list[tuple[str, str]], single: bool) -> list[str]:
+    if single:
+        return [f"from {module} import {name}" for module, name in given]
+    modules = dict.fromkeys(module for module, _ in given)
+    return [f"from {module} import {', '.join(name for other, name in given if other == module)}" for module in modules]

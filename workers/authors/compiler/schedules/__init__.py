@@ -1,0 +1,1 @@
+"""Schedules: how a kernel walks its rows and columns. Pure."""
