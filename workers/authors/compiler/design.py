@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from gpu_runner.contracts import Graph, Problem
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.host import Hand, Scalars
-from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store, formula_lines
-from workers.authors.compiler.launches import WIDEST_TILE, Pass
+from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
 from workers.authors.compiler.names import Names, part_names
 from workers.authors.compiler.program import (
     Program,
@@ -20,17 +18,9 @@ from workers.authors.compiler.program import (
     overwritten,
     with_cheaper_tanh,
 )
-from workers.authors.compiler.schedules.flat import FlatKernel
-from workers.authors.compiler.schedules.looped import LoopedKernel
-from workers.authors.compiler.schedules.segmented import SegmentedKernel
-from workers.authors.compiler.schedules.tile import TileKernel
+from workers.authors.compiler.schedules import SCHEDULES
+from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.values import Value
-
-# A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
-# Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
-WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
-# Where a row is read once in any case, several programs a multiprocessor, each with a block, keep more bytes on their way.
-WIDEST_READ_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -40,9 +30,14 @@ class Design:
     program: Program
     names: Names
     scalars: Scalars
-    forward: Pass
-    backward: Pass | None
+    forward: Schedule
+    backward: Schedule | None
     saved_nodes: tuple[str, ...]
+
+    @property
+    def passes(self) -> list[Schedule]:
+        """Forward, and backward where there is one."""
+        return [stage for stage in (self.forward, self.backward) if stage is not None]
 
 
 def build_design(
@@ -79,8 +74,8 @@ def build_design(
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
     form = Form(tunable, TimedPass.forward, _read(program, kept) - read_again if tunable else frozenset())
-    forward = _pass(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
-    backward: Pass | None = None
+    forward = _scheduled(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
+    backward: Schedule | None = None
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
         saved_nodes = _saved_nodes(program, stores)
@@ -88,7 +83,7 @@ def build_design(
         at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
             form = Form(tunable, TimedPass.backward, read_again if tunable else frozenset())
-            backward = _pass(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
+            backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
             allowed = allowed_nodes(program, may_overwrite)
             taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)
             memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
@@ -152,7 +147,7 @@ def _part_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> li
     return lines
 
 
-def _pass(
+def _scheduled(
     kernel_name: str,
     program: Program,
     names: Names,
@@ -160,7 +155,7 @@ def _pass(
     stores: tuple[Store, ...],
     at_hand: tuple[tuple[str, str], ...],
     form: Form,
-) -> Pass:
+) -> Schedule:
     hand = Hand(program, at_hand, names.scalars)
     scalars.hand = hand
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
@@ -168,27 +163,5 @@ def _pass(
     task = KernelTask(
         kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
-    if task.sums_segments or program.domain.segment_axes:
-        task = replace(task, form=replace(form, streamed=frozenset()))
-        return Pass(program, task, SegmentedKernel(program, names, scalars, task).write(), None, 0, hand)
-    if task.is_flat(program.domain):
-        return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
-    kernel = TileKernel(program, names, scalars, task).write()
-    wide: KernelSource | None = None
-    once = False
-    if task.reduces_cols:
-        doc = (*task.docstring, "", "For rows that are wider than one block.")
-        wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
-        looped = LoopedKernel(program, names, scalars, wide_task)
-        if not looped.scans_block_by_block:
-            # These rows are taken as far as a tile holds them; a call with wider ones raises.
-            return Pass(program, task, kernel, None, WIDEST_TILE, hand)
-        wide, once = looped.write(), looped.reads_once
-    several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
-    widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
-    return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)
-
-
-def stages_of(design: Design) -> list[Pass]:
-    """Give forward, and backward where there is one."""
-    return [stage for stage in (design.forward, design.backward) if stage is not None]
+    schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
+    return schedule.of(program, names, scalars, task, hand)

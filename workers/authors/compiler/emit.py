@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workers.authors.compiler.design import Design
 from workers.authors.compiler.functions import autograd_function, backward_launcher, entry_point, forward_launcher
-from workers.authors.compiler.schedules.segmented import SEGMENT_SETTINGS
+from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.several import Several, autograd_of, entry_of, launchers_of
 from workers.authors.compiler.statements import prefixed, wrapped
 from workers.authors.compiler.values import Value, ordered
@@ -24,23 +24,28 @@ def _tanh(x):
     root = tl.rsqrt(1.0 + tl.exp2(2.8853900817779268 * tl.abs(x)))
     far = 1.0 - 2.0 * root * root
     return tl.where(tl.abs(x) < 0.625, x + x * square * series, tl.where(x < 0, -far, far))"""
+
 _LOG1P = """@triton.jit
 def _log1p(x):
     # What 1 + x rounds away is put back by the factor (Kahan).
     u = 1.0 + x
     exact = (u == 1.0) | (u == float("inf"))
     return tl.where(exact, x, tl.log(u) * (x / tl.where(exact, 1.0, u - 1.0)))"""
+
 _EXPM1 = """@triton.jit
 def _expm1(x):
     # Near zero exp(x) - 1 loses its digits; the series is exact to float32 there.
     series = x * (1.0 + x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24 + x * (1.0 / 120 + x * (1.0 / 720))))))
     return tl.where(tl.abs(x) < 0.35, series, tl.exp(x) - 1.0)"""
+
 _SIGN = """@triton.jit
 def _sign(x):
     return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))"""
+
 _TRUNC = """@triton.jit
 def _trunc(x):
     return tl.where(x < 0, tl.ceil(x), tl.floor(x))"""
+
 _ROUND = """@triton.jit
 def _round(x):
     # Halves go to the even neighbour, as torch rounds.
@@ -48,10 +53,12 @@ def _round(x):
     odd = below - 2.0 * tl.floor(0.5 * below)
     up = (x - below > 0.5) | ((x - below == 0.5) & (odd == 1.0))
     return tl.where(up, below + 1.0, below)"""
+
 _FMOD = """@triton.jit
 def _fmod(x, y):
     quotient = x / y
     return x - y * tl.where(quotient < 0, tl.ceil(quotient), tl.floor(quotient))"""
+
 _POW = """@triton.jit
 def _pow(x, exponent):
     power = tl.exp2(exponent * tl.log2(tl.abs(x)))
@@ -60,9 +67,11 @@ def _pow(x, exponent):
     odd = exponent - 2.0 * tl.floor(0.5 * exponent) == 1.0
     below = tl.where(whole, tl.where(odd, -power, power), float("nan"))
     return tl.where(exponent == 0, 1.0, tl.where(x < 0, below, power))"""
+
 _MULTIPLIED = """@triton.jit
 def _multiplied(x, y):
     return x * y"""
+
 _SOURCES = {
     "tanh": _TANH,
     "log1p": _LOG1P,
@@ -96,6 +105,7 @@ CALCULATE_SETTINGS = '''def calculate_settings(n):
     elif BLOCK_SIZE >= 2048:
         num_warps = 8
     return BLOCK_SIZE, num_warps'''
+
 ENSURE_CONTIGUOUS = '''def ensure_contiguous(fn):
     """Hand contiguous tensors to forward and backward."""
 
@@ -104,42 +114,18 @@ ENSURE_CONTIGUOUS = '''def ensure_contiguous(fn):
         return fn(ctx, *(arg.contiguous() if isinstance(arg, torch.Tensor) else arg for arg in args))
 
     return wrapper'''
+
 DEVICE_CONTEXT = '''def device_context(device):
     """Launch on the device of the tensors, whichever is current."""
     if device.type == "cuda":
         return torch.cuda.device(device)
     return contextlib.nullcontext()'''
+
 HELPERS = {
     "calculate_settings": (CALCULATE_SETTINGS, None),
     "device_context": (DEVICE_CONTEXT, "contextlib"),
     "ensure_contiguous": (ENSURE_CONTIGUOUS, "functools"),
 }
-# Elements of a tile: enough bytes in flight for one program, few enough to stay in registers.
-PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
-    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
-    BLOCK_SIZE, _ = calculate_settings(n_cols)
-    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
-TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
-    """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
-    BLOCK_SIZE, most_warps = calculate_settings(n_cols)
-    BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
-    num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
-    return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
-BLOCK_SETTINGS = '''def _block_settings(n_cols):
-    """A tile is a block of columns of one row, or of several where rows are short."""
-    BLOCK_SIZE, _ = calculate_settings(min(n_cols, 4096))
-    return max(1, 4096 // BLOCK_SIZE), BLOCK_SIZE, 8'''
-NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
-    """One program a multiprocessor, each with its own partial sums."""
-    if device.type == "cuda":
-        return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
-    return min(n_tiles, 8)'''
-NUM_STAGES = '''def _num_stages(device, tile_bytes):
-    """The next rows are on their way while a row is computed, as far as shared memory holds them."""
-    if device.type != "cuda" or torch.version.hip is not None:
-        return 1
-    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return max(1, min(3, capacity // tile_bytes))'''
 # The assignment is found and replaced when a table is settled.
 TUNED = '''TUNED = {}
 
@@ -156,28 +142,7 @@ def _tuned(device, timed_pass, size, **settings):
         if size <= largest:
             return {**settings, **found}
     return settings'''
-PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
-    """Some programs a multiprocessor, each over many tiles with the next ones on their way; a program a tile for none."""
-    if programs == 0:
-        return n_tiles, 1
-    if device.type != "cuda" or torch.version.hip is not None:
-        return min(n_tiles, 8), 1
-    properties = torch.cuda.get_device_properties(device)
-    n_programs = programs * properties.multi_processor_count
-    if n_tiles <= n_programs:
-        return n_tiles, 1
-    capacity = properties.shared_memory_per_block_optin // programs
-    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
-STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
-    """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
-    BLOCK_SIZE, _ = calculate_settings(n_cols)
-    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
-LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
-    """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
-    if device.type != "cuda" or torch.version.hip is not None:
-        return 1
-    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
-    return max(1, min(most_stages, capacity // block_bytes))'''
+
 SUM_PARTIALS = '''@triton.jit
 def _sum_partials_kernel(
     total_ptr,
@@ -214,17 +179,12 @@ def _sum_partials(partials, dtype):
             num_warps=4,
         )
     return total'''
-_SETTINGS = {
+
+
+# Functions that launchers call, by the beginning of the call; those of the schedules stand between these two.
+SETTINGS = {
     "_tuned(": TUNED,
-    "_tile_settings(": TILE_SETTINGS,
-    "_streaming_settings(": STREAMING_SETTINGS,
-    "_segment_settings(": SEGMENT_SETTINGS,
-    "_persistent_settings(": PERSISTENT_SETTINGS,
-    "_block_settings(": BLOCK_SETTINGS,
-    "_num_programs(": NUM_PROGRAMS,
-    "_num_stages(": NUM_STAGES,
-    "_programs_and_stages(": PROGRAMS_AND_STAGES,
-    "_loop_stages(": LOOP_STAGES,
+    **{call: source for schedule in SCHEDULES for call, source in schedule.SOURCES.items()},
     "_sum_partials(": SUM_PARTIALS,
 }
 LIBDEVICE_TANH = ("triton.language.extra.libdevice", "tanh")
@@ -267,11 +227,11 @@ def render_several(several: Several, style: SourceStyle) -> Rendered:
 
 
 def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -> Rendered:
-    stages = [stage for design in designs for stage in (design.forward, design.backward) if stage is not None]
+    stages = [stage for design in designs for stage in design.passes]
     values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
     kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     text = "\n".join(functions)
-    settings = [source for call, source in _SETTINGS.items() if call in text]
+    settings = [source for call, source in SETTINGS.items() if call in text]
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))
     blocks = [*imports.helpers, *device_functions(values), *settings, *dict.fromkeys(kernels), *functions]
     source = "\n\n\n".join(blocks) + "\n"

@@ -13,7 +13,8 @@ from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.expressions import plain
 from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
 from workers.authors.compiler.host import host_line
-from workers.authors.compiler.launches import Pass, allocation, gathered, launch_lines, setting_lines, size_lines
+from workers.authors.compiler.kernels import Store
+from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.statements import INDENT, sentence_docstring, split_arguments
 from workers.authors.protocol import Signature, SourceStyle
 
@@ -39,11 +40,11 @@ def forward_launcher(design: Design, style: SourceStyle) -> str:
     nodes = [store.node for store in stage.task.stores]
     fixed = {node: output_dtype(design, index) for index, node in enumerate(design.program.graph.outputs)}
     dtypes = [fixed[node] if node is not None else None for node in nodes]
-    lines = [*_guards(design), *size_lines(stage)]
+    lines = [*_guards(design), *stage.size_lines()]
     lines += _launched(stage, nodes, dtypes)
     for store, node, dtype in zip(stage.task.stores, nodes, dtypes, strict=True):
         if store.summed and node is not None:
-            lines.append(gathered(stage, store, node, dtype or f"{stage.source}.dtype"))
+            lines.append(stage.total_line(store, node, dtype or f"{stage.source}.dtype"))
         elif store.summed:
             lines.append(f"{store.name} = {store.buffer}.sum(dim=0)")
     for name, result in zip(names.outputs, design.program.outputs, strict=True):
@@ -71,24 +72,42 @@ def backward_launcher(design: Design, style: SourceStyle) -> str:
     return function(style, style.backward_function, backward_arguments(design), lines)
 
 
-def _backward_body(design: Design, stage: Pass) -> list[str]:
+def _backward_body(design: Design, stage: Schedule) -> list[str]:
     program = design.program
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
     dtypes = [_gradient_dtype(design, specs[owners[program.key(r)]].name) for r in results]
-    lines = size_lines(stage) + _launched(stage, [r.node for r in results], dtypes)
+    lines = stage.size_lines() + _launched(stage, [r.node for r in results], dtypes)
     for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
         if store.summed:
-            lines.append(gathered(stage, store, result.node, dtype or f"{stage.source}.dtype"))
+            lines.append(stage.total_line(store, result.node, dtype or f"{stage.source}.dtype"))
     return lines
 
 
-def _launched(stage: Pass, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
-    settings = setting_lines(stage)
-    buffers = [allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
-    launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in launch_lines(stage))]
+def _launched(stage: Schedule, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
+    settings = stage.setting_lines()
+    buffers = [_allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
+    launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in stage.launch_lines())]
     return [*settings, *buffers, *launch]
+
+
+def _allocation(stage: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
+    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
+    device = f"device={stage.source}.device"
+    if store.name in dict(stage.overwrites):
+        taken = dict(stage.overwrites)[store.name]
+        return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
+    if store.summed or node is None:
+        shape = stage.partials(store) if store.summed else "n_rows"
+        return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
+    shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
+    alike = [(text, free(other)) for text, other in stage.hand.tensors if shapes[other] == shapes[node]]
+    if dtype is None:
+        alike = [(text, fixed) for text, fixed in alike if fixed is None]
+    if alike:
+        return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
+    return f"{store.buffer} = torch.empty({stage.hand.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
 
 
 def forward_results(design: Design) -> list[str]:

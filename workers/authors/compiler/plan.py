@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Knob, Workload
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design, stages_of
+from workers.authors.compiler.design import Design
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
 from workers.authors.compiler.graph import PRECISION_SENSITIVE, CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.kernels import Store, formula
-from workers.authors.compiler.launches import WIDEST_TILE, Pass, tuned_defaults
+from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.values import Value
 from workers.authors.protocol import KernelPlan, KernelSketch, Limit
 
@@ -26,7 +26,7 @@ class Family:
 
 
 def _values_of(design: Design) -> list[Value]:
-    return [value for stage in stages_of(design) for value in stage.task.values]
+    return [value for stage in design.passes for value in stage.task.values]
 
 
 def _reduces(design: Design, kind: str) -> bool:
@@ -39,7 +39,7 @@ def _several_uses(design: Design) -> bool:
 
 
 FAMILIES = (
-    Family("element-wise", 1, lambda design: all(stage.is_flat for stage in stages_of(design))),
+    Family("element-wise", 1, lambda design: all(stage.task.is_flat(design.program.domain) for stage in design.passes)),
     Family("softmax", 2, lambda design: _reduces(design, "max") and any(v.op == "exp" for v in _values_of(design))),
     Family(
         "fused row norm",
@@ -64,24 +64,24 @@ def plan_of(design: Design) -> KernelPlan:
     """Give the plan of a design."""
     program, names, family = design.program, design.names, family_of(design)
     outputs = tuple(Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True))
-    ops = {value.op for stage in stages_of(design) for value in stage.task.values}
+    ops = {value.op for stage in design.passes for value in stage.task.values}
     sums = any(
-        value.op == "over_cols" and value.datum == "sum" for stage in stages_of(design) for value in stage.task.values
+        value.op == "over_cols" and value.datum == "sum" for stage in design.passes for value in stage.task.values
     )
     return KernelPlan(
         family=family.name,
         tier=family.tier,
-        kernels=tuple(sketch for stage in stages_of(design) for sketch in _sketches(design, stage)),
+        kernels=tuple(sketch for stage in design.passes for sketch in _sketches(design, stage)),
         forward_formula="; ".join(f"{store.name} = {formula(names, store)}" for store in outputs),
         gradient_formulas=tuple((name, _gradient(design, name)) for name, _ in program.gradients),
         saved_tensors=tuple(names.tensors[node] for node in design.saved_nodes),
         recomputed=_recomputed(design),
         precision_sensitive_ops=tuple(op for op in PRECISION_SENSITIVE if op in ops)
         + (("sum over a row",) if sums else ()),
-        grid_dimensions=_grid(design.forward)[0],
-        grid_description=_grid(design.forward)[1],
+        grid_dimensions=design.forward.grid[0],
+        grid_description=design.forward.grid[1],
         block_size_source="calculate_settings",
-        needs_sm_parallelism=any(stage.task.sums_rows for stage in stages_of(design)),
+        needs_sm_parallelism=any(stage.task.sums_rows for stage in design.passes),
         forward_bytes=_bytes(design, design.forward),
         backward_bytes=_bytes(design, design.backward) if design.backward else "0",
         forward_flops=_flops(design, design.forward),
@@ -95,27 +95,12 @@ def _gradient(design: Design, name: str) -> str:
     return formula(design.names, Store(design.names.gradients[name], result.value, result.space))
 
 
-def _sketches(design: Design, stage: Pass) -> list[KernelSketch]:
+def _sketches(design: Design, stage: Schedule) -> list[KernelSketch]:
     timed = "forward" if stage is design.forward else "backward"
     domain = design.program.domain
     space = f"rows {_product(design, domain.row_axes)}, columns {_product(design, domain.col_axes)}"
-    sketches = [KernelSketch(stage.kernel.name, timed, "elements" if stage.is_flat else space, _grid(stage)[1])]
-    if stage.wide is not None:
-        wide = f"a row a program, in blocks, for more than {stage.widest} columns"
-        sketches.append(KernelSketch(stage.wide.name, timed, space, wide))
-    return sketches
-
-
-def _grid(stage: Pass) -> tuple[str, str]:
-    if stage.is_flat:
-        return "1D", "a block of elements a program"
-    if stage.task.sums_rows and stage.task.reduces_cols:
-        return "1D", "a program a multiprocessor, each over many tiles of rows, with partial sums of its own"
-    if stage.task.sums_rows:
-        return "2D", "a program a multiprocessor and block of columns, each over many tiles of rows, with partial sums"
-    if stage.task.reduces_cols:
-        return "1D", "a tile of whole rows a program"
-    return "2D", "a tile of rows and a block of columns a program"
+    space = "elements" if stage.task.is_flat(domain) else space
+    return [KernelSketch(name, timed, space, grid) for name, grid in stage.sketches]
 
 
 def _recomputed(design: Design) -> str:
@@ -161,7 +146,7 @@ def _elements(design: Design, space: Space) -> str:
     return _product(design, axes)
 
 
-def _bytes(design: Design, stage: Pass) -> str:
+def _bytes(design: Design, stage: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
@@ -197,7 +182,7 @@ def _width(design: Design, name: str) -> str:
     return widths.get(fixed, "2") if fixed else "E"
 
 
-def _flops(design: Design, stage: Pass) -> str:
+def _flops(design: Design, stage: Schedule) -> str:
     counts: dict[str, int] = {}
     for value in stage.task.values:
         if value.args:
@@ -210,17 +195,6 @@ def _flops(design: Design, stage: Pass) -> str:
     return " + ".join(f"{count} * {size}" for size, count in ordered if size != "1") or "1"
 
 
-WARPS = (4, 8, 16, 32)
-ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
-SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
-LOOP_BLOCKS = (4096, 8192, 16384, 32768)
-SEGMENT_KNOBS = (
-    ("num_warps", (4, 8, 16, 32)),
-    ("BLOCK_SIZE", (1024, 2048, 4096, 8192)),
-    ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
-    ("NUM_STAGES", (1, 2, 3)),
-)
-A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
 USUAL_COLS = 4096  # where a problem has no workloads
 
 
@@ -229,16 +203,10 @@ def knobs_of(design: Design) -> tuple[Knob, ...]:
     cols = columns_of(design)
     return tuple(
         Knob(stage.form.tuned_pass, setting, values)
-        for stage in stages_of(design)
-        for setting, values in _settings(stage, cols)
+        for stage in design.passes
+        for setting, values in stage.knobs(cols)
         if values
     )
-
-
-def _settings(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
-    if stage.is_segmented:
-        return list(SEGMENT_KNOBS)
-    return _flat(stage) if stage.is_flat else _rows(stage, cols)
 
 
 def columns_of(design: Design) -> list[int]:
@@ -260,58 +228,6 @@ def columns_of(design: Design) -> list[int]:
     return sorted(found) or [USUAL_COLS]
 
 
-def _flat(stage: Pass) -> list[tuple[str, tuple[int, ...]]]:
-    return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *_hints(stage)]
-
-
-def _hints(stage: Pass) -> list[tuple[str, tuple[int, ...]]]:
-    return [("EVICT_FIRST", (1,))] if "EVICT_FIRST" in tuned_defaults(stage) else []
-
-
-def _rows(stage: Pass, cols: list[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """Knobs of programs over rows; what only wide rows have is left out where no workload is wide, and the other way round."""
-    looped = [n for n in cols if stage.wide is not None and n > stage.widest]
-    tiles = [1 << (n - 1).bit_length() for n in cols if n not in looped]
-    found: list[tuple[str, tuple[int, ...]]] = [("WIDEST", other_widest(stage, cols))]
-    if looped:
-        found += [("LOOP_WARPS", WARPS), ("LOOP_BLOCK", LOOP_BLOCKS), ("LOOP_STAGES", (1, 3))]
-    if tiles:
-        found.append(("num_warps", _warps(tiles)))
-    if tiles or stage.task.is_persistent:
-        found.append(("PROGRAMS", _programs(stage)))
-    if tiles:
-        narrowest = min(tiles) if stage.task.reduces_cols else min(1024, *tiles)
-        found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
-        if not stage.task.reduces_cols:
-            found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
-    return [*found, *_hints(stage)]
-
-
-def _programs(stage: Pass) -> tuple[int, ...]:
-    if stage.task.is_persistent:
-        return (1, 2, 4)
-    return (1, 2, 4, A_PROGRAM_A_TILE) if stage.streams else (1, 2, 4, 8)
-
-
-def other_widest(stage: Pass, cols: list[int]) -> tuple[int, ...]:
-    """Give other bounds between the two kernels of a pass: rows near the bound may be better off on its other side."""
-    if stage.wide is None:
-        return ()
-    fewer = [stage.widest // 2] if any(stage.widest // 2 < n <= stage.widest for n in cols) else []
-    more = [WIDEST_TILE] if any(stage.widest < n <= WIDEST_TILE for n in cols) else []
-    return (*fewer, *more)
-
-
-def _counts(most: int, fitting: int) -> tuple[int, ...]:
-    counts = tuple(1 << power for power in range(most.bit_length()) if 1 << power <= min(most, fitting))
-    return counts if len(counts) > 1 else ()
-
-
-def _warps(tiles: list[int]) -> tuple[int, ...]:
-    elements = {max(tile, SMALLEST_TILE) for tile in tiles}
-    return tuple(n for n in WARPS if any(count // (32 * n) in ELEMENTS_A_THREAD for count in elements))
-
-
 def bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
     """Give the design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
 
@@ -322,8 +238,8 @@ def bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
     if not known or len(known) < len(columns):
         return design
     tuned = columns_of(design) if design.forward.form.tunable else []
-    forward = _bounded(design.forward, known, tuned)
-    backward = None if design.backward is None else _bounded(design.backward, known, tuned)
+    forward = design.forward.within(known, tuned)
+    backward = None if design.backward is None else design.backward.within(known, tuned)
     return replace(design, forward=forward, backward=backward)
 
 
@@ -331,17 +247,11 @@ def limits_of(*designs: Design) -> tuple[Limit, ...]:
     """Give the bounds that designs set to the calls that they take, the least for each size."""
     least: dict[str, int] = {}
     for design in designs:
-        for stage in stages_of(design):
+        for stage in design.passes:
             if stage.most is not None:
                 size = _size_text(design)
                 least[size] = min(stage.most, least.get(size, stage.most))
     return tuple(Limit(size, most) for size, most in least.items())
-
-
-def _bounded(stage: Pass, columns: list[int], tuned: list[int]) -> Pass:
-    if stage.wide is None or columns[-1] > stage.widest or other_widest(stage, tuned):
-        return stage
-    return replace(stage, wide=None, most=stage.widest)
 
 
 def _columns_of(design: Design, workload: Workload) -> int | None:

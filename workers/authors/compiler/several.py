@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Knob, Problem, Workload
 from workers.authors.compiler.components import CommonNames, common_names, components_of
-from workers.authors.compiler.design import Design, build_design, stages_of
+from workers.authors.compiler.design import Design, build_design
 from workers.authors.compiler.functions import (
     backward_arguments,
     backward_launcher,
@@ -33,7 +33,7 @@ def are_alike(designs: Iterable[Design]) -> bool:
 
 
 def _text_of(design: Design) -> tuple[str, ...]:
-    kernels = [kernel.source for stage in stages_of(design) for kernel in stage.kernels]
+    kernels = [kernel.source for stage in design.passes for kernel in stage.kernels]
     launchers = [forward_launcher(design, COMPARED)]
     launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
     return (*kernels, *launchers)

@@ -1,14 +1,17 @@
-"""What all schedules share: loads, masks, signature and docstring of a kernel. Pure."""
+"""What a schedule owns, and what all kernels share: loads, masks, signature, docstring. Pure."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Part
-from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.host import Scalars
-from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask
+from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
+from workers.authors.compiler.host import Hand, Scalars, partial_size_lines, run_size_lines
+from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
 from workers.authors.compiler.repetition import repetitions_of
@@ -16,9 +19,165 @@ from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.statements import INDENT, Statements, docstring, worth_naming
 from workers.authors.compiler.values import Value, use_counts
 
+Knobs = list[tuple[str, tuple[int, ...]]]  # a setting, and the values to try besides the rule's
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """A pass, forward or backward, as scheduled: its kernel, and the launcher's lines that choose settings and start it.
+
+    ``overwrites`` are stores, and the tensors into whose memory they go; ``most`` is the largest number of columns that the
+    pass takes, None for any number.
+    """
+
+    SOURCES: ClassVar[Mapping[str, str]] = {}  # functions that its launcher calls, by the beginning of the call
+
+    program: Program
+    task: KernelTask
+    kernel: KernelSource
+    hand: Hand
+    overwrites: tuple[tuple[str, str], ...] = ()
+    most: int | None = None
+
+    @staticmethod
+    @abstractmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Whether the schedule can take a task."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+        """Writes the kernels of a task that fits.
+
+        Raises:
+            CannotCompileError: the schedule has no way to express the task.
+        """
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """Settings that may be tuned, each with the rule's own value as source."""
+
+    @abstractmethod
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the settings: the rule's, and where settings are tuned, what was measured in their place."""
+
+    @abstractmethod
+    def launch_lines(self) -> list[str]:
+        """Lines that start the kernel, grid included."""
+
+    @abstractmethod
+    def knobs(self, cols: list[int]) -> Knobs:
+        """Settings worth tuning for workloads of so many columns (rising), those that matter most first."""
+
+    @property
+    def kernels(self) -> tuple[KernelSource, ...]:
+        """The kernels that the launcher may start."""
+        return (self.kernel,)
+
+    @property
+    def grid(self) -> tuple[str, str]:
+        """Dimensions of the grid, and what a program of it does, for people."""
+        task = self.task
+        if task.is_flat(self.program.domain):
+            return "1D", "a block of elements a program"
+        if task.sums_rows and task.reduces_cols:
+            return "1D", "a program a multiprocessor, each over many tiles of rows, with partial sums of its own"
+        if task.sums_rows:
+            return (
+                "2D",
+                "a program a multiprocessor and block of columns, each over many tiles of rows, with partial sums",
+            )
+        if task.reduces_cols:
+            return "1D", "a tile of whole rows a program"
+        return "2D", "a tile of rows and a block of columns a program"
+
+    @property
+    def sketches(self) -> list[tuple[str, str]]:
+        """The name of each kernel, and what a program of it does, for people."""
+        return [(self.kernel.name, self.grid[1])]
+
+    def within(self, columns: list[int], tuned: list[int]) -> Self:
+        """The schedule without kernels that no row of so many ``columns`` (rising) needs; ``tuned`` are those of the workloads."""
+        return self
+
+    def size_lines(self) -> list[str]:
+        """Lines that compute the sizes that the kernels ask for."""
+        lines = []
+        asked = {size for kernel in self.kernels for size in kernel.sizes}
+        if "n_elements" in asked:
+            lines.append(f"n_elements = {self.hand.elements}")
+        if "n_cols" in asked or "n_rows" in asked:
+            lines.append(f"n_cols = {self.hand.cols}")
+        if "n_rows" in asked:
+            lines.append(f"n_rows = {self.hand.rows}")
+        return lines + self.stride_lines()
+
+    def stride_lines(self) -> list[str]:
+        """Lines that compute the sizes by which kernels find rows of tensors that lack some, or lie strided."""
+        sizes = tuple(size for kernel in self.kernels for size in kernel.sizes)
+        return [*partial_size_lines(self.hand, sizes), *run_size_lines(self.hand, sizes)]
+
+    def partials(self, store: Store) -> str:
+        """The shape of the buffer into which programs leave partial sums."""
+        width = len(store.value.args) if store.value.op == "cat" else None
+        if store.space == SCALAR:
+            count = "n_programs" if self.task.reduces_cols else "n_programs * n_blocks"
+            return f"({count}, {width})" if width else count
+        return f"(n_programs, {f'{width} * ' if width else ''}n_cols)"
+
+    def total_line(self, store: Store, node: str, dtype: str) -> str:
+        """The line that adds the partial sums up; ``node`` is the tensor's name in the graph."""
+        text = f"{store.name} = {store.buffer}.sum(dim=0).to({dtype})"
+        if self.form.tunable and store.space == COL:
+            text = f"{store.name} = _sum_partials({store.buffer}, {dtype})"
+        shape = self.program.domain.shapes[node]
+        expected = 1 if store.space == COL or store.value.op == "cat" else 0
+        plain = len(shape) == expected and (store.value.op == "cat" or all(len(dim) == 1 for dim in shape))
+        dims = ", ".join(self.hand.product(dim) for dim in shape)
+        return text if plain else f"{text}.view{f'({dims})' if dims else '(())'}"
+
+    @property
+    def form(self) -> Form:
+        """The form of its kernels."""
+        return self.task.form
+
+    @property
+    def source(self) -> str:
+        """The tensor at hand whose dtype and device the others follow."""
+        return self.hand.source
+
+    def count_loads(self, space: Space) -> int:
+        """How many tensors of a space the pass loads."""
+        return sum(value.op == "load" and value.space == space for value in self.kernel.values)
+
+    @property
+    def streamed_settings(self) -> dict[str, str]:
+        """The setting of loads that tell the cache that they are not read again, where there are any."""
+        return {"EVICT_FIRST": "0"} if any("EVICT_FIRST" in kernel.constants for kernel in self.kernels) else {}
+
+    @property
+    def streamed_knobs(self) -> Knobs:
+        """The knob of the same loads."""
+        return [("EVICT_FIRST", (1,))] if self.streamed_settings else []
+
+    def tuned_lines(self, size: str, *chosen: str) -> list[str]:
+        """Lines that look settings up by a size, and take the ``chosen`` ones from what was found."""
+        given = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        taken = ", ".join(f'tuned["{name}"]' for name in chosen)
+        look_up = f'tuned = _tuned({self.source}.device, "{self.form.tuned_pass.value}", {size}, {given})'
+        return [look_up, f"{', '.join(chosen)} = {taken}"]
+
+
+def started(kernel: KernelSource, grid: str, constants: Mapping[str, str], num_warps: str = "num_warps") -> list[str]:
+    """Lines that start a kernel; ``constants`` has the value of each of its constants as source."""
+    arguments = [*kernel.tensors, *(number.text for number in kernel.numbers), *kernel.sizes]
+    settings = [*(f"{name}={constants[name]}" for name in kernel.constants), f"num_warps={num_warps}"]
+    return [f"{kernel.name}[{grid}](", *(f"{INDENT}{argument}," for argument in [*arguments, *settings]), ")"]
+
 
 class KernelWriter:
-    """Common ground of the schedules."""
+    """Writes a kernel: what the kernels of all schedules have in common."""
 
     def __init__(self, program: Program, names: Names, scalars: Scalars, task: KernelTask) -> None:
         self.program, self.names, self.scalars, self.task = program, names.fork(), scalars, task

@@ -2,10 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from workers.authors.compiler.domain import SCALAR
-from workers.authors.compiler.kernels import KernelSource
-from workers.authors.compiler.schedules.base import KernelWriter
+from workers.authors.compiler.host import Hand, Scalars
+from workers.authors.compiler.kernels import KernelSource, KernelTask
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.statements import write_loop
+
+FLAT_BLOCK = 4096
+
+
+class Flat(Schedule):
+    """Every element stands alone: a program takes a block of them."""
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Whether every element stands alone."""
+        return task.is_flat(program.domain)
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+        """Writes the kernel."""
+        return cls(program, task, FlatKernel(program, names, scalars, task).write(), hand)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The block and its warps."""
+        return {"BLOCK_SIZE": "BLOCK_SIZE", "num_warps": "num_warps", **self.streamed_settings}
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the settings by the number of elements."""
+        rule = f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))"
+        return [rule, *(self.tuned_lines("n_elements", "BLOCK_SIZE", "num_warps") if self.form.tunable else [])]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each block."""
+        constants = {
+            "BLOCK_SIZE": "BLOCK_SIZE",
+            "EVEN": "n_elements % BLOCK_SIZE == 0",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        return started(self.kernel, "(triton.cdiv(n_elements, BLOCK_SIZE),)", constants)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The block and its warps, whatever the columns."""
+        return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *self.streamed_knobs]
 
 
 class FlatKernel(KernelWriter):

@@ -1,13 +1,16 @@
-"""The schedule of rows wider than a block: passes over the row, one for each stage of reductions. Pure."""
+"""Rows wider than registers hold: passes over the row in blocks, one for each stage of reductions. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR, place_of, run_sizes
-from workers.authors.compiler.host import row_index
-from workers.authors.compiler.kernels import KernelSource, Store
-from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter
+from workers.authors.compiler.host import Scalars, row_index
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.reductions import (
     Moments,
     block_lines,
@@ -26,6 +29,98 @@ from workers.authors.compiler.values import Value, ordered
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
+BLOCK, NUM_WARPS, STAGES = 8192, 16, 3
+# Where a row is read once in any case, several programs a multiprocessor, each with a block, keep more bytes on their way.
+BLOCK_READ_ONCE, NUM_WARPS_READ_ONCE, WIDEST_READ_ONCE = 4096, 8, 4096
+WIDEST_TILE = 65536  # what a single block may hold at most
+
+LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
+    """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(most_stages, capacity // block_bytes))'''
+SOURCES = {"_loop_stages(": LOOP_STAGES}
+
+
+@dataclass(frozen=True)
+class Looped:
+    """The other half of a tile schedule: it takes rows of more than ``widest`` columns, a row a program, in blocks.
+
+    ``once``: the kernel reads a row once.
+    """
+
+    kernel: KernelSource
+    widest: int
+    once: bool
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, widest: int) -> Looped | None:
+        """Writes the kernel for rows wider than a tile holds well; None where a scan must see the row whole."""
+        doc = (*task.docstring, "", "For rows that are wider than one block.")
+        writer = LoopedKernel(program, names, scalars, replace(task, name=f"{task.name}_wide", docstring=doc))
+        if not writer.scans_block_by_block:
+            return None
+        return cls(writer.write(), WIDEST_READ_ONCE if writer.reads_once else widest, writer.reads_once)
+
+    @property
+    def _rule(self) -> tuple[int, int]:
+        return (BLOCK_READ_ONCE, NUM_WARPS_READ_ONCE) if self.once else (BLOCK, NUM_WARPS)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The bound to the tile, the block, its warps, and how many blocks are on their way."""
+        block, warps = self._rule
+        names = ("WIDEST", "LOOP_BLOCK", "LOOP_WARPS", "LOOP_STAGES")
+        return dict(zip(names, map(str, (self.widest, block, warps, STAGES)), strict=True))
+
+    def launch_lines(self, rows: Schedule) -> list[str]:
+        """Lines that start a program for each row, or few programs where rows are summed."""
+        grid = "(n_programs,)" if rows.task.sums_rows else "(n_rows,)"
+        if not rows.form.tunable:
+            block, warps = self._rule
+            return started(self.kernel, grid, {"BLOCK_SIZE": str(block)}, str(warps))
+        constants = {
+            "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]',
+            "NUM_STAGES": "LOOP_STAGES",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        return [
+            f"block_bytes = {self._block_bytes(rows)}",
+            f'LOOP_STAGES = _loop_stages({rows.source}.device, block_bytes, tuned["LOOP_STAGES"])',
+            *started(self.kernel, grid, constants, 'tuned["LOOP_WARPS"]'),
+        ]
+
+    @staticmethod
+    def _block_bytes(rows: Schedule) -> str:
+        """Bytes that a turn loads, as source: a block of each tensor, and vectors of at most four bytes a column."""
+        tensors = rows.count_loads(FULL)
+        element = f"{f'{tensors} * ' if tensors > 1 else ''}{rows.source}.element_size()"
+        vectors = rows.count_loads(COL) + sum(store.summed and store.space == COL for store in rows.task.pieces)
+        return f'tuned["LOOP_BLOCK"] * ({element} + {4 * vectors})' if vectors else f'tuned["LOOP_BLOCK"] * {element}'
+
+    def other_bounds(self, cols: list[int]) -> tuple[int, ...]:
+        """Other values of ``widest``: rows near the bound may be better off on its other side."""
+        fewer = [self.widest // 2] if any(self.widest // 2 < n <= self.widest for n in cols) else []
+        more = [WIDEST_TILE] if any(self.widest < n <= WIDEST_TILE for n in cols) else []
+        return (*fewer, *more)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The bound, and what only rows beyond it have."""
+        bound: Knobs = [("WIDEST", self.other_bounds(cols))]
+        if not any(n > self.widest for n in cols):
+            return bound
+        return [
+            *bound,
+            ("LOOP_WARPS", (4, 8, 16, 32)),
+            ("LOOP_BLOCK", (4096, 8192, 16384, 32768)),
+            ("LOOP_STAGES", (1, 3)),
+        ]
+
+    @property
+    def sketch(self) -> tuple[str, str]:
+        """The kernel's name, and what a program does, for people."""
+        return self.kernel.name, f"a row a program, in blocks, for more than {self.widest} columns"
 
 
 class LoopedKernel(KernelWriter):

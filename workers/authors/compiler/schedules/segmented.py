@@ -2,16 +2,85 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar, Self
+
 from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.host import Hand, Scalars, row_index
-from workers.authors.compiler.kernels import KernelSource, Store
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.schedules.base import KernelWriter, Lane
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, started
 from workers.authors.compiler.schedules.looped import LoopedKernel
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
+
+SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
+    """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
+    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 4096)
+    BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
+    return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
+CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
+
+
+class Segmented(Schedule):
+    """A program takes a row that falls into segments, a tile of segments at a time."""
+
+    SOURCES: ClassVar = {"_segment_settings(": SEGMENT_SETTINGS}
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Whether a tensor has a number for each segment of a row."""
+        return task.sums_segments or bool(program.domain.segment_axes)
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+        """Writes the kernel; all loads are read as the cache likes."""
+        task = replace(task, form=replace(task.form, streamed=frozenset()))
+        return cls(program, task, SegmentedKernel(program, names, scalars, task).write(), hand)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The tile, its warps, and how many blocks are on their way."""
+        return {**{name: name for name in CHOSEN}, "NUM_STAGES": "1"}
+
+    def size_lines(self) -> list[str]:
+        """Lines that compute how many segments a row has and how long one is."""
+        hand, domain = self.hand, self.program.domain
+        axes = domain.segment_axes
+        lines = [f"n_segments = {hand.product(axes)}", f"segment_size = {hand.product(domain.col_axes[len(axes) :])}"]
+        return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {hand.rows}", *self.stride_lines()]
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the number of segments and their size."""
+        rule = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"
+        return [rule, *(self.tuned_lines("n_cols", *CHOSEN) if self.form.tunable else [])]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each row."""
+        constants = {name: name for name in CHOSEN} | {"NUM_STAGES": 'tuned["NUM_STAGES"]'}
+        return started(self.kernel, "(n_rows,)", constants)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The tile, its warps and stages, whatever the columns."""
+        return [
+            ("num_warps", (4, 8, 16, 32)),
+            ("BLOCK_SIZE", (1024, 2048, 4096, 8192)),
+            ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
+            ("NUM_STAGES", (1, 2, 3)),
+        ]
+
+    def partials(self, store: Store) -> str:
+        """A number of each row, or of each of its segments."""
+        return "(n_rows, n_segments)" if store.space.segments else "n_rows"
+
+    def total_line(self, store: Store, node: str, dtype: str) -> str:
+        """The line that adds up all rows, in the shape of the tensor where segments keep theirs apart."""
+        if not store.space.segments:
+            return super().total_line(store, node, dtype)
+        dims = ", ".join(self.hand.product(dim) for dim in self.program.domain.shapes[node])
+        return f"{store.name} = {store.buffer}.view(-1, {dims}).sum(dim=0).to({dtype})"
 
 
 class SegmentedKernel(LoopedKernel):
@@ -125,54 +194,3 @@ class SegmentedKernel(LoopedKernel):
                 shape = self.block if store.value.space == FULL else "(1,)"
                 lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
         return lines
-
-
-SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
-    """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
-    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 4096)
-    BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
-    return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
-CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
-SETTING_LINE = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"
-GRID = "(n_rows,)"
-
-
-def segment_size_lines(hand: Hand) -> list[str]:
-    """Compute how many segments a row has and how long one is."""
-    domain = hand.program.domain
-    axes = domain.segment_axes
-    lines = [f"n_segments = {hand.product(axes)}", f"segment_size = {hand.product(domain.col_axes[len(axes) :])}"]
-    return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {hand.rows}"]
-
-
-def segment_defaults() -> dict[str, str]:
-    """Give the settings of a tunable pass over segments, and what the rule says of each."""
-    return {**{name: name for name in CHOSEN}, "NUM_STAGES": "1"}
-
-
-def segment_setting_lines(source: str, timed_pass: str | None) -> list[str]:
-    """Choose the settings; those of a ``timed_pass`` may have been found by measuring."""
-    if timed_pass is None:
-        return [SETTING_LINE]
-    given = ", ".join(f"{name}={value}" for name, value in segment_defaults().items())
-    taken = ", ".join(f'tuned["{name}"]' for name in CHOSEN)
-    look_up = f'tuned = _tuned({source}.device, "{timed_pass}", n_cols, {given})'
-    return [SETTING_LINE, look_up, f"{', '.join(CHOSEN)} = {taken}"]
-
-
-def segment_settings(tunable: bool) -> tuple[str, ...]:
-    """Give the settings that a launch passes."""
-    stages = ('NUM_STAGES=tuned["NUM_STAGES"]',) if tunable else ()
-    return ("BLOCK_SEGMENTS=BLOCK_SEGMENTS", "BLOCK_SIZE=BLOCK_SIZE", *stages, "num_warps=num_warps")
-
-
-def segment_buffer(store: Store, device: str) -> str:
-    """Allocate what the programs leave of a sum."""
-    size = "(n_rows, n_segments)" if store.space.segments else "n_rows"
-    return f"{store.buffer} = torch.empty({size}, dtype=torch.float32, {device})"
-
-
-def segment_total(hand: Hand, store: Store, node: str, dtype: str) -> str:
-    """Add up the sums of all rows of a segment, in the shape of the tensor."""
-    dims = ", ".join(hand.product(dim) for dim in hand.program.domain.shapes[node])
-    return f"{store.name} = {store.buffer}.view(-1, {dims}).sum(dim=0).to({dtype})"

@@ -2,17 +2,243 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
 from workers.authors.compiler.axes import Part
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
-from workers.authors.compiler.host import row_index
-from workers.authors.compiler.kernels import KernelSource, Store
+from workers.authors.compiler.host import Hand, Scalars, row_index
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
 from workers.authors.compiler.repetition import Repetition
-from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter
+from workers.authors.compiler.schedules import looped
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
 from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
 from workers.authors.compiler.statements import INDENT, Statements, write_loop
 from workers.authors.compiler.values import Value
 
 _PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
+# A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
+# Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
+WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
+MOST_STAGES = 3
+WARPS = (4, 8, 16, 32)
+ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
+SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
+A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
+
+TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
+    """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
+    BLOCK_SIZE, most_warps = calculate_settings(n_cols)
+    BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
+    num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
+    return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
+
+STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
+    """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
+
+PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
+    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+
+BLOCK_SETTINGS = '''def _block_settings(n_cols):
+    """A tile is a block of columns of one row, or of several where rows are short."""
+    BLOCK_SIZE, _ = calculate_settings(min(n_cols, 4096))
+    return max(1, 4096 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+
+NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
+    """One program a multiprocessor, each with its own partial sums."""
+    if device.type == "cuda":
+        return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
+    return min(n_tiles, 8)'''
+
+NUM_STAGES = '''def _num_stages(device, tile_bytes):
+    """The next rows are on their way while a row is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(3, capacity // tile_bytes))'''
+
+PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
+    """Some programs a multiprocessor, each over many tiles with the next ones on their way; a program a tile for none."""
+    if programs == 0:
+        return n_tiles, 1
+    if device.type != "cuda" or torch.version.hip is not None:
+        return min(n_tiles, 8), 1
+    properties = torch.cuda.get_device_properties(device)
+    n_programs = programs * properties.multi_processor_count
+    if n_tiles <= n_programs:
+        return n_tiles, 1
+    capacity = properties.shared_memory_per_block_optin // programs
+    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
+
+
+@dataclass(frozen=True)
+class Tile(Schedule):
+    """A program takes tiles of rows: whole ones where rows are reduced, else a block of columns.
+
+    ``wide`` takes rows that registers do not hold.
+    """
+
+    SOURCES: ClassVar = {
+        "_tile_settings(": TILE_SETTINGS,
+        "_streaming_settings(": STREAMING_SETTINGS,
+        "_persistent_settings(": PERSISTENT_SETTINGS,
+        "_block_settings(": BLOCK_SETTINGS,
+        "_num_programs(": NUM_PROGRAMS,
+        "_num_stages(": NUM_STAGES,
+        "_programs_and_stages(": PROGRAMS_AND_STAGES,
+        **looped.SOURCES,
+    }
+
+    wide: Looped | None = None
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Every task falls into rows and columns."""
+        return True
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+        """Writes the kernel; where a scan must see rows whole, a call with rows that no tile holds raises."""
+        kernel = TileKernel(program, names, scalars, task).write()
+        full = sum(value.op == "load" and value.space == FULL for value in task.values)
+        widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
+        wide = Looped.of(program, names, scalars, task, widest) if task.reduces_cols else None
+        return cls(program, task, kernel, hand, wide=wide)
+
+    def within(self, columns: list[int], tuned: list[int]) -> Self:
+        """The schedule without the kernel for wide rows where no row is, and none would be with another bound."""
+        if self.wide is None or columns[-1] > self.wide.widest or self.wide.other_bounds(tuned):
+            return self
+        return replace(self, wide=None, most=self.wide.widest)
+
+    @property
+    def kernels(self) -> tuple[KernelSource, ...]:
+        """The kernel for tiles, and the one for wide rows."""
+        return (self.kernel, *([self.wide.kernel] if self.wide else []))
+
+    @property
+    def sketches(self) -> list[tuple[str, str]]:
+        """What a program of each kernel does, for people."""
+        return [*super().sketches, *([self.wide.sketch] if self.wide else [])]
+
+    @property
+    def _streams(self) -> bool:
+        """Whether programs that take many rows each pay for rows that are stored: they load several vectors but once.
+
+        Measured: H200, bfloat16, 16384 x 8192: layer norm 142.8 us, with two vectors; rms norm, with one, is slower that way.
+        """
+        task = self.task
+        return self.form.tunable and task.reduces_cols and not task.sums_rows and self.count_loads(COL) > 1
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The tile, its warps, and the programs of a multiprocessor that take tiles in turn, none for a program a tile."""
+        names = [*self._tile, "num_warps"]
+        programs = {"PROGRAMS": str(int(self.task.is_persistent or self._streams)), "NUM_STAGES": str(MOST_STAGES)}
+        wide = self.wide.settings if self.wide else {}
+        return {**{name: name for name in names}, **programs, **wide, **self.streamed_settings}
+
+    @property
+    def _tile(self) -> list[str]:
+        return ["BLOCK_ROWS", *([] if self.task.reduces_cols else ["BLOCK_SIZE"])]
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the number of columns, then programs and stages."""
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {self._rule()}"]
+        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+        if self.form.tunable:
+            lines += [
+                *self.tuned_lines("n_cols", *self._tile, "num_warps"),
+                f"n_tiles = {tiles}",
+                f"tile_bytes = {self._tile_bytes()}",
+                "n_programs, NUM_STAGES = _programs_and_stages("
+                f'{self.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
+            ]
+        elif self.task.is_persistent:
+            lines += [
+                f"tile_bytes = {self._tile_bytes()}",
+                f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
+                f"n_programs = _num_programs({self.source}.device, {tiles})",
+            ]
+        elif self.task.sums_rows:
+            lines += ["NUM_STAGES = 1", f"n_programs = {tiles}"]
+        blocks = not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows)
+        return [*lines, *(["n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"] if blocks else [])]
+
+    def _rule(self) -> str:
+        if not self.task.reduces_cols:
+            return "_block_settings(n_cols)"
+        width = "n_cols"
+        if self.wide is not None:
+            width = f"min(n_cols, {WIDEST_TILE if self.form.tunable else self.wide.widest})"
+        if self._streams:
+            return f"_streaming_settings({width})"
+        if self.task.is_persistent:
+            return f"_persistent_settings({width})"
+        return f"_tile_settings({width}, {1 << max(0, self.count_loads(FULL) - 1).bit_length()})"
+
+    def _tile_bytes(self) -> str:
+        """Bytes that a turn loads, as source: a tile of each tensor, and numbers of each row of at most eight bytes."""
+        tensors, numbers = self.count_loads(FULL), self.count_loads(ROW)
+        tile = f"{f'{tensors} * ' if tensors > 1 else ''}BLOCK_SIZE * {self.source}.element_size()"
+        return f"BLOCK_ROWS * ({tile} + {8 * numbers})" if numbers else f"BLOCK_ROWS * {tile}"
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start the kernel that fits the row."""
+        constants = {
+            "BLOCK_ROWS": "BLOCK_ROWS",
+            "BLOCK_SIZE": "BLOCK_SIZE",
+            "NUM_STAGES": "NUM_STAGES",
+            "PERSISTENT": "n_programs < n_tiles",
+            "EVEN": "n_rows % BLOCK_ROWS == 0 and n_cols % BLOCK_SIZE == 0",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        lines = started(self.kernel, self._grid(), constants)
+        if self.wide is None:
+            return lines
+        widest = 'tuned["WIDEST"]' if self.form.tunable else self.wide.widest
+        narrow, wide = ([INDENT + line for line in one] for one in (lines, self.wide.launch_lines(self)))
+        return [f"if n_cols <= {widest}:", *narrow, "else:", *wide]
+
+    def _grid(self) -> str:
+        if self.task.sums_rows or self.form.tunable:
+            return "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
+        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+        return f"({tiles},)" if self.task.reduces_cols else f"({tiles}, triton.cdiv(n_cols, BLOCK_SIZE))"
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """What only wide rows have is left out where no workload is wide, and the other way round."""
+        narrow = [n for n in cols if self.wide is None or n <= self.wide.widest]
+        tiles = [1 << (n - 1).bit_length() for n in narrow]
+        found = self.wide.knobs(cols) if self.wide else []
+        if tiles:
+            found.append(("num_warps", _warps(tiles)))
+        if tiles or self.task.is_persistent:
+            most = () if self.task.is_persistent else (A_PROGRAM_A_TILE,) if self._streams else (8,)
+            found.append(("PROGRAMS", (1, 2, 4, *most)))
+        if tiles:
+            narrowest = min(tiles) if self.task.reduces_cols else min(1024, *tiles)
+            found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
+            if not self.task.reduces_cols:
+                found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
+        return [*found, *self.streamed_knobs]
+
+
+def _counts(most: int, fitting: int) -> tuple[int, ...]:
+    counts = tuple(1 << power for power in range(most.bit_length()) if 1 << power <= min(most, fitting))
+    return counts if len(counts) > 1 else ()
+
+
+def _warps(tiles: list[int]) -> tuple[int, ...]:
+    elements = {max(tile, SMALLEST_TILE) for tile in tiles}
+    return tuple(n for n in WARPS if any(count // (32 * n) in ELEMENTS_A_THREAD for count in elements))
 
 
 class TileKernel(KernelWriter):
