@@ -1,12 +1,13 @@
-"""From a program to its two passes: names, kernels, what is kept between them. Pure."""
+"""From a program to its two passes: names, schedules, what is kept between them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Graph, Problem, Workload
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import Hand, Scalars
 from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
 from workers.authors.compiler.names import Names, part_names
@@ -21,6 +22,8 @@ from workers.authors.compiler.program import (
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.values import Value
+
+USUAL_COLS = 4096  # where a problem has no workloads
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ def build_design(
     may_overwrite: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
     inputs: tuple[tuple[str, str], ...] = (),
+    sizes: tuple[Workload, ...] = (),
 ) -> Design:
-    """Give the design of a problem's kernels; see ``SourceStyle.tunable`` and ``Brief.may_overwrite``.
+    """The design of a problem's kernels; see ``SourceStyle.tunable``, ``Brief.may_overwrite`` and ``Brief.sizes``.
 
     ``outputs`` are names to give to the outputs, and ``inputs`` to inputs, in place of those that the reference has for them.
 
@@ -88,7 +92,7 @@ def build_design(
             taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)
             memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
             backward = replace(backward, overwrites=memory)
-    return Design(program, names, scalars, forward, backward, saved_nodes)
+    return _bounded(Design(program, names, scalars, forward, backward, saved_nodes), sizes)
 
 
 def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
@@ -165,3 +169,36 @@ def _scheduled(
     )
     schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
     return schedule.of(program, names, scalars, task, hand)
+
+
+def columns_of(design: Design) -> list[int]:
+    """Columns that the workloads have, rising."""
+    workloads = design.program.problem.workloads
+    return sorted({n for one in workloads if (n := _columns(design, one)) is not None}) or [USUAL_COLS]
+
+
+def _bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
+    """The design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
+
+    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
+    """
+    columns = {_columns(design, workload) for workload in sizes}
+    known = sorted(count for count in columns if count is not None)
+    if not known or len(known) < len(columns):
+        return design
+    tuned = columns_of(design) if design.forward.form.tunable else []
+    forward = design.forward.within(known, tuned)
+    backward = None if design.backward is None else design.backward.within(known, tuned)
+    return replace(design, forward=forward, backward=backward)
+
+
+def _columns(design: Design, workload: Workload) -> int | None:
+    """How many columns a size has, None where it does not say."""
+    given, product = numbers_of(design.program.problem, workload), 1
+    try:
+        for axis in design.program.domain.col_axes:
+            size = design.program.domain.sizes[axis]
+            product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
+    except CannotCompileError:
+        return None
+    return product

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workers.authors.compiler.design import Design
-from workers.authors.compiler.functions import autograd_function, backward_launcher, entry_point, forward_launcher
+from workers.authors.compiler.functions import module_functions
+from workers.authors.compiler.programs import Programs
 from workers.authors.compiler.schedules import SCHEDULES
-from workers.authors.compiler.several import Several, autograd_of, entry_of, launchers_of
 from workers.authors.compiler.statements import prefixed, wrapped
 from workers.authors.compiler.values import Value, ordered
 from workers.authors.protocol import SourceStyle
@@ -206,28 +205,10 @@ class Rendered:
     imports: tuple[str, ...] = ()
 
 
-def render(design: Design, style: SourceStyle) -> Rendered:
-    """Give the module's source, or the section's."""
-    launchers = [forward_launcher(design, style)]
-    if design.backward is not None or (style.section and design.program.gradients):
-        launchers.append(backward_launcher(design, style))
-    functions = launchers if style.section else [*launchers, autograd_function(design, style)]
-    if style.entry is not None and not style.section:
-        functions.append(entry_point(design, style))
-    return _rendered([design], functions, style)
-
-
-def render_several(several: Several, style: SourceStyle) -> Rendered:
-    """Give the source of a module, or of a section, that holds several programs."""
-    functions = launchers_of(several, style)
-    functions += [] if style.section else [autograd_of(several, style)]
-    if style.entry is not None and not style.section:
-        functions.append(entry_of(several, style))
-    return _rendered([member.design for member in several.members], functions, style)
-
-
-def _rendered(designs: list[Design], functions: list[str], style: SourceStyle) -> Rendered:
-    stages = [stage for design in designs for stage in design.passes]
+def render(programs: Programs, style: SourceStyle) -> Rendered:
+    """The module's source, or the section's."""
+    functions = module_functions(programs, style)
+    stages = [stage for design in programs.designs for stage in design.passes]
     values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
     kernels = [kernel.source for stage in stages for kernel in stage.kernels]
     text = "\n".join(functions)

@@ -1,296 +1,121 @@
-"""Functions of the emitted module that run on the host: launchers, the autograd function, the entry. Pure."""
+"""Functions of the emitted module: those that call launchers, the autograd function, the entry. Pure."""
 
 from __future__ import annotations
 
-import ast
-import math
 from collections.abc import Iterable
+from dataclasses import replace
 
-from gpu_runner.contracts import Problem
-from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design
-from workers.authors.compiler.domain import FULL
 from workers.authors.compiler.expressions import plain
-from workers.authors.compiler.graph import CannotCompileError, names_in, renamed
-from workers.authors.compiler.host import host_line
-from workers.authors.compiler.kernels import Store
-from workers.authors.compiler.schedules.base import Schedule
-from workers.authors.compiler.statements import INDENT, sentence_docstring, split_arguments
-from workers.authors.protocol import Signature, SourceStyle
+from workers.authors.compiler.launchers import (
+    backward_arguments,
+    backward_launcher,
+    definition,
+    fitted,
+    forward_launcher,
+    forward_results,
+    function,
+    launchers,
+    parameters,
+)
+from workers.authors.compiler.programs import Programs
+from workers.authors.compiler.statements import INDENT, sentence_docstring
+from workers.authors.protocol import SourceStyle
 
 
-def signature_of(design: Design, backward_arguments: list[str], gradients: list[str]) -> Signature:
-    """Give how the two functions are called; inputs and scalars by the problem's own names."""
-    names, program = design.names, design.program
-    own = {text: name for name, text in names.scalars.items()}
-    own |= {names.tensors[spec.name]: spec.name for spec in program.problem.inputs}
-    return Signature(
-        forward_arguments=program.problem.parameters,
-        outputs=names.outputs,
-        saved=tuple(names.tensors[key] for key, _ in program.saved),
-        backward_arguments=tuple(own.get(text, text) for text in backward_arguments),
-        upstream=tuple(names.tensors[node] if node is not None else "" for node in program.graph.upstream),
-        gradients=tuple(gradients),
-    )
-
-
-def forward_launcher(design: Design, style: SourceStyle) -> str:
-    """Give the function that computes the outputs and what backward needs."""
-    stage, names = design.forward, design.names
-    nodes = [store.node for store in stage.task.stores]
-    fixed = {node: output_dtype(design, index) for index, node in enumerate(design.program.graph.outputs)}
-    dtypes = [fixed[node] if node is not None else None for node in nodes]
-    lines = [*_guards(design), *stage.size_lines()]
-    lines += _launched(stage, nodes, dtypes)
-    for store, node, dtype in zip(stage.task.stores, nodes, dtypes, strict=True):
-        if store.summed and node is not None:
-            lines.append(stage.total_line(store, node, dtype or f"{stage.source}.dtype"))
-        elif store.summed:
-            lines.append(f"{store.name} = {store.buffer}.sum(dim=0)")
-    for name, result in zip(names.outputs, design.program.outputs, strict=True):
-        if design.program.on_host(result):
-            dtype = fixed[result.node] or f"{stage.source}.dtype"
-            lines.append(host_line(design.program, names, stage.hand, name, result, dtype))
-    lines.append(f"return {', '.join(forward_results(design))}")
+def module_functions(programs: Programs, style: SourceStyle) -> list[str]:
+    """All functions of a module, or of a section, which has no autograd function and no entry."""
+    if len(programs.members) == 1:
+        functions = launchers(programs.members[0].design, style)
+    else:
+        functions = _launchers_of_each(programs, style)
     if style.section:
-        lines.insert(0, f'"""Give {", ".join(forward_results(design))} of contiguous tensors."""')
-    return function(style, style.forward_function, parameters(design), lines)
+        return functions
+    return [*functions, _autograd_function(programs, style), *([_entry(programs, style)] if style.entry else [])]
 
 
-def backward_launcher(design: Design, style: SourceStyle) -> str:
-    """Give the function that computes the gradients; of a section, it returns those of all inputs that have one."""
-    stage, program = design.backward, design.program
-    every = [_returned(design, name) for name, _ in program.gradients]
-    if stage is None:
-        return function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
-    lines = _backward_body(design, stage)
-    own = [store.name for store in stage.task.stores]
-    lines.append(f"return {', '.join(every if style.section else own)}")
+def _launchers_of_each(programs: Programs, style: SourceStyle) -> list[str]:
+    """The launchers of every program, then the functions that call them."""
+    functions = []
+    for member in programs.members:
+        own = replace(style, section=True, forward_function=member.forward, backward_function=member.backward)
+        functions.append(forward_launcher(member.design, own))
+        if member.gradients:
+            functions.append(backward_launcher(member.design, own))
+    functions = [*dict.fromkeys(functions), _forward(programs, style)]
+    return [*functions, *([_backward(programs, style)] if programs.gradients else [])]
+
+
+def _forward(programs: Programs, style: SourceStyle) -> str:
+    results = [*programs.names.outputs, *programs.saved]
+    lines = [f'"""Give {", ".join(results)} of contiguous tensors."""'] if style.section else []
+    for member in programs.members:
+        given = ", ".join(member.table[name] for name in forward_results(member.design))
+        taken = ", ".join(member.table[name] for name in parameters(member.design))
+        lines.append(f"{given} = {member.forward}({taken})")
+    return function(style, style.forward_function, programs.parameters, [*lines, f"return {', '.join(results)}"])
+
+
+def _backward(programs: Programs, style: SourceStyle) -> str:
+    lines = []
+    for member in (m for m in programs.members if m.gradients):
+        taken = ", ".join(member.table[name] for name in backward_arguments(member.design))
+        lines.append(f"{', '.join(member.gradients.values())} = {member.backward}({taken})")
+    results = ", ".join(programs.backward_results)
     if style.section:
-        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
-        lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
-    return function(style, style.backward_function, backward_arguments(design), lines)
+        memory = [
+            f" {m.table.get(name, name)} takes the memory of {m.table[taken]}."
+            for m in programs.members
+            for name, taken in (m.design.backward.overwrites if m.design.backward else ())
+        ]
+        lines.insert(0, f'"""Give {results} of contiguous tensors.{"".join(memory)}"""')
+    return function(style, style.backward_function, programs.backward_arguments, [*lines, f"return {results}"])
 
 
-def _backward_body(design: Design, stage: Schedule) -> list[str]:
-    program = design.program
-    specs = {spec.name: spec for spec in program.problem.inputs}
-    owners = {program.key(r): name for name, r in reversed(program.gradients)}
-    results = program.backward_results
-    dtypes = [_gradient_dtype(design, specs[owners[program.key(r)]].name) for r in results]
-    lines = stage.size_lines() + _launched(stage, [r.node for r in results], dtypes)
-    for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
-        if store.summed:
-            lines.append(stage.total_line(store, result.node, dtype or f"{stage.source}.dtype"))
-    return lines
-
-
-def _launched(stage: Schedule, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
-    settings = stage.setting_lines()
-    buffers = [_allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
-    launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in stage.launch_lines())]
-    return [*settings, *buffers, *launch]
-
-
-def _allocation(stage: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
-    """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
-    device = f"device={stage.source}.device"
-    if store.name in dict(stage.overwrites):
-        taken = dict(stage.overwrites)[store.name]
-        return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
-    if store.summed or node is None:
-        shape = stage.partials(store) if store.summed else "n_rows"
-        return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
-    shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
-    alike = [(text, free(other)) for text, other in stage.hand.tensors if shapes[other] == shapes[node]]
-    if dtype is None:
-        alike = [(text, fixed) for text, fixed in alike if fixed is None]
-    if alike:
-        return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
-    return f"{store.buffer} = torch.empty({stage.hand.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
-
-
-def forward_results(design: Design) -> list[str]:
-    """Give what the forward launcher returns: the outputs, then what it made for backward."""
-    return [*design.names.outputs, *(design.names.tensors[key] for key, _ in design.program.saved)]
-
-
-def _guards(design: Design) -> list[str]:
-    """The graph of a specialised scalar holds for its default only."""
-    lines = []
-    for spec in design.program.problem.scalars:
-        if spec.name in design.program.graph.specialised and spec.default is not None:
-            name = design.names.scalars[spec.name]
-            lines.append(f"if {name} != {spec.default!r}:")
-            lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
-    return lines + _multiple_guards(design) + _part_guards(design) + _group_guards(design)
-
-
-def _multiple_guards(design: Design) -> list[str]:
-    """A dimension that scalars do not divide would be cut where the reference does not cut it."""
-    lines, scalars = [], design.names.scalars
-    for rule in design.program.graph.multiples:
-        spec = next((spec for spec in design.program.problem.inputs if rule.dimension in spec.dims), None)
-        if spec is None:
-            raise CannotCompileError(f"no input has the dimension `{rule.dimension}`")
-        name, position = design.names.tensors[spec.name], spec.dims.index(rule.dimension) - len(spec.dims)
-        own, of = [scalars[scalar] for scalar in names_in(rule.of)], renamed(rule.of, scalars)
-        least = own[0] if len(own) == 1 else f"min({', '.join(own)})"
-        lines.append(f"if {least} < 1 or {name}.shape[{position}] % {of if of.isidentifier() else f'({of})'}:")
-        lines.append(f'{INDENT}raise ValueError("dimension {position} of {name} is no multiple of {of}")')
-    return lines
-
-
-def _group_guards(design: Design) -> list[str]:
-    """A dimension that does not fall into groups would lose its last elements."""
-    domain, lines, known = design.program.domain, [], set[tuple[int, ...]]()
-    for spec in design.program.problem.inputs:
-        shape = domain.shapes[spec.name]
-        for place, dim in enumerate(shape):
-            sizes = [domain.sizes[axis] for axis in dim if axis not in domain.part_axes]
-            count = math.prod(size for size in sizes if isinstance(size, int))
-            if count > 1 and any(isinstance(size, Expr) for size in sizes) and dim not in known:
-                known.add(dim)
-                name, position = design.names.tensors[spec.name], place - len(shape)
-                lines.append(f"if {name}.shape[{position}] % {count}:")
-                sentence = f"dimension {position} of {name} is no multiple of {count}"
-                lines.append(f'{INDENT}raise ValueError("{sentence}")')
-    return lines
-
-
-def _part_guards(design: Design) -> list[str]:
-    """A row of another length does not fall into parts, and its last elements would stay unwritten."""
-    domain, lines = design.program.domain, []
-    for node in dict.fromkeys(part.node for part in domain.parts.values() if part.node in design.program.graph.inputs):
-        name, count = design.names.tensors[node], next(p.count for p in domain.parts.values() if p.node == node)
-        axes = domain.shapes[node][-1]
-        if isinstance(domain.sizes[axes[-1]], Expr):
-            lines.append(f"if {name}.shape[-1] % {count}:")
-            lines.append(f'{INDENT}raise ValueError("the last dimension of {name} is no multiple of {count}")')
-    return lines
-
-
-def output_dtype(design: Design, index: int) -> str | None:
-    """Give the dtype of an output where it is fixed; None where it follows the call."""
-    fixed = design.program.fixed_dtype(design.program.graph.outputs[index])
-    return None if fixed is None else f"torch.{fixed}"
-
-
-def _gradient_dtype(design: Design, name: str) -> str | None:
-    spec = next(spec for spec in design.program.problem.inputs if spec.name == name)
-    if spec.dtype is not None:
-        return f"torch.{spec.dtype}"
-    text = design.names.tensors[name]
-    return (
-        f"{text}.dtype"
-        if design.backward and name in design.saved_nodes and design.program.domain.space_of(name) != FULL
-        else None
-    )
-
-
-def parameters(design: Design) -> list[str]:
-    """Give the reference's parameters, in its order, by their names in the module."""
-    table = {**design.names.tensors, **design.names.scalars}
-    return [table[name] for name in design.program.problem.parameters]
-
-
-def backward_arguments(design: Design) -> list[str]:
-    """Give what the backward launcher takes: gradients of outputs, saved tensors, scalars."""
-    names = design.names
-    upstream = [names.tensors[node] for node in design.program.graph.upstream if node is not None]
-    return [*upstream, *(names.tensors[node] for node in design.saved_nodes), *_backward_scalars(design)]
-
-
-def _backward_scalars(design: Design) -> list[str]:
-    if design.backward is None:
-        return []
-    body = ast.walk(ast.parse("\n".join(_backward_body(design, design.backward))))
-    words = {node.id for node in body if isinstance(node, ast.Name)}
-    return [name for name in design.names.scalars.values() if name in words]
-
-
-def autograd_function(design: Design, style: SourceStyle) -> str:
-    """Give the class that autograd calls."""
-    names, graph = design.names, design.program.graph
-    title = design.program.problem.title or "Computes the formulas of its kernels."
-    outputs = ", ".join(names.outputs)
-    lines = [f"{', '.join(forward_results(design))} = {style.forward_function}({', '.join(parameters(design))})"]
-    if design.saved_nodes:
-        lines.append(f"ctx.save_for_backward({', '.join(names.tensors[node] for node in design.saved_nodes)})")
-    lines += [f"ctx.{name} = {name}" for name in _backward_scalars(design)]
-    silent = [name for name, node in zip(names.outputs, graph.upstream, strict=True) if node is None]
-    if silent:
-        lines.append(f"ctx.mark_non_differentiable({', '.join(silent)})")
-    lines.append(f"return {outputs}{',' if graph.tuple_output and len(names.outputs) == 1 else ''}")
-    head = [
-        f"class {style.function_class}(torch.autograd.Function):",
-        *sentence_docstring(title, style.line_length),
-        "",
-    ]
-    forward = method(style, "forward", with_defaults(design.program.problem, parameters(design), names.scalars), lines)
-    backward = method(style, "backward", _upstream_parameters(design), _backward_lines(design, style))
-    return "\n".join([*head, *forward, "", *backward])
-
-
-def _upstream_parameters(design: Design) -> list[str]:
-    names, graph = design.names, design.program.graph
-    return [
-        names.tensors[node] if node is not None else f"_d{output}"
-        for node, output in zip(graph.upstream, names.outputs, strict=True)
-    ]
-
-
-def _backward_lines(design: Design, style: SourceStyle) -> list[str]:
-    names, program = design.names, design.program
-    lines = []
-    if design.backward is not None:
-        saved = [names.tensors[node] for node in design.saved_nodes]
-        if len(saved) == 1:
-            lines.append(f"({saved[0]},) = ctx.saved_tensors")
-        elif saved:
-            lines.append(f"{', '.join(saved)} = ctx.saved_tensors")
-        arguments = [f"ctx.{a}" if a in names.scalars.values() else a for a in backward_arguments(design)]
-        results = ", ".join(store.name for store in design.backward.task.stores)
-        lines.append(f"{results} = {style.backward_function}({', '.join(arguments)})")
-    lines.append(f"return {', '.join(_returned(design, name) for name in program.problem.parameters)}")
-    return lines
-
-
-def _returned(design: Design, name: str) -> str:
-    program = design.program
-    result = dict(program.gradients).get(name)
-    if result is None:
-        return "None"
-    if program.is_upstream(result):
-        return design.names.tensors[str(result.value.datum)]
-    assert design.backward is not None
-    places = [program.key(r) for r in program.backward_results]
-    return design.backward.task.stores[places.index(program.key(result))].name
-
-
-def entry_point(design: Design, style: SourceStyle) -> str:
-    """Give a function with the reference's own signature."""
-    assert style.entry is not None
-    arguments = ", ".join(design.program.problem.parameters)
-    problem = design.program.problem
-    own = {spec.name: spec.default for spec in problem.scalars}
-    signature = _defaults(problem.parameters, own)
+def _autograd_function(programs: Programs, style: SourceStyle) -> str:
+    names, graph, outputs = programs.names, programs.graph, programs.names.outputs
+    scalars = [name for name in programs.backward_arguments if name in names.scalars.values()]
+    kept = [name for name in programs.backward_arguments if name not in (*scalars, *programs.upstream)]
+    results = ", ".join([*outputs, *programs.saved])
+    forward = [f"{results} = {style.forward_function}({', '.join(programs.parameters)})"]
+    forward += [f"ctx.save_for_backward({', '.join(kept)})"] if kept else []
+    forward += [f"ctx.{name} = {name}" for name in scalars]
+    silent = [name for name, node in zip(outputs, graph.upstream, strict=True) if node is None]
+    forward += [f"ctx.mark_non_differentiable({', '.join(silent)})"] if silent else []
+    forward.append(f"return {', '.join(outputs)}{',' if graph.tuple_output and len(outputs) == 1 else ''}")
+    backward = []
+    if programs.backward_results:
+        if kept:
+            backward.append(f"{f'({kept[0]},)' if len(kept) == 1 else ', '.join(kept)} = ctx.saved_tensors")
+        arguments = ", ".join(f"ctx.{name}" if name in scalars else name for name in programs.backward_arguments)
+        backward.append(f"{', '.join(programs.backward_results)} = {style.backward_function}({arguments})")
+    backward.append(f"return {', '.join(programs.gradients.get(n, 'None') for n in programs.problem.parameters)}")
+    title = programs.problem.title or "Computes the formulas of its kernels."
+    own = _with_defaults(programs, programs.parameters, names.scalars)
     return "\n".join(
-        definition(style, 0, style.entry, signature)
-        + _wrapped(style, f"return {style.function_class}.apply(", arguments)
+        [
+            f"class {style.function_class}(torch.autograd.Function):",
+            *sentence_docstring(title, style.line_length),
+            "",
+            *_method(style, "forward", own, forward),
+            "",
+            *_method(style, "backward", programs.upstream, backward),
+        ]
     )
 
 
-def with_defaults(problem: Problem, arguments: list[str], scalars: dict[str, str]) -> list[str]:
-    """Give parameters with the defaults of the problem; ``scalars`` are its scalars' names in the module."""
-    return _defaults(arguments, {scalars[spec.name]: spec.default for spec in problem.scalars})
+def _entry(programs: Programs, style: SourceStyle) -> str:
+    """A function with the reference's own signature."""
+    parameters, own = programs.problem.parameters, {spec.name: spec.name for spec in programs.problem.scalars}
+    call = f"return {style.function_class}.apply({', '.join(parameters)})"
+    return function(style, str(style.entry), _with_defaults(programs, parameters, own), [call])
 
 
-def _defaults(names: Iterable[str], defaults: dict[str, float | int | bool | str | None]) -> list[str]:
-    """A default stands only where every later parameter has one too."""
+def _with_defaults(programs: Programs, arguments: Iterable[str], scalars: dict[str, str]) -> list[str]:
+    """Parameters with the problem's defaults, which stand only where every later parameter has one too."""
+    defaults = {scalars[spec.name]: spec.default for spec in programs.problem.scalars}
     result: list[str] = []
     trailing = True
-    for name in reversed(list(names)):
+    for name in reversed(list(arguments)):
         trailing = trailing and defaults.get(name) is not None
         result.insert(0, f"{name}={_literal(defaults[name])}" if trailing else name)
     return result
@@ -302,40 +127,6 @@ def _literal(value: float | bool | str | None) -> str:
     return plain(value)
 
 
-def method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
-    """Give a method of the class that autograd calls."""
+def _method(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> list[str]:
     head = [f"{INDENT}@staticmethod", f"{INDENT}@ensure_contiguous"]
-    return [*head, *definition(style, 1, name, ["ctx", *arguments]), *_fitted(style, lines, 2)]
-
-
-def function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
-    """Give a function of the module."""
-    return "\n".join([*definition(style, 0, name, arguments), *_fitted(style, lines, 1)])
-
-
-def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
-    """Give the line that opens a function, or one line for each argument where that is too long."""
-    line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
-    if len(line) <= style.line_length:
-        return [line]
-    return [f"{INDENT * depth}def {name}(", *(f"{INDENT * (depth + 1)}{a}," for a in arguments), f"{INDENT * depth}):"]
-
-
-def _wrapped(style: SourceStyle, head: str, arguments: str) -> list[str]:
-    return _fitted(style, [f"{head}{arguments})"], 1)
-
-
-def _fitted(style: SourceStyle, lines: list[str], depth: int) -> list[str]:
-    """Indent lines; a call that is too long has its arguments one a line."""
-    result = []
-    for line in lines:
-        text = INDENT * depth + line if line else ""
-        if len(text) <= style.line_length or not line.endswith(")") or "(" not in line:
-            result.append(text)
-            continue
-        indent = text[: len(text) - len(text.lstrip())]
-        head, _, rest = text.strip().partition("(")
-        result.append(f"{indent}{head}(")
-        result += [f"{indent}{INDENT}{argument}," for argument in split_arguments(rest[:-1])]
-        result.append(f"{indent})")
-    return result
+    return [*head, *definition(style, 1, name, ["ctx", *arguments]), *fitted(style, lines, 2)]

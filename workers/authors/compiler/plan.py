@@ -1,19 +1,20 @@
-"""What is known of a design besides its source: family, plan, knobs, and the sizes it takes. Pure."""
+"""What a proposal says besides its source: the plan for people, knobs, the signature, the sizes that it takes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Knob, Workload
+from gpu_runner.contracts import Knob, Pass
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design
+from workers.authors.compiler.design import Design, columns_of
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
-from workers.authors.compiler.graph import PRECISION_SENSITIVE, CannotCompileError, evaluate, numbers_of
+from workers.authors.compiler.graph import PRECISION_SENSITIVE
 from workers.authors.compiler.kernels import Store, formula
+from workers.authors.compiler.programs import Programs
 from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.values import Value
-from workers.authors.protocol import KernelPlan, KernelSketch, Limit
+from workers.authors.protocol import KernelPlan, KernelSketch, Limit, Signature
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ def family_of(design: Design) -> Family:
 FLOAT32_BYTES = "4"
 
 
-def plan_of(design: Design) -> KernelPlan:
-    """Give the plan of a design."""
+def _plan(design: Design) -> KernelPlan:
     program, names, family = design.program, design.names, family_of(design)
     outputs = tuple(Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True))
     ops = {value.op for stage in design.passes for value in stage.task.values}
@@ -195,79 +195,75 @@ def _flops(design: Design, stage: Schedule) -> str:
     return " + ".join(f"{count} * {size}" for size, count in ordered if size != "1") or "1"
 
 
-USUAL_COLS = 4096  # where a problem has no workloads
-
-
-def knobs_of(design: Design) -> tuple[Knob, ...]:
-    """Give the knobs of both passes, those that matter most first; at most 30 values together for a pass."""
-    cols = columns_of(design)
-    return tuple(
-        Knob(stage.form.tuned_pass, setting, values)
-        for stage in design.passes
-        for setting, values in stage.knobs(cols)
-        if values
+def plan_of(programs: Programs) -> KernelPlan:
+    """The plan of all programs together."""
+    plans = [_plan(design) for design in programs.designs]
+    if len(plans) == 1:
+        return plans[0]
+    shared = len({member.forward for member in programs.members}) < len(plans)
+    return replace(
+        plans[0],
+        tier=max(plan.tier for plan in plans),
+        kernels=tuple(sketch for plan in plans for sketch in plan.kernels),
+        forward_formula="; ".join(dict.fromkeys(plan.forward_formula for plan in plans)),
+        gradient_formulas=tuple(formula for plan in plans for formula in plan.gradient_formulas),
+        saved_tensors=tuple(
+            dict.fromkeys(
+                m.table[n] for m, plan in zip(programs.members, plans, strict=True) for n in plan.saved_tensors
+            )
+        ),
+        precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
+        needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
+        forward_bytes=" + ".join(plan.forward_bytes for plan in plans),
+        backward_bytes=" + ".join(plan.backward_bytes for plan in plans),
+        forward_flops=" + ".join(plan.forward_flops for plan in plans),
+        backward_flops=" + ".join(plan.backward_flops for plan in plans),
+        notes=(
+            "outputs that share no computation have kernels of their own, started one after the other",
+            *(["those that compute the same of other tensors share them"] if shared else []),
+            *dict.fromkeys(note for plan in plans for note in plan.notes),
+        ),
     )
 
 
-def columns_of(design: Design) -> list[int]:
-    """Give the columns that the workloads have, sizes rising."""
-    domain, found = design.program.domain, set()
-    for workload in design.program.problem.workloads:
-        product = 1
-        try:
-            for axis in domain.col_axes:
-                size = domain.sizes[axis]
-                product *= (
-                    int(evaluate(size, numbers_of(design.program.problem, workload)))
-                    if isinstance(size, Expr)
-                    else size
-                )
-        except CannotCompileError:
-            continue
-        found.add(product)
-    return sorted(found) or [USUAL_COLS]
+def knobs_of(programs: Programs) -> tuple[Knob, ...]:
+    """Knobs of both passes, those that matter most first, at most 30 values for a pass; programs share their settings."""
+    values: dict[tuple[Pass, str], set[int]] = {}
+    for design in programs.designs:
+        for stage in design.passes:
+            for setting, own in stage.knobs(columns_of(design)):
+                values.setdefault((stage.form.tuned_pass, setting), set()).update(own)
+    return tuple(Knob(*key, tuple(sorted(own))) for key, own in values.items() if own)
 
 
-def bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
-    """Give the design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
+def signature_of(programs: Programs) -> Signature:
+    """How the two functions are called; inputs and scalars by the problem's own names."""
+    names, graph = programs.names, programs.graph
+    own = {text: name for name, text in names.scalars.items()}
+    own |= {names.tensors[spec.name]: spec.name for spec in programs.problem.inputs}
+    return Signature(
+        forward_arguments=programs.problem.parameters,
+        outputs=names.outputs,
+        saved=tuple(programs.saved),
+        backward_arguments=tuple(own.get(text, text) for text in programs.backward_arguments),
+        upstream=tuple(names.tensors[node] if node is not None else "" for node in graph.upstream),
+        gradients=tuple(programs.gradients),
+    )
 
-    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
-    """
-    columns = {_columns_of(design, workload) for workload in sizes}
-    known = sorted(count for count in columns if count is not None)
-    if not known or len(known) < len(columns):
-        return design
-    tuned = columns_of(design) if design.forward.form.tunable else []
-    forward = design.forward.within(known, tuned)
-    backward = None if design.backward is None else design.backward.within(known, tuned)
-    return replace(design, forward=forward, backward=backward)
 
-
-def limits_of(*designs: Design) -> tuple[Limit, ...]:
-    """Give the bounds that designs set to the calls that they take, the least for each size."""
+def limits_of(programs: Programs) -> tuple[Limit, ...]:
+    """The bounds that programs set to the calls that they take, the least for each size."""
     least: dict[str, int] = {}
-    for design in designs:
+    for design in programs.designs:
         for stage in design.passes:
             if stage.most is not None:
-                size = _size_text(design)
+                size = _columns_text(design)
                 least[size] = min(stage.most, least.get(size, stage.most))
     return tuple(Limit(size, most) for size, most in least.items())
 
 
-def _columns_of(design: Design, workload: Workload) -> int | None:
-    """Give how many columns a size has, None where it does not say."""
-    given, product = numbers_of(design.program.problem, workload), 1
-    try:
-        for axis in design.program.domain.col_axes:
-            size = design.program.domain.sizes[axis]
-            product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
-    except CannotCompileError:
-        return None
-    return product
-
-
-def _size_text(design: Design) -> str:
-    """Give the number of columns as arithmetic over dimension names."""
+def _columns_text(design: Design) -> str:
+    """The number of columns as arithmetic over dimension names."""
     sizes = [design.program.domain.sizes[axis] for axis in design.program.domain.col_axes]
     texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]
     single = len(texts) == 1
