@@ -36,7 +36,7 @@ def differences(name: str, sizes: dict[str, int], dtype: str, form: str) -> list
     """Tell which tensors differ, and whether there is a loop at all."""
     own = style(name) if form == "plain" else tunable_style(name)
     sources = [formed(name, own).source]
-    with patch.object(base, "repetitions_of", lambda _: ()):
+    with patch.object(base, "rerolled_loops", lambda _: ()):
         sources.append(formed(name, own).source)
     results = []
     for source in sources:

@@ -23,12 +23,12 @@ class Part:
 
     @property
     def width(self) -> str:
-        """Give the columns of a whole row of the tensor, in a kernel."""
+        """The columns of a whole row of the tensor, in a kernel."""
         return str(self.count) if self.single else f"({self.count} * n_cols)"
 
     @property
     def shift(self) -> str:
-        """Give what comes before the part in a row, as a term that is added."""
+        """What comes before the part in a row, as a term that is added."""
         if self.single:
             return f" + {self.index}" if self.index else ""
         return "" if self.index == 0 else " + n_cols" if self.index == 1 else f" + {self.index} * n_cols"
@@ -43,7 +43,7 @@ class Parting:
     sizes: Sizes  # stand-ins that the count divides
 
     def index(self, node: Node) -> int:
-        """Give which part a slice takes.
+        """Which part a slice takes.
 
         Raises:
             CannotCompileError: it takes none of them whole.
@@ -59,7 +59,7 @@ class Parting:
 
 
 def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
-    """Give how a graph cuts the rows, None where it leaves them whole.
+    """How a graph cuts the rows, None where it leaves them whole.
 
     Raises:
         CannotCompileError: it cuts them into parts of different lengths, or cuts something else.
@@ -84,7 +84,7 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
 
 
 def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
-    """Give the whole and one part of the dimension that a node cuts or joins."""
+    """The whole and one part of the dimension that a node cuts or joins."""
     rank, dim = len(node.meta.shape), node.args[1]
     if not isinstance(dim, int) or dim % max(1, rank) != rank - 1:
         raise CannotCompileError(f"`{node.op}` is along a dimension that is not the last", node.op)
@@ -106,7 +106,7 @@ def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
 
 
 def moves_columns(graph: Graph) -> bool:
-    """Tell whether all that is cut out of rows or put together to rows is whole runs of columns, of whatever lengths."""
+    """Whether all that is cut out of rows or put together to rows is whole runs of columns, of whatever lengths."""
     nodes = {node.name: node for node in graph.nodes}
     moved = [n for n in graph.nodes if n.op in {"slice", "cat"}]
     moved = [n for n in moved if not is_whole_slice(n, nodes) and not takes_elements(n, nodes)]
@@ -118,7 +118,7 @@ def moves_columns(graph: Graph) -> bool:
 
 
 def takes_elements(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Tell whether a node takes elements out of a short vector, or puts them together to one."""
+    """Whether a node takes elements out of a short vector, or puts them together to one."""
     if node.op not in {"slice", "cat"} or len(node.meta.shape) != 1:
         return False
     pieces = node.args[0] if isinstance(node.args[0], tuple) else (node.args[0],)
@@ -128,13 +128,13 @@ def takes_elements(node: Node, nodes: Mapping[str, Node]) -> bool:
 
 
 def elements_taken(node: Node) -> slice:
-    """Give which elements a slice of a short vector takes."""
+    """Which elements a slice of a short vector takes."""
     bounds = [arg if isinstance(arg, int) else None for arg in (*node.args[2:5], None, None, None)[:3]]
     return slice(*bounds)
 
 
 def is_whole_slice(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Tell whether a slice takes all there is."""
+    """Whether a slice takes all there is."""
     if node.op != "slice" or not isinstance(node.args[0], NodeRef):
         return False
     start, step = (*node.args[2:3], None)[0], (*node.args[4:5], None)[0]
@@ -169,13 +169,13 @@ class Unifier:
         return (self.parts[-1], self.fresh(length))
 
     def find(self, axis: int) -> int:
-        """Give the root of an axis."""
+        """The root of an axis."""
         while self.parents[axis] != axis:
             axis = self.parents[axis]
         return axis
 
     def leaves(self, axes: Axes) -> Axes:
-        """Give axes with those that were cut replaced by what they consist of."""
+        """Axes with those that were cut replaced by what they consist of."""
         found: list[int] = []
         for axis in axes:
             root = self.find(axis)
@@ -203,7 +203,7 @@ def _over(whole: Dim, part: Dim) -> Dim:
 
 
 def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
-    """Give the axes of every node's dimensions, as roots.
+    """The axes of every node's dimensions, as roots.
 
     Raises:
         CannotCompileError: an operator moves elements in a way that axes do not follow.
@@ -390,7 +390,7 @@ def _reduced(operand: Shape, node: Node) -> Shape:
 
 
 def reduced_dimensions(node: Node, rank: int) -> tuple[int, ...]:
-    """Give the dimensions that a reduction runs over, counted from the front; all of them where it names none."""
+    """The dimensions that a reduction runs over, counted from the front; all of them where it names none."""
     dims = _integers(node.args[1]) if len(node.args) > 1 and node.args[1] is not None else tuple(range(rank))
     return tuple(dim % rank for dim in dims) if dims and rank else tuple(range(rank))
 

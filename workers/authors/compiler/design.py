@@ -8,7 +8,7 @@ from gpu_runner.contracts import Graph, Problem, Workload
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
-from workers.authors.compiler.host import Hand, Scalars
+from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
 from workers.authors.compiler.names import Names, part_names
 from workers.authors.compiler.program import (
@@ -17,7 +17,7 @@ from workers.authors.compiler.program import (
     allowed_nodes,
     build_program,
     overwritten,
-    with_cheaper_tanh,
+    with_sigmoid_for_tanh,
 )
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.schedules.base import Schedule
@@ -40,7 +40,7 @@ class Design:
     @property
     def passes(self) -> list[Schedule]:
         """Forward, and backward where there is one."""
-        return [stage for stage in (self.forward, self.backward) if stage is not None]
+        return [schedule for schedule in (self.forward, self.backward) if schedule is not None]
 
 
 def build_design(
@@ -61,8 +61,8 @@ def build_design(
         CannotCompileError: the graph is beyond what the schedules express.
     """
     program = build_program(problem, graph)
-    if not program.pool.in_order:
-        program = with_cheaper_tanh(program)
+    if not program.numbering.in_order:
+        program = with_sigmoid_for_tanh(program)
     names = Names(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
@@ -73,7 +73,7 @@ def build_design(
         names.tensors[key] = names.free(own[part.index] if own else f"{names.tensors[part.node]}_{part.index}")
         names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
-    scalars = Scalars(program, names, Hand(program, inputs, names.scalars))
+    scalars = Scalars(program, names, HostScope(program, inputs, names.scalars))
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
@@ -83,20 +83,20 @@ def build_design(
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
         saved_nodes = _saved_nodes(program, stores)
-        at_hand = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
-        at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
+        available = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
+        available += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
             form = Form(tunable, TimedPass.backward, read_again if tunable else frozenset())
-            backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
+            backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, available, form)
             allowed = allowed_nodes(program, may_overwrite)
-            taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)
+            taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)
             memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
             backward = replace(backward, overwrites=memory)
     return _bounded(Design(program, names, scalars, forward, backward, saved_nodes), sizes)
 
 
 def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
-    """Give the tensors that stores are computed from."""
+    """The tensors that stores are computed from."""
     values = KernelTask("", stores, ()).values
     return frozenset(program.domain.base(str(value.datum)) for value in values if value.op in LOADS)
 
@@ -157,18 +157,18 @@ def _scheduled(
     names: Names,
     scalars: Scalars,
     stores: tuple[Store, ...],
-    at_hand: tuple[tuple[str, str], ...],
+    available: tuple[tuple[str, str], ...],
     form: Form,
 ) -> Schedule:
-    hand = Hand(program, at_hand, names.scalars)
-    scalars.hand = hand
+    host = HostScope(program, available, names.scalars)
+    scalars.host = host
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
     task = KernelTask(
         kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
     schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
-    return schedule.of(program, names, scalars, task, hand)
+    return schedule.of(program, names, scalars, task, host)
 
 
 def columns_of(design: Design) -> list[int]:

@@ -27,7 +27,7 @@ class Space:
     segments: bool = False  # of a tensor that has a number for each segment of a row, the same in all of some rows
 
     def joined(self, other: Space) -> Space:
-        """Give the space of an operation on both."""
+        """The space of an operation on both."""
         return Space(self.rows or other.rows, self.cols or other.cols)
 
 
@@ -56,50 +56,50 @@ class Domain:
 
     @property
     def is_strided(self) -> bool:
-        """Tell whether rows and columns lie between each other in memory."""
+        """Whether rows and columns lie between each other in memory."""
         return bool(self.order)
 
     @property
     def memory(self) -> tuple[int, ...]:
-        """Give the axes of a whole tensor as they lie in memory."""
+        """The axes of a whole tensor as they lie in memory."""
         return self.order or (*self.row_axes, *self.col_axes)
 
     def axes_of(self, name: str) -> tuple[int, ...]:
-        """Give the axes of a node, outermost first; the numbering of its parts or elements is none of them."""
+        """The axes of a node, outermost first; the numbering of its parts or elements is none of them."""
         numbering = self.part_axes | self.element_axes
         return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in numbering)
 
     def is_parted(self, name: str) -> bool:
-        """Tell whether the rows of a tensor hold parts."""
+        """Whether the rows of a tensor hold parts."""
         return any(axis in self.part_axes for dim in self.shapes[name] for axis in dim)
 
     def base(self, name: str) -> str:
-        """Give the tensor that a part belongs to, or the tensor itself."""
+        """The tensor that a part belongs to, or the tensor itself."""
         return self.parts[name].node if name in self.parts else name
 
     def rows_of(self, name: str) -> tuple[int, ...]:
-        """Give the row axes that a node varies over."""
+        """The row axes that a node varies over."""
         return tuple(axis for axis in self.axes_of(name) if axis in self.row_axes)
 
     def segments_of(self, name: str) -> tuple[int, ...] | None:
-        """Give the leading ones of several column axes that a tensor has without the others; None where it has all or none."""
+        """The leading ones of several column axes that a tensor has without the others; None where it has all or none."""
         found = tuple(axis for axis in (self.axes_of(name) if name in self.shapes else ()) if axis in self.col_axes)
         return found if found and len(found) < len(self.col_axes) else None
 
     @property
     def segment_axes(self) -> tuple[int, ...]:
-        """Give the column axes that number the segments of a row: there are tensors that have one number for each segment."""
+        """The column axes that number the segments of a row: there are tensors that have one number for each segment."""
         found = {axes for name in self.shapes if (axes := self.segments_of(name)) is not None}
         return max(found, key=len, default=())
 
     def space_of(self, name: str) -> Space:
-        """Give the space of a node; without row axes every vector is a row of its own."""
+        """The space of a node; without row axes every vector is a row of its own."""
         cols = any(axis in self.col_axes for axis in self.axes_of(name))
         return Space(bool(self.rows_of(name)) or (cols and not self.row_axes), cols)
 
 
 def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
-    """Give the iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
+    """The iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
 
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
@@ -151,7 +151,7 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
 
 
 def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Shape], graph: Graph) -> Iterator[Domain]:
-    """Give spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
+    """Spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
     reduced = dict.fromkeys(
         tuple(axis for axis in order if axis in gone)
         for node in graph.nodes
@@ -190,7 +190,7 @@ def _fits_strided(domain: Domain, node: Node) -> bool:
 
 
 def _with_parts(domain: Domain, graph: Graph) -> Domain:
-    """Give each part of a tensor that kernels may load a name and a shape."""
+    """The domain with a name and a shape for each part of a tensor that kernels may load."""
     shapes, parts = dict(domain.shapes), dict[str, Part]()
     for node in graph.nodes:
         held = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
@@ -251,7 +251,7 @@ def _fits(domain: Domain, node: Node) -> bool:
 
 
 def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool:
-    """Tell whether a sum runs over the first of the row axes and the last of the column axes, as for a weight of each channel."""
+    """Whether a sum runs over the first of the row axes and the last of the column axes, as for a weight of each channel."""
     rows = tuple(axis for axis in gone if axis in domain.row_axes)
     cols = tuple(axis for axis in gone if axis in domain.col_axes)
     first, last = rows == domain.row_axes[: len(rows)], cols == domain.col_axes[len(domain.col_axes) - len(cols) :]
@@ -273,7 +273,7 @@ class Run:
 
 
 def runs_of(domain: Domain) -> tuple[Run, ...]:
-    """Give the runs of a whole tensor, outermost first."""
+    """The runs of a whole tensor, outermost first."""
     runs: list[Run] = []
     for axis in domain.order:
         is_row = axis in domain.row_axes
@@ -285,7 +285,7 @@ def runs_of(domain: Domain) -> tuple[Run, ...]:
 
 
 def run_sizes(domain: Domain) -> tuple[str, ...]:
-    """Give the names of the sizes that a kernel needs to find an element: of every run but the outermost."""
+    """The names of the sizes that a kernel needs to find an element: of every run but the outermost."""
     return tuple(f"run_{place}" for place in range(1, len(runs_of(domain)))) if domain.is_strided else ()
 
 

@@ -8,7 +8,7 @@ from workers.authors.compiler.functions import module_functions
 from workers.authors.compiler.programs import Programs
 from workers.authors.compiler.schedules import SCHEDULES
 from workers.authors.compiler.statements import prefixed, wrapped
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.values import Value, topological
 from workers.authors.protocol import SourceStyle
 
 _TANH = """@triton.jit
@@ -85,7 +85,7 @@ _SOURCES = {
 
 
 def device_functions(values: list[Value]) -> list[str]:
-    """Give the source of the device functions that values call, each once."""
+    """The source of the device functions that values call, each once."""
     kinds = {str(value.datum).partition(" ")[0] for value in values if value.op in {"over_cols", "scan"}}
     used = {value.op for value in values} | kinds
     return [source for op, source in _SOURCES.items() if op in used]
@@ -208,9 +208,9 @@ class Rendered:
 def render(programs: Programs, style: SourceStyle) -> Rendered:
     """The module's source, or the section's."""
     functions = module_functions(programs, style)
-    stages = [stage for design in programs.designs for stage in design.passes]
-    values = ordered(value for stage in stages for value in (store.value for store in stage.task.stores))
-    kernels = [kernel.source for stage in stages for kernel in stage.kernels]
+    stages = [schedule for design in programs.designs for schedule in design.passes]
+    values = topological(value for schedule in stages for value in (store.value for store in schedule.task.stores))
+    kernels = [kernel.source for schedule in stages for kernel in schedule.kernels]
     text = "\n".join(functions)
     settings = [source for call, source in SETTINGS.items() if call in text]
     imports = _imports(style, "\n".join([text, *settings]), any(value.op == "libdevice_tanh" for value in values))

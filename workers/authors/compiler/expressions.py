@@ -22,7 +22,7 @@ class Text:
     binds: int = ATOM
 
     def within(self, binds: int) -> str:
-        """Give the text, in parentheses where what is around it binds as tightly as ``binds``."""
+        """The text, in parentheses where what is around it binds as tightly as ``binds``."""
         return self.text if self.binds >= binds else f"({self.text})"
 
 
@@ -138,7 +138,7 @@ def plain(value: object) -> str:
 
 
 def _shortest(value: float) -> float:
-    """Give the shortest number that float32 takes for this one, where a float32 is what it is; kernels compute in float32."""
+    """The shortest number that float32 takes for this one, where a float32 is what it is; kernels compute in float32."""
     if abs(value) > LARGEST_FLOAT32 or _as_float32(value) != value:
         return value
     return next(short for digits in range(1, 18) if _as_float32(short := float(f"{value:.{digits}g}")) == value)

@@ -54,7 +54,7 @@ FIRST_STAND_IN = 10_007
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Give the names of an expression in the order in which they are written.
+    """The names of an expression in the order in which they are written.
 
     Raises:
         CannotCompileError: it is not arithmetic.
@@ -114,12 +114,12 @@ class Sizes:
         return Sizes.of(dimensions, graph.multiples).times(math.lcm(*(n for n in whole if n > 0)))
 
     def times(self, step: int) -> Sizes:
-        """Give stand-ins for dimensions that are multiples of a number."""
+        """Stand-ins for dimensions that are multiples of a number."""
         table = {name: size if name in self.scalars else size * step for name, size in self.stand_ins.items()}
         return Sizes(table, self.scalars)
 
     def value(self, dim: Dim) -> int:
-        """Give the size that stands in for a dimension.
+        """The size that stands in for a dimension.
 
         Raises:
             CannotCompileError: it is not whole, or names something that is no dimension.
@@ -133,7 +133,7 @@ class Sizes:
 
 
 def numbers_of(problem: Problem, workload: Workload) -> dict[str, int]:
-    """Give the sizes and the whole scalars of a workload by name."""
+    """The sizes and the whole scalars of a workload by name."""
     scalars = {spec.name: spec.default for spec in problem.scalars} | dict(workload.scalars)
     return {name: value for name, value in scalars.items() if type(value) is int} | dict(workload.sizes)
 
@@ -272,7 +272,7 @@ def _require(holds: bool, sentence: str, operator: str | None = None) -> None:
 
 
 def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
-    """Give the nodes that an argument names, in order."""
+    """The nodes that an argument names, in order."""
     if isinstance(argument, NodeRef):
         return [argument]
     if isinstance(argument, tuple):

@@ -17,18 +17,18 @@ from workers.authors.compiler.rounding import ROUNDED
 from workers.authors.compiler.values import OFFSET, Value
 
 
-def run_size_lines(hand: Hand, sizes: tuple[str, ...]) -> list[str]:
+def run_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
     """Compute, in a launcher, those of the sizes that runs need."""
-    runs = runs_of(hand.program.domain)
+    runs = runs_of(host.program.domain)
     return [
-        f"run_{place} = {hand.product(run.axes)}"
+        f"run_{place} = {host.product(run.axes)}"
         for place, run in enumerate(runs)
         if f"run_{place}" in dict.fromkeys(sizes)
     ]
 
 
 @dataclass(frozen=True)
-class Hand:
+class HostScope:
     """The tensors of a launcher: their names in the module and in the graph; and the names of the scalars in the module."""
 
     program: Program
@@ -37,7 +37,7 @@ class Hand:
 
     @property
     def anchor(self) -> tuple[str, str] | None:
-        """Give a tensor that has every row and column."""
+        """A tensor that has every row and column."""
         return next(((text, node) for text, node in self._whole if not self.program.domain.is_parted(node)), None)
 
     @property
@@ -48,17 +48,17 @@ class Hand:
 
     @property
     def packed(self) -> str | None:
-        """Give a tensor that has every row, each with its parts side by side."""
+        """A tensor that has every row, each with its parts side by side."""
         return next((text for text, node in self._whole if self.program.domain.is_parted(node)), None)
 
     @property
     def source(self) -> str:
-        """Give the tensor whose dtype and device the others follow."""
+        """The tensor whose dtype and device the others follow."""
         free = [(text, node) for text, node in self.tensors if self.program.fixed_dtype(node) is None]
         return self.anchor[0] if self.anchor in free and self.anchor is not None else free[0][0]
 
     def axis(self, axis: int) -> str:
-        """Give how the size of an axis is read off a tensor: from the end, so that more leading dimensions do not matter."""
+        """How the size of an axis is read off a tensor: from the end, so that more leading dimensions do not matter."""
         domain = self.program.domain
         size = domain.sizes[axis]
         known = self._known(size)
@@ -82,13 +82,13 @@ class Hand:
         )
 
     def _known(self, size: Dim) -> str | None:
-        """Give a size that no tensor has to tell: a number, or arithmetic over scalars; None where it is none."""
+        """A size that no tensor has to tell: a number, or arithmetic over scalars; None where it is none."""
         if isinstance(size, Expr):
             return renamed(size.text, dict(self.scalars)) if set(names_in(size.text)) <= set(self.scalars) else None
         return str(size)
 
     def dimension(self, name: str) -> str:
-        """Give how the size of a dimension of the problem is read off a tensor.
+        """How the size of a dimension of the problem is read off a tensor.
 
         Raises:
             CannotCompileError: no input has it.
@@ -100,7 +100,7 @@ class Hand:
         raise CannotCompileError(f"no input has the dimension `{name}`")
 
     def product(self, axes: tuple[int, ...]) -> str:
-        """Give the product of the sizes of axes."""
+        """The product of the sizes of axes."""
         for text, node in self.tensors if len(axes) > 1 else ():
             shape = self.program.domain.shapes[node]
             if axes in shape and axes != self.program.domain.col_axes:
@@ -110,7 +110,7 @@ class Hand:
 
     @property
     def elements(self) -> str:
-        """Give how many elements rows and columns have together."""
+        """How many elements rows and columns have together."""
         domain = self.program.domain
         if self.anchor is None and self.packed and domain.parting:
             return f"{self.packed}.numel() // {domain.parting.count}"
@@ -118,7 +118,7 @@ class Hand:
 
     @property
     def cols(self) -> str:
-        """Give how many columns a row has."""
+        """How many columns a row has."""
         domain = self.program.domain
         if self.anchor and domain.shapes[self.anchor[1]][-1:] == (domain.col_axes,):
             return f"{self.anchor[0]}.shape[-1]"
@@ -129,7 +129,7 @@ class Hand:
 
     @property
     def rows(self) -> str:
-        """Give how many rows there are, ``n_cols`` being known."""
+        """How many rows there are, ``n_cols`` being known."""
         domain = self.program.domain
         if domain.row_axes and self.anchor:
             return f"{self.anchor[0]}.numel() // n_cols"
@@ -139,7 +139,7 @@ class Hand:
         return f"{only[0]}.numel()" if only else self.product(domain.row_axes)
 
     def shape(self, node: str) -> str:
-        """Give the shape of a tensor; its leading dimensions are those of a tensor that has all rows too."""
+        """The shape of a tensor; its leading dimensions are those of a tensor that has all rows too."""
         shape = self.program.domain.shapes[node]
         lead = self._lead(shape)
         if lead is None:
@@ -170,7 +170,7 @@ def _product(texts: list[str]) -> str:
 
 
 def row_index(program: Program, names: Names, load: Value, row: str = "rows") -> tuple[str, tuple[str, ...]]:
-    """Give the text of a tensor's row for ``row`` of the whole, and the names of the sizes in it (none where it has all rows)."""
+    """The text of a tensor's row for ``row`` of the whole, and the names of the sizes in it (none where it has all rows)."""
     run = _run_of_rows(program, str(load.datum)) if load.space.rows else None
     if run is None:
         return row, ()
@@ -185,20 +185,20 @@ def row_index(program: Program, names: Names, load: Value, row: str = "rows") ->
     return text, tuple(sizes)
 
 
-def partial_size_lines(hand: Hand, sizes: tuple[str, ...]) -> list[str]:
+def partial_size_lines(host: HostScope, sizes: tuple[str, ...]) -> list[str]:
     """Compute, in a launcher, those of the sizes that tensors with fewer rows need."""
     lines = []
     for size in dict.fromkeys(sizes):
-        for text, node in hand.tensors:
+        for text, node in host.tensors:
             for suffix in ("repeats", "rows"):
                 if size == f"{text}_{suffix}" and size != "n_rows":
-                    axes = _size_axes(hand.program, node, suffix == "repeats")
-                    lines.append(f"{size} = {hand.product(axes)}")
+                    axes = _size_axes(host.program, node, suffix == "repeats")
+                    lines.append(f"{size} = {host.product(axes)}")
     return lines
 
 
 def _size_axes(program: Program, name: str, repeats: bool) -> tuple[int, ...]:
-    """Give the axes whose product is ``NAME_repeats``, or ``NAME_rows``."""
+    """The axes whose product is ``NAME_repeats``, or ``NAME_rows``."""
     run = _run_of_rows(program, name)
     if run is None:
         return ()
@@ -229,8 +229,8 @@ class HostNumber:
 class Scalars:
     """Writes arithmetic over scalars and dimensions in a kernel, and remembers what the kernel must be given."""
 
-    def __init__(self, program: Program, names: Names, hand: Hand) -> None:
-        self.hand = hand
+    def __init__(self, program: Program, names: Names, host: HostScope) -> None:
+        self.host = host
         self._program = program
         self._names = names
         self._sizes = Sizes.of(program.problem.dimensions, program.graph.multiples)
@@ -281,8 +281,8 @@ class Scalars:
     def _on_host(self, text: str, names: tuple[str, ...]) -> str:
         domain = self._program.domain
         if self._is_size_of(text, (*domain.row_axes, *domain.col_axes)):
-            return self.hand.elements
-        table = {name: self.hand.dimension(name) for name in names if name not in self._names.scalars}
+            return self.host.elements
+        table = {name: self.host.dimension(name) for name in names if name not in self._names.scalars}
         return renamed(text, {**self._names.scalars, **table})
 
 
@@ -291,21 +291,21 @@ _OPERATORS = frozenset(["add", "sub", "mul", "div", "neg", "reciprocal"])
 _POWERS = {"sqrt": "0.5", "rsqrt": "-0.5"}
 
 
-def host_line(program: Program, names: Names, hand: Hand, name: str, result: Result, dtype: str) -> str:
+def host_line(program: Program, names: Names, host: HostScope, name: str, result: Result, dtype: str) -> str:
     """Compute an output from the sums that the programs left."""
-    written = _Host(program, names, hand).written(result.value)
+    written = _Host(program, names, host).written(result.value)
     shape = program.domain.shapes[result.node]
-    view = "" if len(shape) == (1 if result.space.cols else 0) else f".view({_dims(hand, shape)})"
+    view = "" if len(shape) == (1 if result.space.cols else 0) else f".view({_dims(host, shape)})"
     return f"{name} = {written.within(ATOM)}.to({dtype}){view}"
 
 
-def _dims(hand: Hand, shape: Shape) -> str:
-    return ", ".join(hand.product(dim) for dim in shape)
+def _dims(host: HostScope, shape: Shape) -> str:
+    return ", ".join(host.product(dim) for dim in shape)
 
 
 class _Host:
-    def __init__(self, program: Program, names: Names, hand: Hand) -> None:
-        self._program, self._names, self._hand = program, names, hand
+    def __init__(self, program: Program, names: Names, host: HostScope) -> None:
+        self._program, self._names, self._hand = program, names, host
         self._sums = {key for key, _ in (*program.saved, *program.sums)}
 
     def written(self, value: Value) -> Text:

@@ -10,9 +10,9 @@ from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space
 from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
 from workers.authors.compiler.host import HostNumber
 from workers.authors.compiler.names import Names
-from workers.authors.compiler.repetition import repetitions_of
+from workers.authors.compiler.rerolling import rerolled_loops
 from workers.authors.compiler.statements import Statements, worth_naming, write_loop
-from workers.authors.compiler.values import OFFSET, Value, ordered, use_counts
+from workers.authors.compiler.values import OFFSET, Value, topological, use_counts
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Form:
 
     @property
     def last_rows_first(self) -> bool:
-        """Tell whether rows are taken from the last one on, which forward left in the L2 cache."""
+        """Whether rows are taken from the last one on, which forward left in the L2 cache."""
         return self.tunable and self.tuned_pass is Pass.backward
 
 
@@ -45,7 +45,7 @@ class Store:
 
     @property
     def pieces(self) -> tuple[Store, ...]:
-        """Give the parts that a kernel writes one by one, or the tensor itself."""
+        """The parts that a kernel writes one by one, or the tensor itself."""
         if self.value.op != "cat":
             return (self,)
         count = len(self.value.args)
@@ -56,12 +56,12 @@ class Store:
 
     @property
     def summed(self) -> bool:
-        """Tell whether programs leave partial sums."""
+        """Whether programs leave partial sums."""
         return self.value.space.rows and not self.space.rows
 
     @property
     def buffer(self) -> str:
-        """Give the name of the tensor that the kernel is handed."""
+        """The name of the tensor that the kernel is handed."""
         whole = self.part.node if self.part else self.name
         return f"{whole}_partials" if self.summed else whole
 
@@ -90,17 +90,17 @@ class KernelTask:
 
     @property
     def pieces(self) -> tuple[Store, ...]:
-        """Give what the kernel writes, part by part."""
+        """What the kernel writes, part by part."""
         return tuple(piece for store in self.stores for piece in store.pieces)
 
     @property
     def values(self) -> list[Value]:
-        """Give everything the kernel computes, operands first."""
-        return ordered(piece.value for piece in self.pieces)
+        """Everything the kernel computes, operands first."""
+        return topological(piece.value for piece in self.pieces)
 
     @property
     def reduces_cols(self) -> bool:
-        """Tell whether a row must be seen whole."""
+        """Whether a row must be seen whole."""
         return (
             self.sums_segments
             or any(value.op in {"over_cols", "scan"} for value in self.values)
@@ -109,23 +109,23 @@ class KernelTask:
 
     @property
     def sums_rows(self) -> bool:
-        """Tell whether programs keep partial sums over rows."""
+        """Whether programs keep partial sums over rows."""
         return any(store.summed for store in self.stores)
 
     @property
     def is_persistent(self) -> bool:
-        """Tell whether few programs take many rows each; sums of whole rows to one number are left a tile at a time instead."""
+        """Whether few programs take many rows each; sums of whole rows to one number are left a tile at a time instead."""
         return self.sums_rows and (
             not self.reduces_cols or any(store.summed and store.space != SCALAR for store in self.stores)
         )
 
     @property
     def sums_segments(self) -> bool:
-        """Tell whether segments of rows are summed."""
+        """Whether segments of rows are summed."""
         return any(store.space.segments for store in self.stores)
 
     def is_flat(self, domain: Domain) -> bool:
-        """Tell whether every element stands alone, so that rows and columns do not matter."""
+        """Whether every element stands alone, so that rows and columns do not matter."""
         if self.reduces_cols or any(store.space != FULL or store.part for store in self.pieces):
             return False
         if any(value.op == "load" and value.datum in domain.parts for value in self.values):
@@ -143,13 +143,13 @@ FORMULA_WIDTH = 96
 
 
 def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None = None) -> tuple[str, ...]:
-    """Give one line for each tensor, after the lines that define what is used more than once.
+    """One line for each tensor, after the lines that define what is used more than once.
 
     ``columns`` is the size that reads ``n_cols``.
     """
     fork = names.fork()
     roots = [store.value for store in stores]
-    weights = _weights(ordered(roots))
+    weights = _weights(topological(roots))
     heavy = {value for value in worth_naming(use_counts(roots)) if weights[value] > 2}
 
     def scalar(text: str) -> Text:
@@ -158,14 +158,14 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
         return Text(text) if text.isidentifier() else Text(text, COMPARE)
 
     writer = Statements(fork, scalar, heavy, 0, FORMULA)
-    for value in ordered(roots):
+    for value in topological(roots):
         if value.op == "load":
             writer.env[value] = names.tensors[str(value.datum)]
         elif value.op == "column":
             writer.env[value] = "column"
         elif value.op == "pick":
             writer.env[value] = f"{names.tensors[str(value.datum)]}[{writer.written(value.args[0])}]"
-    for loop in repetitions_of(roots):
+    for loop in rerolled_loops(roots):
         inner = Statements(fork, scalar, heavy, 1, FORMULA)
         write_loop(writer, inner, loop, f"{loop.count} times:", lambda *_: None)
     for store in stores:
@@ -180,7 +180,7 @@ def formula_lines(names: Names, stores: tuple[Store, ...], columns: str | None =
 
 
 def formula(names: Names, store: Store) -> str:
-    """Give one tensor's formula in one line."""
+    """One tensor's formula in one line."""
     lines = formula_lines(names, (store,))
     result = lines[-1].removeprefix(f"{store.name} = ")
     return result if len(lines) == 1 else f"{result} where {', '.join(line.strip() for line in lines[:-1])}"

@@ -23,22 +23,22 @@ def launchers(design: Design, style: SourceStyle) -> list[str]:
 
 
 def forward_launcher(design: Design, style: SourceStyle) -> str:
-    """Give the function that computes the outputs and what backward needs."""
-    stage, names = design.forward, design.names
-    nodes = [store.node for store in stage.task.stores]
+    """The function that computes the outputs and what backward needs."""
+    schedule, names = design.forward, design.names
+    nodes = [store.node for store in schedule.task.stores]
     fixed = {node: output_dtype(design, index) for index, node in enumerate(design.program.graph.outputs)}
     dtypes = [fixed[node] if node is not None else None for node in nodes]
-    lines = [*_guards(design), *stage.size_lines()]
-    lines += _launched(stage, nodes, dtypes)
-    for store, node, dtype in zip(stage.task.stores, nodes, dtypes, strict=True):
+    lines = [*_guards(design), *schedule.size_lines()]
+    lines += _launched(schedule, nodes, dtypes)
+    for store, node, dtype in zip(schedule.task.stores, nodes, dtypes, strict=True):
         if store.summed and node is not None:
-            lines.append(stage.total_line(store, node, dtype or f"{stage.source}.dtype"))
+            lines.append(schedule.total_line(store, node, dtype or f"{schedule.source}.dtype"))
         elif store.summed:
             lines.append(f"{store.name} = {store.buffer}.sum(dim=0)")
     for name, result in zip(names.outputs, design.program.outputs, strict=True):
         if design.program.on_host(result):
-            dtype = fixed[result.node] or f"{stage.source}.dtype"
-            lines.append(host_line(design.program, names, stage.hand, name, result, dtype))
+            dtype = fixed[result.node] or f"{schedule.source}.dtype"
+            lines.append(host_line(design.program, names, schedule.host, name, result, dtype))
     lines.append(f"return {', '.join(forward_results(design))}")
     if style.section:
         lines.insert(0, f'"""Give {", ".join(forward_results(design))} of contiguous tensors."""')
@@ -46,60 +46,60 @@ def forward_launcher(design: Design, style: SourceStyle) -> str:
 
 
 def backward_launcher(design: Design, style: SourceStyle) -> str:
-    """Give the function that computes the gradients; of a section, it returns those of all inputs that have one."""
-    stage, program = design.backward, design.program
+    """The function that computes the gradients; of a section, it returns those of all inputs that have one."""
+    schedule, program = design.backward, design.program
     every = [gradient_text(design, name) for name, _ in program.gradients]
-    if stage is None:
+    if schedule is None:
         return function(style, style.backward_function, backward_arguments(design), [f"return {', '.join(every)}"])
-    lines = _backward_body(design, stage)
-    own = [store.name for store in stage.task.stores]
+    lines = _backward_body(design, schedule)
+    own = [store.name for store in schedule.task.stores]
     lines.append(f"return {', '.join(every if style.section else own)}")
     if style.section:
-        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in stage.overwrites)
+        memory = "".join(f" {name} takes the memory of {taken}." for name, taken in schedule.overwrites)
         lines = [f'"""Give {", ".join(every)} of contiguous tensors.{memory}"""', *lines]
     return function(style, style.backward_function, backward_arguments(design), lines)
 
 
-def _backward_body(design: Design, stage: Schedule) -> list[str]:
+def _backward_body(design: Design, schedule: Schedule) -> list[str]:
     program = design.program
     specs = {spec.name: spec for spec in program.problem.inputs}
     owners = {program.key(r): name for name, r in reversed(program.gradients)}
     results = program.backward_results
     dtypes = [_gradient_dtype(design, specs[owners[program.key(r)]].name) for r in results]
-    lines = stage.size_lines() + _launched(stage, [r.node for r in results], dtypes)
-    for store, result, dtype in zip(stage.task.stores, results, dtypes, strict=True):
+    lines = schedule.size_lines() + _launched(schedule, [r.node for r in results], dtypes)
+    for store, result, dtype in zip(schedule.task.stores, results, dtypes, strict=True):
         if store.summed:
-            lines.append(stage.total_line(store, result.node, dtype or f"{stage.source}.dtype"))
+            lines.append(schedule.total_line(store, result.node, dtype or f"{schedule.source}.dtype"))
     return lines
 
 
-def _launched(stage: Schedule, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
-    settings = stage.setting_lines()
-    buffers = [_allocation(stage, s, n, d) for s, n, d in zip(stage.task.stores, nodes, dtypes, strict=True)]
-    launch = [f"with device_context({stage.source}.device):", *(INDENT + line for line in stage.launch_lines())]
+def _launched(schedule: Schedule, nodes: list[str | None], dtypes: list[str | None]) -> list[str]:
+    settings = schedule.setting_lines()
+    buffers = [_allocation(schedule, s, n, d) for s, n, d in zip(schedule.task.stores, nodes, dtypes, strict=True)]
+    launch = [f"with device_context({schedule.source}.device):", *(INDENT + line for line in schedule.launch_lines())]
     return [*settings, *buffers, *launch]
 
 
-def _allocation(stage: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
+def _allocation(schedule: Schedule, store: Store, node: str | None, dtype: str | None) -> str:
     """Allocate what a kernel writes; ``node`` is the graph's tensor, None for a row number that is saved in float32."""
-    device = f"device={stage.source}.device"
-    if store.name in dict(stage.overwrites):
-        taken = dict(stage.overwrites)[store.name]
+    device = f"device={schedule.source}.device"
+    if store.name in dict(schedule.overwrites):
+        taken = dict(schedule.overwrites)[store.name]
         return f"{store.buffer} = {taken}  # every element of {taken} is read before it is written"
     if store.summed or node is None:
-        shape = stage.partials(store) if store.summed else "n_rows"
+        shape = schedule.partials(store) if store.summed else "n_rows"
         return f"{store.buffer} = torch.empty({shape}, dtype=torch.float32, {device})"
-    shapes, free = stage.program.domain.shapes, stage.program.fixed_dtype
-    alike = [(text, free(other)) for text, other in stage.hand.tensors if shapes[other] == shapes[node]]
+    shapes, free = schedule.program.domain.shapes, schedule.program.fixed_dtype
+    alike = [(text, free(other)) for text, other in schedule.host.tensors if shapes[other] == shapes[node]]
     if dtype is None:
         alike = [(text, fixed) for text, fixed in alike if fixed is None]
     if alike:
         return f"{store.buffer} = torch.empty_like({alike[0][0]}{f', dtype={dtype}' if dtype else ''})"
-    return f"{store.buffer} = torch.empty({stage.hand.shape(node)}, dtype={dtype or stage.source + '.dtype'}, {device})"
+    return f"{store.buffer} = torch.empty({schedule.host.shape(node)}, dtype={dtype or schedule.source + '.dtype'}, {device})"
 
 
 def forward_results(design: Design) -> list[str]:
-    """Give what the forward launcher returns: the outputs, then what it made for backward."""
+    """What the forward launcher returns: the outputs, then what it made for backward."""
     return [*design.names.outputs, *(design.names.tensors[key] for key, _ in design.program.saved)]
 
 
@@ -159,7 +159,7 @@ def _part_guards(design: Design) -> list[str]:
 
 
 def output_dtype(design: Design, index: int) -> str | None:
-    """Give the dtype of an output where it is fixed; None where it follows the call."""
+    """The dtype of an output where it is fixed; None where it follows the call."""
     fixed = design.program.fixed_dtype(design.program.graph.outputs[index])
     return None if fixed is None else f"torch.{fixed}"
 
@@ -177,13 +177,13 @@ def _gradient_dtype(design: Design, name: str) -> str | None:
 
 
 def parameters(design: Design) -> list[str]:
-    """Give the reference's parameters, in its order, by their names in the module."""
+    """The reference's parameters, in its order, by their names in the module."""
     table = {**design.names.tensors, **design.names.scalars}
     return [table[name] for name in design.program.problem.parameters]
 
 
 def backward_arguments(design: Design) -> list[str]:
-    """Give what the backward launcher takes: gradients of outputs, saved tensors, scalars."""
+    """What the backward launcher takes: gradients of outputs, saved tensors, scalars."""
     names = design.names
     upstream = [names.tensors[node] for node in design.program.graph.upstream if node is not None]
     return [*upstream, *(names.tensors[node] for node in design.saved_nodes), *_backward_scalars(design)]
@@ -209,12 +209,12 @@ def gradient_text(design: Design, name: str) -> str:
 
 
 def function(style: SourceStyle, name: str, arguments: list[str], lines: list[str]) -> str:
-    """Give a function of the module."""
+    """A function of the module."""
     return "\n".join([*definition(style, 0, name, arguments), *fitted(style, lines, 1)])
 
 
 def definition(style: SourceStyle, depth: int, name: str, arguments: list[str]) -> list[str]:
-    """Give the line that opens a function, or one line for each argument where that is too long."""
+    """The line that opens a function, or one line for each argument where that is too long."""
     line = f"{INDENT * depth}def {name}({', '.join(arguments)}):"
     if len(line) <= style.line_length:
         return [line]

@@ -121,7 +121,7 @@ class Names:
         }
 
     def fork(self) -> Names:
-        """Give names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
+        """Names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
         fork = copy.copy(self)
         fork._taken, fork.values = set(self._taken), dict(self.values)  # noqa: SLF001 -- its own copy
         return fork
@@ -142,7 +142,7 @@ class Names:
         return candidate
 
     def of(self, value: Value) -> str:
-        """Give the name of a value, chosen once."""
+        """The name of a value, chosen once."""
         if value not in self.values:
             self.values[value] = self.free(self._read(value) or self._wanted(value))
         return self.values[value]
@@ -239,7 +239,7 @@ def _counts(value: Value) -> bool:
 
 
 def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
-    """Give the outputs' names: those that the reference returns them by, else y, or c after a and b."""
+    """The outputs' names: those that the reference returns them by, else y, or c after a and b."""
     written = _returned(problem.source)
     if len(written) == len(graph.outputs) and all(written) and len(set(written)) == len(written):
         return tuple(str(name) for name in written)
@@ -267,7 +267,7 @@ def _returned(source: str) -> list[str | None]:
 
 
 def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
-    """Give what the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
+    """What the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:

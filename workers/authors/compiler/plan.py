@@ -27,7 +27,7 @@ class Family:
 
 
 def _values_of(design: Design) -> list[Value]:
-    return [value for stage in design.passes for value in stage.task.values]
+    return [value for schedule in design.passes for value in schedule.task.values]
 
 
 def _reduces(design: Design, kind: str) -> bool:
@@ -40,7 +40,11 @@ def _several_uses(design: Design) -> bool:
 
 
 FAMILIES = (
-    Family("element-wise", 1, lambda design: all(stage.task.is_flat(design.program.domain) for stage in design.passes)),
+    Family(
+        "element-wise",
+        1,
+        lambda design: all(schedule.task.is_flat(design.program.domain) for schedule in design.passes),
+    ),
     Family("softmax", 2, lambda design: _reduces(design, "max") and any(v.op == "exp" for v in _values_of(design))),
     Family(
         "fused row norm",
@@ -54,7 +58,7 @@ FAMILIES = (
 
 
 def family_of(design: Design) -> Family:
-    """Give the family of a design."""
+    """The family of a design."""
     return next(family for family in FAMILIES if family.holds(design))
 
 
@@ -64,14 +68,14 @@ FLOAT32_BYTES = "4"
 def _plan(design: Design) -> KernelPlan:
     program, names, family = design.program, design.names, family_of(design)
     outputs = tuple(Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True))
-    ops = {value.op for stage in design.passes for value in stage.task.values}
+    ops = {value.op for schedule in design.passes for value in schedule.task.values}
     sums = any(
-        value.op == "over_cols" and value.datum == "sum" for stage in design.passes for value in stage.task.values
+        value.op == "over_cols" and value.datum == "sum" for schedule in design.passes for value in schedule.task.values
     )
     return KernelPlan(
         family=family.name,
         tier=family.tier,
-        kernels=tuple(sketch for stage in design.passes for sketch in _sketches(design, stage)),
+        kernels=tuple(sketch for schedule in design.passes for sketch in _sketches(design, schedule)),
         forward_formula="; ".join(f"{store.name} = {formula(names, store)}" for store in outputs),
         gradient_formulas=tuple((name, _gradient(design, name)) for name, _ in program.gradients),
         saved_tensors=tuple(names.tensors[node] for node in design.saved_nodes),
@@ -81,7 +85,7 @@ def _plan(design: Design) -> KernelPlan:
         grid_dimensions=design.forward.grid[0],
         grid_description=design.forward.grid[1],
         block_size_source="calculate_settings",
-        needs_sm_parallelism=any(stage.task.sums_rows for stage in design.passes),
+        needs_sm_parallelism=any(schedule.task.sums_rows for schedule in design.passes),
         forward_bytes=_bytes(design, design.forward),
         backward_bytes=_bytes(design, design.backward) if design.backward else "0",
         forward_flops=_flops(design, design.forward),
@@ -95,12 +99,12 @@ def _gradient(design: Design, name: str) -> str:
     return formula(design.names, Store(design.names.gradients[name], result.value, result.space))
 
 
-def _sketches(design: Design, stage: Schedule) -> list[KernelSketch]:
-    timed = "forward" if stage is design.forward else "backward"
+def _sketches(design: Design, schedule: Schedule) -> list[KernelSketch]:
+    timed = "forward" if schedule is design.forward else "backward"
     domain = design.program.domain
     space = f"rows {_product(design, domain.row_axes)}, columns {_product(design, domain.col_axes)}"
-    space = "elements" if stage.task.is_flat(domain) else space
-    return [KernelSketch(name, timed, space, grid) for name, grid in stage.sketches]
+    space = "elements" if schedule.task.is_flat(domain) else space
+    return [KernelSketch(name, timed, space, grid) for name, grid in schedule.sketches]
 
 
 def _recomputed(design: Design) -> str:
@@ -146,21 +150,21 @@ def _elements(design: Design, space: Space) -> str:
     return _product(design, axes)
 
 
-def _bytes(design: Design, stage: Schedule) -> str:
+def _bytes(design: Design, schedule: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
-    for value in stage.task.values:
+    for value in schedule.task.values:
         if value.op == "load":
             name = str(value.datum)
             size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(name))
             width = FLOAT32_BYTES if name in saved else _width(design, name)
             terms[size, width] = terms.get((size, width), 0) + 1
-    own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if stage is design.forward else {}
-    if stage is design.forward:
+    own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if schedule is design.forward else {}
+    if schedule is design.forward:
         outputs = zip(design.names.outputs, design.program.graph.outputs, strict=True)
         own.update({text: _width(design, node) for text, node in outputs})
-    for store in stage.task.stores:
+    for store in schedule.task.stores:
         key = (_elements(design, store.space), own.get(store.name, "E"))
         terms[key] = terms.get(key, 0) + len(store.pieces)
     ordered = sorted(terms.items(), key=lambda item: (-item[0][0].count("*"), item[0]))
@@ -182,13 +186,13 @@ def _width(design: Design, name: str) -> str:
     return widths.get(fixed, "2") if fixed else "E"
 
 
-def _flops(design: Design, stage: Schedule) -> str:
+def _flops(design: Design, schedule: Schedule) -> str:
     counts: dict[str, int] = {}
-    for value in stage.task.values:
+    for value in schedule.task.values:
         if value.args:
             space = value.args[0].space if value.op == "over_cols" else value.space
             counts[_elements(design, space)] = counts.get(_elements(design, space), 0) + 1
-    for store in stage.task.stores:
+    for store in schedule.task.stores:
         if store.summed:
             counts[_elements(design, store.value.space)] = counts.get(_elements(design, store.value.space), 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[0].count("*"), item[0]))
@@ -230,9 +234,9 @@ def knobs_of(programs: Programs) -> tuple[Knob, ...]:
     """Knobs of both passes, those that matter most first, at most 30 values for a pass; programs share their settings."""
     values: dict[tuple[Pass, str], set[int]] = {}
     for design in programs.designs:
-        for stage in design.passes:
-            for setting, own in stage.knobs(columns_of(design)):
-                values.setdefault((stage.form.tuned_pass, setting), set()).update(own)
+        for schedule in design.passes:
+            for setting, own in schedule.knobs(columns_of(design)):
+                values.setdefault((schedule.form.tuned_pass, setting), set()).update(own)
     return tuple(Knob(*key, tuple(sorted(own))) for key, own in values.items() if own)
 
 
@@ -255,10 +259,10 @@ def limits_of(programs: Programs) -> tuple[Limit, ...]:
     """The bounds that programs set to the calls that they take, the least for each size."""
     least: dict[str, int] = {}
     for design in programs.designs:
-        for stage in design.passes:
-            if stage.most is not None:
+        for schedule in design.passes:
+            if schedule.most is not None:
                 size = _columns_text(design)
-                least[size] = min(stage.most, least.get(size, stage.most))
+                least[size] = min(schedule.most, least.get(size, schedule.most))
     return tuple(Limit(size, most) for size, most in least.items())
 
 

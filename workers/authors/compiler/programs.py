@@ -33,13 +33,13 @@ class Component:
     outputs: tuple[int, ...]
 
     def may_overwrite(self, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """Give what of the whole's memory may be overwritten, by the component's own numbers of outputs."""
+        """What of the whole's memory may be overwritten, by the component's own numbers of outputs."""
         own = {f"{UPSTREAM}{place}": f"{UPSTREAM}{index}" for index, place in enumerate(self.outputs)}
         return tuple(own.get(name, name) for name in allowed if name in own or name in self.graph.inputs)
 
 
 def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
-    """Give the parts of a well-formed graph that share nothing but what they load."""
+    """The parts of a well-formed graph that share nothing but what they load."""
     nodes = {node.name: node for node in graph.nodes}
     ends = [*graph.outputs, *(node for _, node in graph.gradients if node is not None)]
     needed = {end: _ancestors(end, nodes) for end in ends}
@@ -130,7 +130,7 @@ class CommonNames:
 
 
 def common_names(components: Sequence[Component]) -> list[CommonNames | None]:
-    """Give names for each part that looks like another one, None for a part that looks like none."""
+    """Names for each part that looks like another one, None for a part that looks like none."""
     kinds = [_kind(part) for part in components]
     distinct = list(dict.fromkeys(kinds))
     pairs = list(zip(components, kinds, strict=True))
@@ -296,7 +296,7 @@ def in_parts(brief: Brief) -> Programs:
 
 
 def _text_of(design: Design) -> tuple[str, ...]:
-    kernels = [kernel.source for stage in design.passes for kernel in stage.kernels]
+    kernels = [kernel.source for schedule in design.passes for kernel in schedule.kernels]
     launchers = [forward_launcher(design, COMPARED)]
     launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
     return (*kernels, *launchers)

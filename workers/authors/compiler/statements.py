@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from workers.authors.compiler.expressions import TRITON, Dialect, Text, compose
 from workers.authors.compiler.names import Names
-from workers.authors.compiler.repetition import Repetition
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.rerolling import RerolledLoop
+from workers.authors.compiler.values import Value, topological
 from workers.authors.protocol import SourceStyle
 
 # An expression that is longer than this is split at its longest part.
@@ -48,7 +48,7 @@ class Statements:
         return compose(value, self._dialect, self.operand)
 
     def assign(self, value: Value, name: str | None = None) -> str:
-        """Give a value a name, and say so in a line of its own."""
+        """Names a value in a line of its own; returns the name."""
         text = self.fitted(value)
         chosen = name or self.names.of(value)
         self.line(f"{chosen} = {text}")
@@ -93,7 +93,7 @@ class Statements:
 
 
 def worth_naming(counts: dict[Value, int], always: Iterable[Value] = ()) -> set[Value]:
-    """Give the values that are used more than once, or named for another reason."""
+    """The values that are used more than once, or named for another reason."""
     named = {value for value, count in counts.items() if count > 1 and value.args}
     return {value for value in named if value.op != "neg" or value.args[0].args} | set(always)
 
@@ -101,7 +101,7 @@ def worth_naming(counts: dict[Value, int], always: Iterable[Value] = ()) -> set[
 Compute = Callable[[Statements, Value], None]
 
 
-def write_loop(outer: Statements, inner: Statements, loop: Repetition, head: str, reduce: Compute) -> None:
+def write_loop(outer: Statements, inner: Statements, loop: RerolledLoop, head: str, reduce: Compute) -> None:
     """Write a repetition; ``inner`` is a scope one deeper that knows nothing yet, ``reduce`` writes and names a reduction.
 
     After it the states that are needed are known to the outer scope by the names that the turns gave them.
@@ -109,7 +109,7 @@ def write_loop(outer: Statements, inner: Statements, loop: Repetition, head: str
     names = [outer.names.of(value) for value in loop.before]
     given = dict(zip(loop.starts, names, strict=True))
     for value in loop.outside:
-        for one in ordered(value.args):
+        for one in topological(value.args):
             if one.op == "over_cols" and one not in outer.env:
                 reduce(outer, one)
         if value.op == "over_cols" and value not in outer.env:
@@ -132,7 +132,7 @@ def write_loop(outer: Statements, inner: Statements, loop: Repetition, head: str
     outer.env.update({end: name for end, name in zip(loop.ends, names, strict=True) if end is not None})
 
 
-def _assigned(inner: Statements, loop: Repetition, names: list[str]) -> Iterator[tuple[str, str]]:
+def _assigned(inner: Statements, loop: RerolledLoop, names: list[str]) -> Iterator[tuple[str, str]]:
     """Assign the next states; those whose last value is still to be read are kept aside, and given with their names."""
     for place, (before, after, name) in enumerate(zip(loop.before, loop.after, names, strict=True)):
         left = loop.after[place + 1 :]
@@ -147,7 +147,7 @@ def _assigned(inner: Statements, loop: Repetition, names: list[str]) -> Iterator
 
 
 def _reads(scope: Statements, value: Value, wanted: Value) -> bool:
-    """Tell whether writing a value would still write another by its name."""
+    """Whether writing a value would still write another by its name."""
     if value is wanted:
         return True
     return value not in scope.env and any(_reads(scope, arg, wanted) for arg in value.args)
@@ -210,7 +210,7 @@ def _broken(line: str, line_length: int) -> list[str]:
 
 
 def _opening(line: str) -> int | None:
-    """Give where the parenthesis that closes last was opened."""
+    """The place of the parenthesis that the last one closes."""
     depth = 0
     for position in range(len(line) - 1, -1, -1):
         depth += (line[position] in ")]}") - (line[position] in "([{")

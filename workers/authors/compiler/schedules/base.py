@@ -10,11 +10,11 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Part
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
-from workers.authors.compiler.host import Hand, Scalars, partial_size_lines, run_size_lines
+from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.repetition import repetitions_of
+from workers.authors.compiler.rerolling import rerolled_loops
 from workers.authors.compiler.rounding import type_lines
 from workers.authors.compiler.statements import INDENT, Statements, docstring, worth_naming
 from workers.authors.compiler.values import Value, use_counts
@@ -35,7 +35,7 @@ class Schedule(ABC):
     program: Program
     task: KernelTask
     kernel: KernelSource
-    hand: Hand
+    host: HostScope
     overwrites: tuple[tuple[str, str], ...] = ()
     most: int | None = None
 
@@ -46,7 +46,7 @@ class Schedule(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernels of a task that fits.
 
         Raises:
@@ -106,17 +106,17 @@ class Schedule(ABC):
         lines = []
         asked = {size for kernel in self.kernels for size in kernel.sizes}
         if "n_elements" in asked:
-            lines.append(f"n_elements = {self.hand.elements}")
+            lines.append(f"n_elements = {self.host.elements}")
         if "n_cols" in asked or "n_rows" in asked:
-            lines.append(f"n_cols = {self.hand.cols}")
+            lines.append(f"n_cols = {self.host.cols}")
         if "n_rows" in asked:
-            lines.append(f"n_rows = {self.hand.rows}")
+            lines.append(f"n_rows = {self.host.rows}")
         return lines + self.stride_lines()
 
     def stride_lines(self) -> list[str]:
         """Lines that compute the sizes by which kernels find rows of tensors that lack some, or lie strided."""
         sizes = tuple(size for kernel in self.kernels for size in kernel.sizes)
-        return [*partial_size_lines(self.hand, sizes), *run_size_lines(self.hand, sizes)]
+        return [*partial_size_lines(self.host, sizes), *run_size_lines(self.host, sizes)]
 
     def partials(self, store: Store) -> str:
         """The shape of the buffer into which programs leave partial sums."""
@@ -134,7 +134,7 @@ class Schedule(ABC):
         shape = self.program.domain.shapes[node]
         expected = 1 if store.space == COL or store.value.op == "cat" else 0
         plain = len(shape) == expected and (store.value.op == "cat" or all(len(dim) == 1 for dim in shape))
-        dims = ", ".join(self.hand.product(dim) for dim in shape)
+        dims = ", ".join(self.host.product(dim) for dim in shape)
         return text if plain else f"{text}.view{f'({dims})' if dims else '(())'}"
 
     @property
@@ -145,7 +145,7 @@ class Schedule(ABC):
     @property
     def source(self) -> str:
         """The tensor at hand whose dtype and device the others follow."""
-        return self.hand.source
+        return self.host.source
 
     def count_loads(self, space: Space) -> int:
         """How many tensors of a space the pass loads."""
@@ -187,26 +187,26 @@ class KernelWriter:
         order = list(names.tensors.values())
         self.loads.sort(key=lambda value: order.index(self.tensor(value)))
         roots = [piece.value for piece in task.pieces]
-        self.loops = repetitions_of(roots)
+        self.loops = rerolled_loops(roots)
         reductions = [value for value in task.values if value.op == "over_cols"]
         scans = [value for value in task.values if value.op == "scan"]
         self.shared = worth_naming(use_counts(roots), (*reductions, *scans))
         self.others = self._fills(reductions)
 
     def tensor(self, load: Value) -> str:
-        """Give the name of a loaded tensor."""
+        """The name of a loaded tensor."""
         return self.names.tensors[str(load.datum)]
 
     def part(self, load: Value) -> Part | None:
-        """Give which part of a tensor a load takes, None where it takes all."""
+        """Which part of a tensor a load takes, None where it takes all."""
         return self.program.domain.parts.get(str(load.datum))
 
     def is_streamed(self, load: Value) -> bool:
-        """Tell whether a load may say that its elements are not read again."""
+        """Whether a load may say that its elements are not read again."""
         return load.space == FULL and self.program.domain.base(str(load.datum)) in self.task.form.streamed
 
     def hint(self, load: Value) -> str:
-        """Give what a load tells the cache, as a further argument."""
+        """What a load tells the cache, as a further argument."""
         return ", eviction_policy=STREAMED" if self.is_streamed(load) else ""
 
     @staticmethod
@@ -216,14 +216,14 @@ class KernelWriter:
         return [f'{INDENT}STREAMED: tl.constexpr = "evict_first" if EVICT_FIRST else ""'] if hinted else []
 
     def partial_rows(self, load: Value) -> bool:
-        """Tell whether a tensor varies over some of the row axes only."""
+        """Whether a tensor varies over some of the row axes only."""
         name = str(load.datum)
         if name not in self.program.domain.shapes or not load.space.rows:
             return False
         return set(self.program.domain.rows_of(name)) != set(self.program.domain.row_axes)
 
     def pick_place(self, scope: Statements, value: Value, row_offset: str, row_mask: str = "") -> tuple[str, str, str]:
-        """Give the tensor, the offset of one element of each row, and what its load says further.
+        """The tensor, the offset of one element of each row, and what its load says further.
 
         An index from memory may lie outside of the row: nothing is read there, and the element is no number.
         """
@@ -251,7 +251,7 @@ class KernelWriter:
         return dict.fromkeys(sorted(maxima), Lane.negative_infinity)
 
     def fill(self, load: Value) -> str:
-        """Give what a load yields outside of the mask."""
+        """What a load yields outside of the mask."""
         if load.integer:
             return "0"
         lane = self.others.get(str(load.datum))
@@ -263,7 +263,7 @@ class KernelWriter:
         return f"{text} != 0" if load.boolean else text if load.integer else f"{text}.to(tl.float32)"
 
     def neutral_outside(self, value: Value, kind: str, whole_rows: bool) -> bool:
-        """Tell whether a value may be reduced without a mask."""
+        """Whether a value may be reduced without a mask."""
         lane = outside(value, self.others, False)
         if kind == "sum":
             return lane is Lane.zero and (not whole_rows or outside(value, self.others, True) is Lane.zero)
@@ -323,7 +323,7 @@ _KEEP_ZERO = _MILD | {"sqrt", "expm1", "log1p"}
 
 
 def outside(value: Value, others: Mapping[str, Lane], whole_rows: bool, known: dict[Value, Lane] | None = None) -> Lane:
-    """Give what a value holds outside of the mask.
+    """What a value holds outside of the mask.
 
     ``others`` says what loads give there where it is not zero. ``whole_rows`` looks at lanes of rows past the last one, else at
     lanes past the last column of a row that is there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from workers.authors.compiler.domain import SCALAR
-from workers.authors.compiler.host import Hand, Scalars
+from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import KernelSource, KernelTask
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
@@ -24,9 +24,9 @@ class Flat(Schedule):
         return task.is_flat(program.domain)
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel."""
-        return cls(program, task, FlatKernel(program, names, scalars, task).write(), hand)
+        return cls(program, task, FlatKernel(program, names, scalars, task).write(), host)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class FlatKernel(KernelWriter):
     """Every element stands alone."""
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         scope = self.scope()
         for load in self.loads:
             name = self.tensor(load)

@@ -25,7 +25,7 @@ from workers.authors.compiler.schedules.reductions import (
     with_nan,
 )
 from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.values import Value, topological
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
@@ -129,32 +129,32 @@ class LoopedKernel(KernelWriter):
 
     @property
     def block(self) -> str:
-        """Give the shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
+        """The shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
         return f"(BLOCK_SIZE // {LANE}, {LANE})" if self._online else "(BLOCK_SIZE,)"
 
     first_block = "start == 0"
 
     @property
     def lanes(self) -> str:
-        """Give the shape of what is kept of each few neighbours."""
+        """The shape of what is kept of each few neighbours."""
         return f"(BLOCK_SIZE // {LANE}, 1)"
 
     @property
     def reads_once(self) -> bool:
-        """Tell whether one pass over the row is all, so that nothing is won by holding the row in registers."""
+        """Whether one pass over the row is all, so that nothing is won by holding the row in registers."""
         by_column = any(self._by_column(store) and not store.part for store in self.task.pieces)
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
 
     @property
     def scans_block_by_block(self) -> bool:
-        """Tell whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
+        """Whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
         ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
         # Sums about a mean begin with a row's first block.
         return not ends or (len(ends) == 1 and not self._online and not (True in ends and self._moments))
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         persistent = self.task.sums_rows
         head, body = self.scope(), self.scope(2 if persistent else 1)
         for load in self.loads:
@@ -286,7 +286,7 @@ class LoopedKernel(KernelWriter):
             body.env[value] = self.names.of(value)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
-        """Give what the loop over the row left, brought together."""
+        """The reduction of what the loop over the row left in each lane."""
         name = self.names.of(value)
         if value in running:
             return f"tl.max({name}_lane)"
@@ -300,7 +300,7 @@ class LoopedKernel(KernelWriter):
         return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
-        """Give the blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
+        """The blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
         if self.task.form.tunable:
             return f"tl.range(0, {length}, BLOCK_SIZE, num_stages=NUM_STAGES)"
         return f"range(0, {length}, BLOCK_SIZE)"
@@ -327,8 +327,8 @@ class LoopedKernel(KernelWriter):
         """End the loop over the row."""
 
     def _scans(self, roots: list[Value]) -> list[Value]:
-        """Give the scans that values need, in the order in which they can be computed."""
-        return [value for value in ordered(roots) if value.op == "scan"]
+        """The scans that values need, in the order in which they can be computed."""
+        return [value for value in topological(roots) if value.op == "scan"]
 
     def _scan(self, inner: Statements, value: Value) -> None:
         """Combine a block, and what the blocks before it came to."""

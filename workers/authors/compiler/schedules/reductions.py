@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.values import Value, topological
 
 
 def loses_nan(value: Value, values: Sequence[Value]) -> bool:
-    """Tell whether the NaN of a row would be lost with its largest or smallest element.
+    """Whether the NaN of a row would be lost with its largest or smallest element.
 
     Where exponentials are taken about it, as in a softmax, it is in their sum.
     """
@@ -59,7 +59,7 @@ def with_nan(name: str, elements: str, how: str) -> str:
 
 
 def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
-    """Give the sums that can be kept up while the maximum in them is still growing, each with its maximum.
+    """The sums that can be kept up while the maximum in them is still growing, each with its maximum.
 
     Every term of such a sum is a product with ``exp(x - maximum)`` and nothing else in it needs a reduction that comes as late.
     """
@@ -68,14 +68,14 @@ def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
     for value in values:
         if value.op != "over_cols" or value.datum != "sum":
             continue
-        below = [v for v in ordered(value.args) if v.op == "over_cols" and levels[v] == levels[value] - 1]
+        below = [v for v in topological(value.args) if v.op == "over_cols" and levels[v] == levels[value] - 1]
         if len(below) == 1 and below[0].datum == "max" and _scales(value.args[0], below[0]):
             found[value] = below[0]
     return found
 
 
 def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None) -> dict[Value, int]:
-    """Give how many passes over a row each value comes after; a sum that is kept up with another shares its pass."""
+    """How many passes over a row each value comes after; a sum that is kept up with another shares its pass."""
     levels: dict[Value, int] = {}
     for value in values:
         below = max((levels[arg] for arg in value.args), default=0)
@@ -85,7 +85,7 @@ def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None)
 
 
 def _scales(value: Value, top: Value) -> bool:
-    """Tell whether a value is multiplied by ``exp(a - b)`` where the maximum goes from b to a lower one, a."""
+    """Whether a value is multiplied by ``exp(a - b)`` where the maximum goes from b to a lower one, a."""
     if value.op == "exp":
         return _shifts(value.args[0], top)
     if value.op in {"neg", "add", "sub", "rounded"}:
@@ -114,7 +114,7 @@ def _shifts(value: Value, top: Value) -> bool:
 
 
 def _holds(value: Value, wanted: Value) -> bool:
-    return wanted in ordered([value])
+    return wanted in topological([value])
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Moments:
 
 
 def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, Moments]:
-    """Give the sums of squares that need no pass of their own, by their value; ``others`` are taken in another way."""
+    """The sums of squares that need no pass of their own, by their value; ``others`` are taken in another way."""
     found: dict[Value, Moments] = {}
     for squares in values:
         if squares.op != "over_cols" or squares.datum != "sum" or squares in others:
@@ -137,7 +137,7 @@ def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, 
         if product.op != "mul" or product.args[0] is not product.args[1] or product.args[0].op != "sub":
             continue
         column, mean = product.args[0].args
-        below = [value for value in ordered([mean]) if value.op == "over_cols"]
+        below = [value for value in topological([mean]) if value.op == "over_cols"]
         single = len(below) == 1 and below[0].datum == "sum" and below[0].args == (column,)
         taken = [moments.total for moments in found.values()]
         if single and not mean.space.cols and below[0] not in others and below[0] not in taken:

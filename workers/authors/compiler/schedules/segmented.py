@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.domain import COL, FULL, SCALAR
 from workers.authors.compiler.graph import CannotCompileError
-from workers.authors.compiler.host import Hand, Scalars, row_index
+from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
@@ -35,10 +35,10 @@ class Segmented(Schedule):
         return task.sums_segments or bool(program.domain.segment_axes)
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel; all loads are read as the cache likes."""
         task = replace(task, form=replace(task.form, streamed=frozenset()))
-        return cls(program, task, SegmentedKernel(program, names, scalars, task).write(), hand)
+        return cls(program, task, SegmentedKernel(program, names, scalars, task).write(), host)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -47,10 +47,10 @@ class Segmented(Schedule):
 
     def size_lines(self) -> list[str]:
         """Lines that compute how many segments a row has and how long one is."""
-        hand, domain = self.hand, self.program.domain
+        host, domain = self.host, self.program.domain
         axes = domain.segment_axes
-        lines = [f"n_segments = {hand.product(axes)}", f"segment_size = {hand.product(domain.col_axes[len(axes) :])}"]
-        return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {hand.rows}", *self.stride_lines()]
+        lines = [f"n_segments = {host.product(axes)}", f"segment_size = {host.product(domain.col_axes[len(axes) :])}"]
+        return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {host.rows}", *self.stride_lines()]
 
     def setting_lines(self) -> list[str]:
         """Lines that choose the tile by the number of segments and their size."""
@@ -79,7 +79,7 @@ class Segmented(Schedule):
         """The line that adds up all rows, in the shape of the tensor where segments keep theirs apart."""
         if not store.space.segments:
             return super().total_line(store, node, dtype)
-        dims = ", ".join(self.hand.product(dim) for dim in self.program.domain.shapes[node])
+        dims = ", ".join(self.host.product(dim) for dim in self.program.domain.shapes[node])
         return f"{store.name} = {store.buffer}.view(-1, {dims}).sum(dim=0).to({dtype})"
 
 
@@ -89,14 +89,14 @@ class SegmentedKernel(LoopedKernel):
 
     @property
     def block(self) -> str:
-        """Give the shape of a tile."""
+        """The shape of a tile."""
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
     first_block = "(first == 0) & (start == 0)"
 
     @property
     def lanes(self) -> str:
-        """Give the shape of what is kept of each segment of a tile."""
+        """The shape of what is kept of each segment of a tile."""
         return "(BLOCK_SEGMENTS, 1)"
 
     def __init__(self, program: Program, names: Names, scalars: Scalars, task: object) -> None:
@@ -112,7 +112,7 @@ class SegmentedKernel(LoopedKernel):
             raise CannotCompileError("`slice` or `gather` is beside tensors with a number for each channel", "slice")
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         head, body = self.scope(), self.scope()
         for load in self.loads:
             if load.space == SCALAR:
@@ -134,7 +134,7 @@ class SegmentedKernel(LoopedKernel):
         return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE", *stages))
 
     def fill(self, load: Value) -> str:
-        """Give what a load yields outside of the mask."""
+        """What a load yields outside of the mask."""
         return "0.0" if load in self._by_segment and not load.integer else super().fill(load)
 
     def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:

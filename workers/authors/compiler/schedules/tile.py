@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 from workers.authors.compiler.axes import Part
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
-from workers.authors.compiler.host import Hand, Scalars, row_index
+from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
 from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.repetition import Repetition
+from workers.authors.compiler.rerolling import RerolledLoop
 from workers.authors.compiler.schedules import looped
 from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
 from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
@@ -104,13 +104,13 @@ class Tile(Schedule):
         return True
 
     @classmethod
-    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, hand: Hand) -> Self:
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
         """Writes the kernel; where a scan must see rows whole, a call with rows that no tile holds raises."""
         kernel = TileKernel(program, names, scalars, task).write()
         full = sum(value.op == "load" and value.space == FULL for value in task.values)
         widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
         wide = Looped.of(program, names, scalars, task, widest) if task.reduces_cols else None
-        return cls(program, task, kernel, hand, wide=wide)
+        return cls(program, task, kernel, host, wide=wide)
 
     def within(self, columns: list[int], tuned: list[int]) -> Self:
         """The schedule without the kernel for wide rows where no row is, and none would be with another bound."""
@@ -245,7 +245,7 @@ class TileKernel(KernelWriter):
     """One pass over tiles of rows; with sums over rows, few programs take many tiles each and keep the sums in registers."""
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         head, columns, body = self.scope(), self.scope(), self.scope(2 if self._loops else 1)
         self._columns(head)
         for load in self.loads:
@@ -288,7 +288,7 @@ class TileKernel(KernelWriter):
         return self.task.sums_rows or self.task.form.tunable
 
     def extra_sizes(self) -> tuple[str, ...]:
-        """Give the sizes that tensors with fewer rows need."""
+        """The sizes that tensors with fewer rows need."""
         partial = (size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1])
         return tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
 
@@ -325,7 +325,7 @@ class TileKernel(KernelWriter):
             body.line(f"packed_offsets = rows.to(tl.int64) * {part} + cols")
 
     def _widths(self) -> set[str | None]:
-        """Give the widths of the rows that are loaded and stored, None for one of ``n_cols``."""
+        """The widths of the rows that are loaded and stored, None for one of ``n_cols``."""
         parts = [self.part(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
         parts += [piece.part for piece in self.task.pieces if piece.space == FULL]
         return {part.width if part else None for part in parts}
@@ -408,18 +408,18 @@ class TileKernel(KernelWriter):
             place, mask = self._place(store.space, store.part), _PLACES[store.space][1]
             body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
 
-    def _repeat(self, body: Statements, loop: Repetition) -> None:
+    def _repeat(self, body: Statements, loop: RerolledLoop) -> None:
         if not any(value in body.env for value in loop.ends if value is not None):
             write_loop(body, self.scope(body.depth + 1), loop, self._turns(loop), self._reduce)
 
-    def _turns(self, loop: Repetition) -> str:
+    def _turns(self, loop: RerolledLoop) -> str:
         """A loop of tiles that are on their way must hold no other loop: Triton pipelines the innermost one alone."""
         if not self._loops:
             return f"for _ in range({loop.count}):"
         return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
 
-    def _is_even(self, loop: Repetition) -> bool:
-        """Tell whether every turn reduces alike."""
+    def _is_even(self, loop: RerolledLoop) -> bool:
+        """Whether every turn reduces alike."""
         for reductions in zip(*loop.turns, strict=True):
             ways = {
                 (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
