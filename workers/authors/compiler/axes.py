@@ -1,4 +1,4 @@
-"""Axes of every dimension of a graph, and the parts that rows are cut into. Pure."""
+"""Axes of every dimension of a graph, and the chunks that rows are cut into. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MOST_ELEMENTS = 16
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part of a tensor: ``index`` of ``count``, in order."""
+class Chunk:
+    """A chunk of a tensor: ``index`` of ``count``, in order."""
 
     node: str
     index: int
     count: int
-    single: bool = False  # a part is one number: an element of a short vector
+    single: bool = False  # a chunk is one number: an element of a short vector
 
     @property
     def width(self) -> str:
@@ -28,22 +28,22 @@ class Part:
 
     @property
     def shift(self) -> str:
-        """What comes before the part in a row, as a term that is added."""
+        """What comes before the chunk in a row, as a term that is added."""
         if self.single:
             return f" + {self.index}" if self.index else ""
         return "" if self.index == 0 else " + n_cols" if self.index == 1 else f" + {self.index} * n_cols"
 
 
 @dataclass(frozen=True)
-class Parting:
-    """The last dimensions that a graph cuts or joins: how many parts each has, and the length of one."""
+class Chunking:
+    """The last dimensions that a graph cuts or joins: how many chunks each has, and the length of one."""
 
     count: int
     lengths: dict[Dim, Dim]
     sizes: Sizes  # stand-ins that the count divides
 
     def index(self, node: Node) -> int:
-        """Which part a slice takes.
+        """Which chunk a slice takes.
 
         Raises:
             CannotCompileError: it takes none of them whole.
@@ -58,7 +58,7 @@ class Parting:
         return self.sizes.value(number) if isinstance(number, int | Expr) else default
 
 
-def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
+def find_chunking(graph: Graph, dimensions: tuple[str, ...]) -> Chunking | None:
     """How a graph cuts the rows, None where it leaves them whole.
 
     Raises:
@@ -80,11 +80,11 @@ def find_parting(graph: Graph, dimensions: tuple[str, ...]) -> Parting | None:
     if not counts:
         return None
     count = counts.pop()
-    return Parting(count, lengths, odd.times(count))
+    return Chunking(count, lengths, odd.times(count))
 
 
 def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
-    """The whole and one part of the dimension that a node cuts or joins."""
+    """The whole and one chunk of the dimension that a node cuts or joins."""
     rank, dim = len(node.meta.shape), node.args[1]
     if not isinstance(dim, int) or dim % max(1, rank) != rank - 1:
         raise CannotCompileError(f"`{node.op}` is along a dimension that is not the last", node.op)
@@ -93,16 +93,16 @@ def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
         shapes = [nodes[piece.name].meta.shape for piece in pieces if isinstance(piece, NodeRef)]
         if len(shapes) != len(pieces) or len({shape[-1:] for shape in shapes}) != 1 or len(shapes[0]) != rank:
             raise CannotCompileError("`cat` joins parts that differ in length", "cat")
-        whole, part = node.meta.shape[-1], shapes[0][-1]
+        whole, chunk = node.meta.shape[-1], shapes[0][-1]
     else:
         if len(node.args) > 4 and node.args[4] not in {None, 1}:
             raise CannotCompileError("`slice` takes some elements and leaves others between them", "slice")
         operand = node.args[0]
         assert isinstance(operand, NodeRef)
-        whole, part = nodes[operand.name].meta.shape[-1], node.meta.shape[-1]
-    if part == 1:
+        whole, chunk = nodes[operand.name].meta.shape[-1], node.meta.shape[-1]
+    if chunk == 1:
         raise CannotCompileError(f"`{node.op}` takes single elements of a vector apart", node.op)
-    return whole, part
+    return whole, chunk
 
 
 def moves_columns(graph: Graph) -> bool:
@@ -151,7 +151,7 @@ class Unifier:
 
     parents: list[int] = field(default_factory=list)
     size: list[Dim] = field(default_factory=list)
-    parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
+    chunks: list[int] = field(default_factory=list)  # axes that number the chunks of a row
     moved: list[int] = field(default_factory=list)  # axes of runs of columns that were cut out of a row
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
@@ -163,10 +163,10 @@ class Unifier:
         self.size.append(size)
         return len(self.parents) - 1
 
-    def row_of_parts(self, count: int, length: Dim) -> Axes:
-        """Make the axes of a dimension that holds parts."""
-        self.parts.append(self.fresh(count))
-        return (self.parts[-1], self.fresh(length))
+    def row_of_chunks(self, count: int, length: Dim) -> Axes:
+        """Make the axes of a dimension that holds chunks."""
+        self.chunks.append(self.fresh(count))
+        return (self.chunks[-1], self.fresh(length))
 
     def find(self, axis: int) -> int:
         """The root of an axis."""
@@ -190,19 +190,19 @@ class Unifier:
     def cut(self, axis: int, outer: Dim, inner: Dim | None = None) -> Axes:
         """Cut an axis in two, the outer one of a size that divides it; the size of the ``inner`` one follows, or is known."""
         whole = self.size[self.find(axis)]
-        parts = (self.fresh(outer), self.fresh(_over(whole, outer) if inner is None else inner))
-        self.splits[self.find(axis)] = parts
-        return parts
+        halves = (self.fresh(outer), self.fresh(_over(whole, outer) if inner is None else inner))
+        self.splits[self.find(axis)] = halves
+        return halves
 
 
-def _over(whole: Dim, part: Dim) -> Dim:
-    if isinstance(whole, int) and isinstance(part, int):
-        return whole // part
-    text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, part))
+def _over(whole: Dim, divisor: Dim) -> Dim:
+    if isinstance(whole, int) and isinstance(divisor, int):
+        return whole // divisor
+    text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, divisor))
     return Expr(f"({text}) // ({by})")
 
 
-def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
+def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> tuple[dict[str, Shape], Unifier]:
     """The axes of every node's dimensions, as roots.
 
     Raises:
@@ -210,7 +210,7 @@ def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tu
     """
     unifier = Unifier()
     shapes: dict[str, Shape] = {}
-    inference = Inference(unifier, sizes, parting, {node.name: node for node in graph.nodes})
+    inference = Inference(unifier, sizes, chunking, {node.name: node for node in graph.nodes})
     for node in graph.nodes:
         shapes[node.name] = _shape_of(node, shapes, inference)
         if len(shapes[node.name]) != len(node.meta.shape):
@@ -221,20 +221,20 @@ def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tu
     for name, gradient in graph.gradients:
         if gradient is not None:
             _align([shapes[name], shapes[gradient]], unifier, "gradient")
-    for axis in unifier.parts[1:]:
-        unifier.join(unifier.parts[0], axis)  # parts of all tensors are numbered alike
+    for axis in unifier.chunks[1:]:
+        unifier.join(unifier.chunks[0], axis)  # chunks of all tensors are numbered alike
     resolved = {name: tuple(unifier.leaves(dim) for dim in shape) for name, shape in shapes.items()}
     for node in graph.nodes:
         flat = [axis for dim in resolved[node.name] for axis in dim]
         if len(set(flat)) != len(flat):
             sentence = f"`{node.op}` meets a tensor with its own transpose, which the compiler cannot express"
             raise CannotCompileError(sentence, node.op)
-        _require_whole_parts(node, resolved[node.name], {unifier.find(axis) for axis in unifier.parts})
+        _require_whole_chunks(node, resolved[node.name], {unifier.find(axis) for axis in unifier.chunks})
     return resolved, unifier
 
 
-def _require_whole_parts(node: Node, shape: Shape, parts: set[int]) -> None:
-    found = [axis for dim in shape for axis in dim if axis in parts]
+def _require_whole_chunks(node: Node, shape: Shape, chunks: set[int]) -> None:
+    found = [axis for dim in shape for axis in dim if axis in chunks]
     if found and not (len(found) == 1 and len(shape[-1]) == 2 and shape[-1][0] == found[0]):
         raise CannotCompileError(f"`{node.op}` takes the parts of a row as a dimension of their own", node.op)
 
@@ -245,15 +245,15 @@ class Inference:
 
     unifier: Unifier
     sizes: Sizes
-    parting: Parting | None
+    chunking: Chunking | None
     nodes: Mapping[str, Node]
 
     def fresh(self, dim: Dim, last: bool) -> Axes:
         """Make the axes of a dimension of its own."""
         if dim == 1:
             return ()
-        if last and self.parting is not None and dim in self.parting.lengths:
-            return self.unifier.row_of_parts(self.parting.count, self.parting.lengths[dim])
+        if last and self.chunking is not None and dim in self.chunking.lengths:
+            return self.unifier.row_of_chunks(self.chunking.count, self.chunking.lengths[dim])
         return (self.unifier.fresh(dim),)
 
 
@@ -284,8 +284,8 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         result = inference.fresh(node.meta.shape[0], False)
         unifier.elements += result
         return (result,)
-    if node.op in {"slice", "cat"} and inference.parting is not None:
-        return _parted(operands, node, inference.parting.count, unifier)
+    if node.op in {"slice", "cat"} and inference.chunking is not None:
+        return _parted(operands, node, inference.chunking.count, unifier)
     if node.op in {"slice", "cat"}:
         return _moved(operands, node, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
@@ -314,16 +314,16 @@ def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
 
 
 def _parted(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
-    """A slice takes one part of a row that has them; as many parts as a row has are put side by side."""
+    """A slice takes one chunk of a row that has them; as many chunks as a row has are put side by side."""
     if node.op == "slice":
         last = operands[0][-1]
-        if len(last) != 2 or last[0] not in unifier.parts:
+        if len(last) != 2 or last[0] not in unifier.chunks:
             raise CannotCompileError("`slice` takes a part of a dimension that was flattened", "slice")
         return (*operands[0][:-1], last[1:])
     joined = _align(operands, unifier, node.op)
     if len(operands) != count or len(joined[-1]) != 1:
         raise CannotCompileError("`cat` joins another number of parts than a row has", "cat")
-    numbered = unifier.row_of_parts(count, unifier.size[joined[-1][0]])
+    numbered = unifier.row_of_chunks(count, unifier.size[joined[-1][0]])
     return (*joined[:-1], (numbered[0], *joined[-1]))
 
 
@@ -338,7 +338,7 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
         for dim in dims[1:]:
             if len(dim) != len(dims[0]) and 1 in (len(dim), len(dims[0])):
                 single, cut = sorted((dim, dims[0]), key=len)
-                if single[0] in cut or {unifier.find(part) for part in unifier.parts} & set(cut):
+                if single[0] in cut or {unifier.find(chunk) for chunk in unifier.chunks} & set(cut):
                     raise CannotCompileError(f"`{operator}` joins dimensions that were flattened differently", operator)
                 unifier.splits[unifier.find(single[0])] = cut
                 dim = dims[0] = cut
@@ -366,7 +366,7 @@ def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Sha
         axes: list[int] = []
         while taken < wanted and waiting:
             size = sizes.value(unifier.size[waiting[0]])
-            if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.parts:
+            if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.chunks:
                 # What is left of it may be a scalar, such as the length of a block, and is then not to be divided out again.
                 scalar = _names(after) and set(_names(after)) <= sizes.scalars and sizes.value(after) == size // wanted
                 waiting[:1] = unifier.cut(waiting[0], dim, after if scalar else None)

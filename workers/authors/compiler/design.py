@@ -10,7 +10,7 @@ from gpu_runner.contracts.graph import Expr
 from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
 from workers.authors.compiler.host import HostScope, Scalars
 from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
-from workers.authors.compiler.names import Names, part_names
+from workers.authors.compiler.names import Names, chunk_names
 from workers.authors.compiler.program import (
     Program,
     Result,
@@ -68,9 +68,9 @@ def build_design(
         names.tensors.setdefault(node, text)
     for key, value in (*program.saved, *program.sums):
         names.save(key, value)
-    for key, part in program.domain.parts.items():
-        own = part_names(problem.source, part.node, part.count)
-        names.tensors[key] = names.free(own[part.index] if own else f"{names.tensors[part.node]}_{part.index}")
+    for key, chunk in program.domain.chunks.items():
+        own = chunk_names(problem.source, chunk.node, chunk.count)
+        names.tensors[key] = names.free(own[chunk.index] if own else f"{names.tensors[chunk.node]}_{chunk.index}")
         names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
     scalars = Scalars(program, names, HostScope(program, inputs, names.scalars))
@@ -118,8 +118,8 @@ def _kept_store(name: str, value: Value) -> Store:
 
 def _gradient_store(program: Program, names: Names, result: Result) -> Store:
     owner = next(name for name, other in program.gradients if other is result)
-    parts = [key for key, part in program.domain.parts.items() if part.node == owner]
-    own = tuple(names.gradients[key] for key in parts)
+    chunks = [key for key, chunk in program.domain.chunks.items() if chunk.node == owner]
+    own = tuple(names.gradients[key] for key in chunks)
     return Store(names.gradients[owner], result.value, result.space, piece_names=own, node=result.node)
 
 
@@ -140,13 +140,13 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
     return tuple(dict.fromkeys(saved))
 
 
-def _part_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
-    """Say which parts the tensors that are loaded hold."""
-    parts = program.domain.parts
-    loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in parts]
+def _chunk_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
+    """Say which chunks the tensors that are loaded hold."""
+    chunks = program.domain.chunks
+    loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in chunks]
     lines = []
-    for node in dict.fromkeys(parts[name].node for name in loaded):
-        texts = [names.tensors[name] for name, part in parts.items() if part.node == node]
+    for node in dict.fromkeys(chunks[name].node for name in loaded):
+        texts = [names.tensors[name] for name, chunk in chunks.items() if chunk.node == node]
         lines.append(f"[{', '.join(texts)}] = {names.tensors[node]}")
     return lines
 
@@ -165,7 +165,7 @@ def _scheduled(
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
     task = KernelTask(
-        kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
+        kernel_name, stores, (*_chunk_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
     schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
     return schedule.of(program, names, scalars, task, host)

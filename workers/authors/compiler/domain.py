@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
 from workers.authors.compiler.axes import (
-    Part,
-    Parting,
+    Chunk,
+    Chunking,
     Shape,
-    find_parting,
+    find_chunking,
     infer_axes,
     moves_columns,
     reduced_dimensions,
@@ -46,11 +46,11 @@ class Domain:
     col_axes: tuple[int, ...]
     sizes: dict[int, Dim]
     shapes: dict[str, Shape]
-    part_axes: frozenset[int] = frozenset()
-    parts: dict[str, Part] = field(
+    chunk_axes: frozenset[int] = frozenset()
+    chunks: dict[str, Chunk] = field(
         default_factory=dict
-    )  # what a kernel loads of a row that holds parts, by a name of its own
-    parting: Parting | None = None
+    )  # what a kernel loads of a row that holds chunks, by a name of its own
+    chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
 
@@ -65,17 +65,17 @@ class Domain:
         return self.order or (*self.row_axes, *self.col_axes)
 
     def axes_of(self, name: str) -> tuple[int, ...]:
-        """The axes of a node, outermost first; the numbering of its parts or elements is none of them."""
-        numbering = self.part_axes | self.element_axes
+        """The axes of a node, outermost first; the numbering of its chunks or elements is none of them."""
+        numbering = self.chunk_axes | self.element_axes
         return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in numbering)
 
-    def is_parted(self, name: str) -> bool:
-        """Whether the rows of a tensor hold parts."""
-        return any(axis in self.part_axes for dim in self.shapes[name] for axis in dim)
+    def is_chunked(self, name: str) -> bool:
+        """Whether the rows of a tensor hold chunks."""
+        return any(axis in self.chunk_axes for dim in self.shapes[name] for axis in dim)
 
     def base(self, name: str) -> str:
-        """The tensor that a part belongs to, or the tensor itself."""
-        return self.parts[name].node if name in self.parts else name
+        """The tensor that a chunk belongs to, or the tensor itself."""
+        return self.chunks[name].node if name in self.chunks else name
 
     def rows_of(self, name: str) -> tuple[int, ...]:
         """The row axes that a node varies over."""
@@ -105,14 +105,14 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
     """
     try:
-        parting = find_parting(graph, dimensions)
+        chunking = find_chunking(graph, dimensions)
     except CannotCompileError:
         if not moves_columns(graph):
             raise
-        parting = None
+        chunking = None
     even = Sizes.divisible(dimensions, graph)
-    shapes, unifier = infer_axes(graph, parting.sizes if parting else even, parting)
-    numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
+    shapes, unifier = infer_axes(graph, chunking.sizes if chunking else even, chunking)
+    numbering = frozenset(unifier.find(axis) for axis in unifier.chunks)
     stored = _stored(graph)
     elements = frozenset(unifier.find(axis) for axis in unifier.elements)
     without = numbering | elements
@@ -133,12 +133,14 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     fitting: list[Domain] = []
     for split in range(len(order) - 1, -1, -1):
-        domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting, element_axes=elements)
+        domain = Domain(
+            order[:split], order[split:], sizes, shapes, numbering, chunking=chunking, element_axes=elements
+        )
         if all(_fits(domain, node) for node in graph.nodes):
-            fitting.append(_with_parts(domain, graph))
+            fitting.append(_with_chunks(domain, graph))
     if not order:
         fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
-    if parting is None and not moved and not elements:
+    if chunking is None and not moved and not elements:
         fitting[1:1] = _strided(
             order, sizes, shapes, graph
         )  # before splits with longer rows, which fewer programs take
@@ -189,23 +191,23 @@ def _fits_strided(domain: Domain, node: Node) -> bool:
     return _all_or_none(gone, domain.col_axes) and _all_or_none(gone, domain.rows_of(operand))
 
 
-def _with_parts(domain: Domain, graph: Graph) -> Domain:
-    """The domain with a name and a shape for each part of a tensor that kernels may load."""
-    shapes, parts = dict(domain.shapes), dict[str, Part]()
+def _with_chunks(domain: Domain, graph: Graph) -> Domain:
+    """The domain with a name and a shape for each chunk of a tensor that kernels may load."""
+    shapes, chunks = dict(domain.shapes), dict[str, Chunk]()
     for node in graph.nodes:
         held = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
         if node.op in {"input", "upstream"} and held:
             count = domain.sizes[held[0]]
             for index in range(count if isinstance(count, int) else 0):
                 name = f"{node.name} element {index}"
-                parts[name] = Part(node.name, index, int(str(count)), single=True)
+                chunks[name] = Chunk(node.name, index, int(str(count)), single=True)
                 shapes[name] = ()
-        elif node.op in {"input", "upstream"} and domain.parting is not None and domain.is_parted(node.name):
-            for index in range(domain.parting.count):
+        elif node.op in {"input", "upstream"} and domain.chunking is not None and domain.is_chunked(node.name):
+            for index in range(domain.chunking.count):
                 name = f"{node.name} part {index}"
-                parts[name] = Part(node.name, index, domain.parting.count)
+                chunks[name] = Chunk(node.name, index, domain.chunking.count)
                 shapes[name] = (*shapes[node.name][:-1], shapes[node.name][-1][1:])
-    return replace(domain, shapes=shapes, parts=parts)
+    return replace(domain, shapes=shapes, chunks=chunks)
 
 
 def _stored(graph: Graph) -> list[str]:
@@ -237,7 +239,7 @@ def _fits(domain: Domain, node: Node) -> bool:
             axis
             for dim in reduced_dimensions(node, len(operand))
             for axis in operand[dim]
-            if axis not in domain.part_axes | domain.element_axes
+            if axis not in domain.chunk_axes | domain.element_axes
         ]
         if operand
         else []

@@ -38,7 +38,7 @@ class HostScope:
     @property
     def anchor(self) -> tuple[str, str] | None:
         """A tensor that has every row and column."""
-        return next(((text, node) for text, node in self._whole if not self.program.domain.is_parted(node)), None)
+        return next(((text, node) for text, node in self._whole if not self.program.domain.is_chunked(node)), None)
 
     @property
     def _whole(self) -> list[tuple[str, str]]:
@@ -48,8 +48,8 @@ class HostScope:
 
     @property
     def packed(self) -> str | None:
-        """A tensor that has every row, each with its parts side by side."""
-        return next((text for text, node in self._whole if self.program.domain.is_parted(node)), None)
+        """A tensor that has every row, each with its chunks side by side."""
+        return next((text for text, node in self._whole if self.program.domain.is_chunked(node)), None)
 
     @property
     def source(self) -> str:
@@ -73,9 +73,9 @@ class HostScope:
             for position, dim in enumerate(domain.shapes[node]):
                 others = [domain.sizes[other] for other in dim if other != axis]
                 over = [known for other in others if (known := self._known(other)) is not None]
-                if axis in dim and not domain.part_axes & set(dim) and len(over) == len(others):
+                if axis in dim and not domain.chunk_axes & set(dim) and len(over) == len(others):
                     return f"{text}.shape[{position - len(domain.shapes[node])}] // {_product(over)}"
-        if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_parted(n) for _, n in self.tensors):
+        if axis in domain.col_axes and len(domain.col_axes) == 1 and any(domain.is_chunked(n) for _, n in self.tensors):
             return "n_cols"
         raise CannotCompileError(
             f"no tensor at hand has the dimension `{size.text if isinstance(size, Expr) else size}`"
@@ -112,8 +112,8 @@ class HostScope:
     def elements(self) -> str:
         """How many elements rows and columns have together."""
         domain = self.program.domain
-        if self.anchor is None and self.packed and domain.parting:
-            return f"{self.packed}.numel() // {domain.parting.count}"
+        if self.anchor is None and self.packed and domain.chunking:
+            return f"{self.packed}.numel() // {domain.chunking.count}"
         return f"{self.anchor[0]}.numel()" if self.anchor else self.product(domain.memory)
 
     @property
@@ -122,9 +122,9 @@ class HostScope:
         domain = self.program.domain
         if self.anchor and domain.shapes[self.anchor[1]][-1:] == (domain.col_axes,):
             return f"{self.anchor[0]}.shape[-1]"
-        parted = [text for text, node in self.tensors if domain.is_parted(node)]
-        if self.anchor is None and parted and domain.parting:
-            return f"{parted[0]}.shape[-1] // {domain.parting.count}"
+        chunked = [text for text, node in self.tensors if domain.is_chunked(node)]
+        if self.anchor is None and chunked and domain.chunking:
+            return f"{chunked[0]}.shape[-1] // {domain.chunking.count}"
         return self.product(domain.col_axes)
 
     @property

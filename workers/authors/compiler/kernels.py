@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts import Pass
-from workers.authors.compiler.axes import Part
+from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import FULL, ROW, SCALAR, Domain, Space
 from workers.authors.compiler.expressions import COMPARE, FORMULA, Text
 from workers.authors.compiler.host import HostNumber
@@ -39,20 +39,20 @@ class Store:
     name: str
     value: Value
     space: Space
-    part: Part | None = None  # of the tensor that this is a part of; its ``node`` is the tensor's name in the module
-    piece_names: tuple[str, ...] = ()  # of its parts, where they have names of their own
+    chunk: Chunk | None = None  # of the tensor that this is a chunk of; its ``node`` is the tensor's name in the module
+    piece_names: tuple[str, ...] = ()  # of its chunks, where they have names of their own
     node: str | None = None  # the graph's name of it; None for what forward keeps besides its outputs
 
     @property
     def pieces(self) -> tuple[Store, ...]:
-        """The parts that a kernel writes one by one, or the tensor itself."""
+        """The chunks that a kernel writes one by one, or the tensor itself."""
         if self.value.op != "cat":
             return (self,)
         count = len(self.value.args)
-        parts = (Part(self.name, index, count, single=not self.space.cols) for index in range(count))
-        values = zip(self.value.args, parts, strict=True)
+        chunks = (Chunk(self.name, index, count, single=not self.space.cols) for index in range(count))
+        values = zip(self.value.args, chunks, strict=True)
         names = self.piece_names or tuple(f"{self.name}_{index}" for index in range(count))
-        return tuple(Store(names[part.index], value, self.space, part) for value, part in values)
+        return tuple(Store(names[chunk.index], value, self.space, chunk) for value, chunk in values)
 
     @property
     def summed(self) -> bool:
@@ -62,7 +62,7 @@ class Store:
     @property
     def buffer(self) -> str:
         """The name of the tensor that the kernel is handed."""
-        whole = self.part.node if self.part else self.name
+        whole = self.chunk.node if self.chunk else self.name
         return f"{whole}_partials" if self.summed else whole
 
 
@@ -90,7 +90,7 @@ class KernelTask:
 
     @property
     def pieces(self) -> tuple[Store, ...]:
-        """What the kernel writes, part by part."""
+        """What the kernel writes, chunk by chunk."""
         return tuple(piece for store in self.stores for piece in store.pieces)
 
     @property
@@ -126,9 +126,9 @@ class KernelTask:
 
     def is_flat(self, domain: Domain) -> bool:
         """Whether every element stands alone, so that rows and columns do not matter."""
-        if self.reduces_cols or any(store.space != FULL or store.part for store in self.pieces):
+        if self.reduces_cols or any(store.space != FULL or store.chunk for store in self.pieces):
             return False
-        if any(value.op == "load" and value.datum in domain.parts for value in self.values):
+        if any(value.op == "load" and value.datum in domain.chunks for value in self.values):
             return False
         if any(value.op == "pick" for value in self.values):
             return False

@@ -111,7 +111,7 @@ def _guards(design: Design) -> list[str]:
             name = design.names.scalars[spec.name]
             lines.append(f"if {name} != {spec.default!r}:")
             lines.append(f'{INDENT}raise ValueError("this kernel is written for {name} = {spec.default}")')
-    return lines + _multiple_guards(design) + _part_guards(design) + _group_guards(design)
+    return lines + _multiple_guards(design) + _chunk_guards(design) + _group_guards(design)
 
 
 def _multiple_guards(design: Design) -> list[str]:
@@ -135,7 +135,7 @@ def _group_guards(design: Design) -> list[str]:
     for spec in design.program.problem.inputs:
         shape = domain.shapes[spec.name]
         for place, dim in enumerate(shape):
-            sizes = [domain.sizes[axis] for axis in dim if axis not in domain.part_axes]
+            sizes = [domain.sizes[axis] for axis in dim if axis not in domain.chunk_axes]
             count = math.prod(size for size in sizes if isinstance(size, int))
             if count > 1 and any(isinstance(size, Expr) for size in sizes) and dim not in known:
                 known.add(dim)
@@ -146,11 +146,13 @@ def _group_guards(design: Design) -> list[str]:
     return lines
 
 
-def _part_guards(design: Design) -> list[str]:
-    """A row of another length does not fall into parts, and its last elements would stay unwritten."""
+def _chunk_guards(design: Design) -> list[str]:
+    """A row of another length does not fall into chunks, and its last elements would stay unwritten."""
     domain, lines = design.program.domain, []
-    for node in dict.fromkeys(part.node for part in domain.parts.values() if part.node in design.program.graph.inputs):
-        name, count = design.names.tensors[node], next(p.count for p in domain.parts.values() if p.node == node)
+    for node in dict.fromkeys(
+        chunk.node for chunk in domain.chunks.values() if chunk.node in design.program.graph.inputs
+    ):
+        name, count = design.names.tensors[node], next(p.count for p in domain.chunks.values() if p.node == node)
         axes = domain.shapes[node][-1]
         if isinstance(domain.sizes[axes[-1]], Expr):
             lines.append(f"if {name}.shape[-1] % {count}:")

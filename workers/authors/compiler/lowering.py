@@ -43,7 +43,7 @@ class Lowering:
         self.values: dict[str, Value] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
-        self._moves = domain.parting is None and moves_columns(graph)
+        self._moves = domain.chunking is None and moves_columns(graph)
         rounding = Rounding(problem, graph, domain, self.numbering)
         for node in graph.nodes:
             self.values[node.name] = rounding.of(node.name, self._lowered(node))
@@ -57,7 +57,7 @@ class Lowering:
             return self._atom(node.args[0], node)
         if takes_elements(node, self._nodes):
             return self._elements(node)
-        if node.op in {"slice", "cat"} and self._domain.parting is None and not is_whole_slice(node, self._nodes):
+        if node.op in {"slice", "cat"} and self._domain.chunking is None and not is_whole_slice(node, self._nodes):
             return self._moved(node)
         if node.op in {"reshape", "expand", "permute", "slice"}:
             value = self._operand(node.args[0], node)
@@ -66,10 +66,10 @@ class Lowering:
         if node.op == "cat":
             return self.numbering.pointwise("cat", *(self.values[ref.name] for ref in references(node.args)))
         if node.op == "cast":
-            return self._in_parts(lambda value: self._cast(value, node), self._operand(node.args[0], node))
+            return self._per_chunk(lambda value: self._cast(value, node), self._operand(node.args[0], node))
         if node.op in POINTWISE:
             operands = self._converted([self._operand(arg, node) for arg in node.args], node)
-            return self._in_parts(lambda *args: simplified(self.numbering, node.op, *args), *operands)
+            return self._per_chunk(lambda *args: simplified(self.numbering, node.op, *args), *operands)
         if node.op == "arange":
             return self._numbered(node)
         if node.op in GATHERS:
@@ -100,9 +100,9 @@ class Lowering:
     def _loaded(self, node: Node) -> Value:
         domain, boolean = self._domain, node.meta.dtype == "bool"
         integer = node.meta.dtype.startswith(("int", "uint"))
-        parts = [name for name, part in domain.parts.items() if part.node == node.name]
-        loads = [self.numbering.load(name, domain.space_of(name), boolean, integer) for name in parts or [node.name]]
-        return self.numbering.pointwise("cat", *loads) if parts else loads[0]
+        chunks = [name for name, chunk in domain.chunks.items() if chunk.node == node.name]
+        loads = [self.numbering.load(name, domain.space_of(name), boolean, integer) for name in chunks or [node.name]]
+        return self.numbering.pointwise("cat", *loads) if chunks else loads[0]
 
     def _moved(self, node: Node) -> Value:
         """Columns of a row are those of another row before or after them."""
@@ -150,11 +150,11 @@ class Lowering:
         return taken[0] if len(taken) == 1 else self.numbering.pointwise("cat", *taken)
 
     def _index(self, node: Node) -> int:
-        assert self._domain.parting is not None
-        return self._domain.parting.index(node)
+        assert self._domain.chunking is not None
+        return self._domain.chunking.index(node)
 
-    def _in_parts(self, operation: Callable[..., Value], *operands: Value) -> Value:
-        """Compute each part by itself; what has no parts is the same for all."""
+    def _per_chunk(self, operation: Callable[..., Value], *operands: Value) -> Value:
+        """Compute each chunk by itself; what has no chunks is the same for all."""
         counts = [len(value.args) for value in operands if value.op == "cat"]
         if not counts:
             return operation(*operands)
@@ -199,7 +199,7 @@ class Lowering:
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
         value = self.values[operand]
-        known = {*domain.row_axes, *domain.col_axes, *domain.part_axes, *domain.element_axes}
+        known = {*domain.row_axes, *domain.col_axes, *domain.chunk_axes, *domain.element_axes}
         if self._moves and value.space.cols and not known.issuperset(gone):
             raise CannotCompileError(f"`{node.op}` is over a run of columns that was cut out of a row", node.op)
         if is_segment_sum(domain, tuple(gone), node.op):
@@ -208,13 +208,13 @@ class Lowering:
             return self.numbering.over_rows("segments", value)
         if value.op != "cat":
             return self._reduced_over(gone, value, node.op)
-        inner = [axis for axis in gone if axis not in domain.part_axes | domain.element_axes]
-        parts = [self._reduced_over(inner, part, node.op) for part in value.args]
+        inner = [axis for axis in gone if axis not in domain.chunk_axes | domain.element_axes]
+        chunks = [self._reduced_over(inner, chunk, node.op) for chunk in value.args]
         if len(inner) == len(gone):
-            return self.numbering.pointwise("cat", *parts)
+            return self.numbering.pointwise("cat", *chunks)
         if node.op not in _JOINED:
             raise CannotCompileError(f"`{node.op}` is of a row that holds several parts", node.op)
-        return reduce(lambda left, right: simplified(self.numbering, _JOINED[node.op], left, right), parts)
+        return reduce(lambda left, right: simplified(self.numbering, _JOINED[node.op], left, right), chunks)
 
     def _scanned(self, node: Node) -> Value:
         value = self.values[references(node.args)[0].name]

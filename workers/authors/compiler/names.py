@@ -266,8 +266,8 @@ def _returned(source: str) -> list[str | None]:
     return []
 
 
-def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
-    """What the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
+def chunk_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
+    """What the reference calls the chunks of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:
@@ -278,7 +278,7 @@ def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
         targets = [target.id for target in node.targets[0].elts if isinstance(target, ast.Name)]
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"chunk", "split"}:
-            owners = [part.id for part in (call.func.value, *call.args[:1]) if isinstance(part, ast.Name)]
+            owners = [operand.id for operand in (call.func.value, *call.args[:1]) if isinstance(operand, ast.Name)]
             if tensor in owners and len(set(targets)) == count == len(node.targets[0].elts):
                 return tuple(targets)
     return ()

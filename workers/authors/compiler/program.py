@@ -88,7 +88,7 @@ class Program:
         return (result.value, result.space, self.domain.shapes[result.node])
 
     def fixed_dtype(self, node: str) -> str | None:
-        """The dtype of a tensor, or of the one that it is a part of, where it does not follow the call's."""
+        """The dtype of a tensor, or of the one that it is a chunk of, where it does not follow the call's."""
         return fixed_dtype(self.problem, self.graph, self.domain.base(node))
 
     def is_upstream(self, result: Result) -> bool:
@@ -185,9 +185,9 @@ def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Resu
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
             "sum",
         )
-    if domain.parting is not None and domain.is_parted(node) and value.op != "cat":
+    if domain.chunking is not None and domain.is_chunked(node) and value.op != "cat":
         value = lowering.numbering.pointwise(
-            "cat", *[value] * domain.parting.count
+            "cat", *[value] * domain.chunking.count
         )  # the same number along the whole row
     if _sums_rows(value):
         value = _hoisted_sum(lowering.numbering, value).args[0]

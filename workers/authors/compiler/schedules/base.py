@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Self
 
-from workers.authors.compiler.axes import Part
+from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, SCALAR, Space
 from workers.authors.compiler.host import HostScope, Scalars, partial_size_lines, run_size_lines
 from workers.authors.compiler.kernels import LOADS, Form, KernelSource, KernelTask, Store
@@ -197,9 +197,9 @@ class KernelWriter:
         """The name of a loaded tensor."""
         return self.names.tensors[str(load.datum)]
 
-    def part(self, load: Value) -> Part | None:
-        """Which part of a tensor a load takes, None where it takes all."""
-        return self.program.domain.parts.get(str(load.datum))
+    def chunk(self, load: Value) -> Chunk | None:
+        """Which chunk of a tensor a load takes, None where it takes all."""
+        return self.program.domain.chunks.get(str(load.datum))
 
     def is_streamed(self, load: Value) -> bool:
         """Whether a load may say that its elements are not read again."""

@@ -142,7 +142,7 @@ class LoopedKernel(KernelWriter):
     @property
     def reads_once(self) -> bool:
         """Whether one pass over the row is all, so that nothing is won by holding the row in registers."""
-        by_column = any(self._by_column(store) and not store.part for store in self.task.pieces)
+        by_column = any(self._by_column(store) and not store.chunk for store in self.task.pieces)
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
 
@@ -164,8 +164,8 @@ class LoopedKernel(KernelWriter):
         strided = self.program.domain.is_strided
         row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
         body.line(f"row_offset = {row_offset}")
-        widths = [part.width for load in self.loads if (part := self.part(load)) and load.space == FULL]
-        widths += [piece.part.width for piece in self.task.pieces if piece.part and piece.space == FULL]
+        widths = [chunk.width for load in self.loads if (chunk := self.chunk(load)) and load.space == FULL]
+        widths += [piece.chunk.width for piece in self.task.pieces if piece.chunk and piece.space == FULL]
         for width in dict.fromkeys(widths):
             body.line(f"packed_offset = row * tl.cast({width[1:-1]}, tl.int64)")
         for load in self.loads:
@@ -188,7 +188,7 @@ class LoopedKernel(KernelWriter):
         lines += body.lines
         for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
-                place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
+                place = f"program * {store.chunk.width}{store.chunk.shift}" if store.chunk else "program"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
         partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
@@ -371,8 +371,8 @@ class LoopedKernel(KernelWriter):
         scope.env[load] = name
         mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
-        part = self.part(load)
-        address = f"{base}_ptr + {place}" if place else f"{base}_ptr{part.shift if part else ''}"
+        chunk = self.chunk(load)
+        address = f"{base}_ptr + {place}" if place else f"{base}_ptr{chunk.shift if chunk else ''}"
         scope.line(f"{name} = {self.converted(f'tl.load({address}{mask})', load)}")
 
     def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:
@@ -396,9 +396,9 @@ class LoopedKernel(KernelWriter):
             inner.env[value] = name
         for load in self.loads:
             if load in needed:
-                part = self.part(load)
-                shift, width = (part.shift, part.width[1:-1]) if part else ("", "n_cols")
-                start = "packed_offset + " if part else "row_offset + "
+                chunk = self.chunk(load)
+                shift, width = (chunk.shift, chunk.width[1:-1]) if chunk else ("", "n_cols")
+                start = "packed_offset + " if chunk else "row_offset + "
                 place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
                 if self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
@@ -432,12 +432,12 @@ class LoopedKernel(KernelWriter):
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
-                place = f"packed_offset + cols{store.part.shift}" if store.part else f"row_offset + {self._columns}"
+                place = f"packed_offset + cols{store.chunk.shift}" if store.chunk else f"row_offset + {self._columns}"
                 inner.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask=mask)")
             elif store.space == SCALAR:
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")
             else:
-                width, shift = (store.part.width, store.part.shift) if store.part else ("n_cols", "")
+                width, shift = (store.chunk.width, store.chunk.shift) if store.chunk else ("n_cols", "")
                 place = f"{store.buffer}_ptr + program * {width} + cols{shift}"
                 inner.line(f"{store.name} = tl.load({place}, mask=mask & (row > program), other=0.0)")
                 inner.line(f"{store.name} += {inner.fitted(store.value)}")

@@ -104,11 +104,15 @@ class SegmentedKernel(LoopedKernel):
         self._by_segment = [v for v in self.loads if program.domain.segments_of(str(v.datum)) is not None]
         # What a segment's tensor holds past the elements of its segment is its number, not zero.
         self.others.update({str(load.datum): Lane.finite for load in self._by_segment})
-        if any(store.part or (store.summed and store.space == COL) for store in task.pieces):  # type: ignore[attr-defined]
+        if any(store.chunk or (store.summed and store.space == COL) for store in task.pieces):  # type: ignore[attr-defined]
             raise CannotCompileError(
                 "`sum` over rows is beside a sum over segments of rows, which takes two kernels", "sum"
             )
-        if self.picks or any(self.part(load) for load in self.loads) or any(v.op == "column" for v in self.task.values):
+        if (
+            self.picks
+            or any(self.chunk(load) for load in self.loads)
+            or any(v.op == "column" for v in self.task.values)
+        ):
             raise CannotCompileError("`slice` or `gather` is beside tensors with a number for each channel", "slice")
 
     def write(self) -> KernelSource:

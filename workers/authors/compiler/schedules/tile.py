@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from workers.authors.compiler.axes import Part
+from workers.authors.compiler.axes import Chunk
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
 from workers.authors.compiler.host import HostScope, Scalars, row_index
 from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
@@ -321,36 +321,36 @@ class TileKernel(KernelWriter):
             body.line(f"offsets = row_offsets + {place_of(domain, 'cols', rows=False)}")
         elif None in widths or len(widths) == 0:
             body.line("offsets = rows.to(tl.int64) * n_cols + cols")
-        for part in widths - {None}:
-            body.line(f"packed_offsets = rows.to(tl.int64) * {part} + cols")
+        for chunk in widths - {None}:
+            body.line(f"packed_offsets = rows.to(tl.int64) * {chunk} + cols")
 
     def _widths(self) -> set[str | None]:
         """The widths of the rows that are loaded and stored, None for one of ``n_cols``."""
-        parts = [self.part(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
-        parts += [piece.part for piece in self.task.pieces if piece.space == FULL]
-        return {part.width if part else None for part in parts}
+        chunks = [self.chunk(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
+        chunks += [piece.chunk for piece in self.task.pieces if piece.space == FULL]
+        return {chunk.width if chunk else None for chunk in chunks}
 
     @staticmethod
-    def _place(space: Space, part: Part | None) -> str:
+    def _place(space: Space, chunk: Chunk | None) -> str:
         place = _PLACES[space][0]
-        return f"packed_offsets{part.shift}" if part and space == FULL else f"{place}{part.shift if part else ''}"
+        return f"packed_offsets{chunk.shift}" if chunk and space == FULL else f"{place}{chunk.shift if chunk else ''}"
 
     def _load(self, scope: Statements, load: Value) -> None:
-        name, part = self.tensor(load), self.part(load)
+        name, chunk = self.tensor(load), self.chunk(load)
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
         scope.env[load] = name
         if load.space == SCALAR:
-            text = f"tl.load({base}_ptr{part.shift if part else ''})"
+            text = f"tl.load({base}_ptr{chunk.shift if chunk else ''})"
         else:
-            place, mask = self._place(load.space, part), _PLACES[load.space][1]
+            place, mask = self._place(load.space, chunk), _PLACES[load.space][1]
             if self.partial_rows(load):
                 index = row_index(self.program, self.names, load)[0]
                 place = index
                 if load.space == FULL:
-                    width = part.width if part else "n_cols"
-                    if part is None or f"{base}_offsets" not in "".join(scope.lines):
+                    width = chunk.width if chunk else "n_cols"
+                    if chunk is None or f"{base}_offsets" not in "".join(scope.lines):
                         scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
-                    place = f"{base}_offsets{part.shift if part else ''}"
+                    place = f"{base}_offsets{chunk.shift if chunk else ''}"
             text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
         scope.line(f"{name} = {self.converted(text, load)}")
 
@@ -405,7 +405,7 @@ class TileKernel(KernelWriter):
                 known = body.env.get(store.value)
                 stored.append((store, known or body.assign(store.value, store.name)))
         for store, text in stored:
-            place, mask = self._place(store.space, store.part), _PLACES[store.space][1]
+            place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
             body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
 
     def _repeat(self, body: Statements, loop: RerolledLoop) -> None:
@@ -482,13 +482,13 @@ class TileKernel(KernelWriter):
         for store in self.task.pieces:
             if store.summed and store.space == COL:
                 total, place = f"tl.sum({store.name}, axis=0, keep_dims=True)", "program * n_cols + cols"
-                if store.part:
+                if store.chunk:
                     lines.append(f"    {store.name} = {total}")
-                    total, place = store.name, f"program * {store.part.width} + cols{store.part.shift}"
+                    total, place = store.name, f"program * {store.chunk.width} + cols{store.chunk.shift}"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}, mask=col_mask)")
             elif store.summed:
                 place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
-                if store.part:
-                    place = f"{f'({place})' if self._blocks else place} * {store.part.width}{store.part.shift}"
+                if store.chunk:
+                    place = f"{f'({place})' if self._blocks else place} * {store.chunk.width}{store.chunk.shift}"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         return lines
