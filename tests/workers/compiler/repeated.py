@@ -20,7 +20,7 @@ from workers.authors.compiler.schedules import base
 
 
 def computed(candidate: Callable[..., Any], name: str, sizes: dict[str, int], dtype: str) -> list[torch.Tensor]:
-    """Give outputs and gradients."""
+    """Outputs and gradients."""
     problem, _ = captured(name)
     torch.manual_seed(0)
     inputs = []
@@ -33,7 +33,7 @@ def computed(candidate: Callable[..., Any], name: str, sizes: dict[str, int], dt
 
 
 def differences(name: str, sizes: dict[str, int], dtype: str, form: str) -> list[str]:
-    """Tell which tensors differ, and whether there is a loop at all."""
+    """Which tensors differ, and whether there is a loop at all."""
     own = style(name) if form == "plain" else tunable_style(name)
     sources = [formed(name, own).source]
     with patch.object(base, "rerolled_loops", lambda _: ()):

@@ -29,7 +29,7 @@ CASES = {
 
 
 def newton(numbering: ValueNumbering, turns: int) -> list[Value]:
-    """Give the states of Newton's iteration for a square root, each with four operations."""
+    """The states of Newton's iteration for a square root, each with four operations."""
     x = numbering.load("x", FULL)
     states = [numbering.pointwise("add", x, numbering.const(1.0))]
     for _ in range(turns):
@@ -40,7 +40,7 @@ def newton(numbering: ValueNumbering, turns: int) -> list[Value]:
 
 
 def only(*roots: Value) -> RerolledLoop:
-    """Give the one loop that there is."""
+    """The one loop that there is."""
     (found,) = rerolled_loops(roots)
     return found
 

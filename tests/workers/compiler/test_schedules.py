@@ -18,7 +18,7 @@ from workers.authors.protocol import Brief, Proposal
 
 
 def kernel(source: str, name: str) -> str:
-    """Give one kernel of a source."""
+    """One kernel of a source."""
     return source[source.index(f"def {name}(") :].split("@triton.jit", maxsplit=1)[0]
 
 

@@ -285,7 +285,7 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         unifier.elements += result
         return (result,)
     if node.op in {"slice", "cat"} and inference.chunking is not None:
-        return _parted(operands, node, inference.chunking.count, unifier)
+        return _chunked(operands, node, inference.chunking.count, unifier)
     if node.op in {"slice", "cat"}:
         return _moved(operands, node, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
@@ -313,7 +313,7 @@ def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
     return index
 
 
-def _parted(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
+def _chunked(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
     """A slice takes one chunk of a row that has them; as many chunks as a row has are put side by side."""
     if node.op == "slice":
         last = operands[0][-1]

@@ -303,7 +303,7 @@ def allowed_nodes(program: Program, may_overwrite: Iterable[str]) -> tuple[str, 
 def overwritten(
     program: Program, allowed: tuple[str, ...], available: tuple[str, ...], values: Iterable[Value]
 ) -> dict[str, str]:
-    """Give, for gradients by their graph names, the tensor whose memory each is written into; ``values`` are the kernel's.
+    """For gradients by their graph names, the tensor whose memory each is written into; ``values`` are the kernel's.
 
     A kernel reads a tensor of all rows and columns element by element, each by one program, which reads all that it needs of
     an element, and of its row, before it writes there. So any such tensor of the same shape and dtype will do, once, unless it
