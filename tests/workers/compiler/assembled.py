@@ -43,7 +43,7 @@ class Launches:
         self.name, self.kernel, self.seen = name, kernel, seen
 
     def __getitem__(self, grid: Any) -> Any:
-        """Give the launcher for a grid."""
+        """The launcher for a grid."""
 
         def launch(*arguments: Any, **named: Any) -> None:
             parameters = inspect.signature(self.kernel.fn).parameters
@@ -65,7 +65,7 @@ class Launches:
 
 
 def launches(name: str) -> list[dict[str, Any]]:
-    """Give every launch of a problem's section, at all sizes and in both dtypes."""
+    """Every launch of a problem's section, at all sizes and in both dtypes."""
     given = formed(name, section_style(name))
     assert given.signature is not None
     module = loaded(name, "\n".join(given.imports) + "\n\n\n" + given.source)

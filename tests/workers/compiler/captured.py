@@ -22,13 +22,13 @@ LIGER_HELPERS = tuple(
 
 
 def names() -> list[str]:
-    """Give the captured problems."""
+    """The captured problems."""
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
 @cache
 def captured(name: str) -> tuple[Problem, Graph]:
-    """Give a problem and its graph."""
+    """A problem and its graph."""
     form = json.loads((FOLDER / f"{name}.json").read_text())
     return parse_problem(form["problem"]), from_json(Graph, form["graph"])
 
@@ -40,7 +40,7 @@ def write(name: str, source: str, graph: Graph) -> None:
 
 
 def style(name: str, *, liger: bool = False, entry: str | None = "candidate") -> SourceStyle:
-    """Give the style of a library without helpers, or of one with them."""
+    """The style of a library without helpers, or of one with them."""
     camel = "".join(part.capitalize() for part in name.split("_"))
     helpers = LIGER_HELPERS if liger else ()
     return SourceStyle(f"Liger{camel}Function", f"{name}_forward", f"{name}_backward", entry, helpers)

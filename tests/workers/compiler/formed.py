@@ -37,12 +37,12 @@ SETTINGS = {
 
 
 def tunable_style(name: str, *, liger: bool = False) -> SourceStyle:
-    """Give the style of a module whose settings may be tuned."""
+    """The style of a module whose settings may be tuned."""
     return dataclasses.replace(style(name, liger=liger), tunable=True)
 
 
 def section_style(name: str, *, liger: bool = False) -> SourceStyle:
-    """Give the style of a section."""
+    """The style of a section."""
     return dataclasses.replace(
         style(name, liger=liger),
         section=True,
@@ -54,7 +54,7 @@ def section_style(name: str, *, liger: bool = False) -> SourceStyle:
 
 
 def everything(name: str) -> tuple[str, ...]:
-    """Give all that a brief may allow to be overwritten."""
+    """All that a brief may allow to be overwritten."""
     problem, graph = captured(name)
     return (*(f"upstream {index}" for index in range(len(graph.upstream))), *(spec.name for spec in problem.inputs))
 
@@ -68,7 +68,7 @@ def formed(name: str, own: SourceStyle, may_overwrite: tuple[str, ...] = ()) -> 
 
 
 def fast_path(name: str, may_overwrite: tuple[str, ...]) -> Callable[..., Any]:
-    """Give a section's functions behind an autograd function that is written from their signature alone."""
+    """A section's functions behind an autograd function that is written from their signature alone."""
     given = formed(name, section_style(name), may_overwrite)
     problem, graph = captured(name)
     assert given.signature is not None
@@ -107,7 +107,7 @@ def fast_path(name: str, may_overwrite: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def found(name: str, sizes: dict[str, int], dtype: str, form: str) -> list[str]:
-    """Give what is wrong with a candidate in a form."""
+    """What is wrong with a candidate in a form."""
     if form == "section":
         return complaints(name, sizes, dtype, candidate=fast_path(name, ()))
     if form == "in place":

@@ -32,12 +32,12 @@ GOLDEN_NAMES = (
 
 
 def golden_path(name: str) -> Path:
-    """Give where a golden module is kept."""
+    """Where a golden module is kept."""
     return Path(__file__).parent / "golden" / f"{name}.py.txt"
 
 
 def golden_source(name: str) -> str:
-    """Give the module as it is emitted now."""
+    """The module as it is emitted now."""
     return proposal(name, liger=True, entry=None).source
 
 

@@ -46,7 +46,7 @@ def complaints(
     offset: float = 0.0,
     moved: dict[str, Any] | None = None,
 ) -> list[str]:
-    """Give what is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
+    """What is wrong with a candidate at some sizes, in a dtype; ``leading`` stands for the first dimension of what has it.
 
     One that works ``in_place`` has no second backward; ``offset`` moves all numbers; ``moved`` are scalars that are others than
     the problem's.

@@ -16,11 +16,11 @@ import torch
 from tests.workers.compiler.captured import captured, style
 from tests.workers.compiler.formed import SETTINGS, formed, tunable_style
 from tests.workers.compiler.interpreted import loaded
-from workers.authors.compiler import kernels
+from workers.authors.compiler.schedules import base
 
 
 def computed(candidate: Callable[..., Any], name: str, sizes: dict[str, int], dtype: str) -> list[torch.Tensor]:
-    """Give outputs and gradients."""
+    """Outputs and gradients."""
     problem, _ = captured(name)
     torch.manual_seed(0)
     inputs = []
@@ -33,10 +33,10 @@ def computed(candidate: Callable[..., Any], name: str, sizes: dict[str, int], dt
 
 
 def differences(name: str, sizes: dict[str, int], dtype: str, form: str) -> list[str]:
-    """Tell which tensors differ, and whether there is a loop at all."""
+    """Which tensors differ, and whether there is a loop at all."""
     own = style(name) if form == "plain" else tunable_style(name)
     sources = [formed(name, own).source]
-    with patch.object(kernels, "repetitions_of", lambda _: ()):
+    with patch.object(base, "rerolled_loops", lambda _: ()):
         sources.append(formed(name, own).source)
     results = []
     for source in sources:

@@ -23,12 +23,12 @@ from workers.authors.protocol import Brief, Proposal, SourceStyle
 
 
 def style(rounds: bool) -> SourceStyle:
-    """Give the style of a module that rounds as the reference, or of one that does not."""
+    """The style of a module that rounds as the reference, or of one that does not."""
     return SourceStyle("OwnFunction", "own_forward", "own_backward", "candidate", rounds_as_reference=rounds)
 
 
 def shares(case: dict[str, Any]) -> list[float]:
-    """Give the shares of elements that differ."""
+    """The shares of elements that differ."""
     problem, graph = parse_problem(case["problem"]), from_json(Graph, case["graph"])
     proposal = CompilerAuthor().propose(Brief("own", problem, graph, style(case["rounds"])))
     assert isinstance(proposal, Proposal), proposal

@@ -30,7 +30,7 @@ DTYPES = (torch.float32, torch.bfloat16)
 
 
 def problems() -> list[str]:
-    """Give the names of the problems."""
+    """The names of the problems."""
     return sorted(path.stem for path in FOLDER.glob("*.py"))
 
 

@@ -18,7 +18,7 @@ NAMES = ("layer_norm", "rms_norm", "dyt", "softmax", "cross_entropy", "sparsemax
 
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """Give the launches of each problem; Triton compiles where it is not in its interpreter."""
+    """The launches of each problem; Triton compiles where it is not in its interpreter."""
     results = tmp_path_factory.mktemp("assembled") / "launches.json"
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(results.parent / "cache")

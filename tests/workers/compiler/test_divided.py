@@ -11,12 +11,12 @@ import pytest
 from gpu_runner.contracts import Expr, Graph, Multiple, Workload, from_json, to_json
 from tests.workers.compiler.captured import captured, proposal, style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.compiler.sizes import Sizes, evaluate, numbers_of
+from workers.authors.compiler.graph import Sizes, evaluate, numbers_of
 from workers.authors.protocol import Brief, Proposal
 
 
 def kernels(source: str, columns: str) -> list[list[str]]:
-    """Give the lines of each kernel, without formulas and without the number of elements of a group, which is a size or a float."""
+    """The lines of each kernel, without formulas and without the number of elements of a group, which is a size or a float."""
     texts = [text.split("\n\n\n")[0] for text in source.split("@triton.jit")[1:]]
     plain = [re.sub(columns, "n", re.sub(r'""".*?"""', "", text, flags=re.DOTALL)) for text in texts]
     gone = {"    n,", "    n = tl.cast(n, tl.float32)"}

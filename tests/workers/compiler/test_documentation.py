@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from workers.authors.compiler.documentation import sentence_docstring
+from workers.authors.compiler.statements import sentence_docstring
 
 TITLE = "RMSNorm with a weight of one plus what is learned, all of it in float32, and the result in the input's dtype"
 

@@ -10,7 +10,7 @@ from tests.workers.compiler.captured import proposal
 
 
 def kernel(name: str, part: str) -> str:
-    """Give the source of one kernel."""
+    """The source of one kernel."""
     found = re.search(rf"@triton.jit\ndef _{name}_{part}\(.*?(?=\n\n\n)", proposal(name).source, re.DOTALL)
     assert found is not None
     return found.group()

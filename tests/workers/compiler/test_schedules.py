@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from tests.workers.compiler.captured import proposal
+from tests.workers.compiler.captured import answer, captured, proposal, style
 from tests.workers.compiler.formed import formed, tunable_style
+from workers.authors.compiler import CompilerAuthor, design
+from workers.authors.compiler.kernels import KernelTask
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.schedules.base import started
+from workers.authors.compiler.schedules.flat import Flat
+from workers.authors.protocol import Brief, Proposal
 
 
 def kernel(source: str, name: str) -> str:
-    """Give one kernel of a source."""
+    """One kernel of a source."""
     return source[source.index(f"def {name}(") :].split("@triton.jit", maxsplit=1)[0]
 
 
@@ -80,3 +87,27 @@ def test_what_a_turn_loads_counts_the_numbers_of_its_rows() -> None:
     """A tile of rows of one column has as many statistics as elements: two of each row are loaded with it."""
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 16)" in proposal("layer_norm").source
     assert "tile_bytes = BLOCK_ROWS * (2 * BLOCK_SIZE * dy.element_size() + 8)" in proposal("rms_norm").source
+
+
+class Lines(Flat):
+    """Every element stands alone, and a program takes few of them."""
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        return task.is_flat(program.domain) and not program.gradients
+
+    def launch_lines(self) -> list[str]:
+        return started(self.kernel, "(triton.cdiv(n_elements, 64),)", {"BLOCK_SIZE": "64"}, "1")
+
+
+def test_a_schedule_is_one_class_and_one_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, graph = captured("reglu")
+    brief = Brief("reglu", problem, replace(graph, gradients=()), style("reglu"))
+    usual = CompilerAuthor().propose(brief)
+    monkeypatch.setattr(design, "SCHEDULES", (Lines, *design.SCHEDULES))
+    given = CompilerAuthor().propose(brief)
+    assert isinstance(given, Proposal) and isinstance(usual, Proposal)
+    assert "[(triton.cdiv(n_elements, 64),)]" in given.source
+    assert "BLOCK_SIZE=64,\n            num_warps=1," in given.source
+    assert "triton.cdiv(n_elements, 64)" not in usual.source
+    assert CompilerAuthor().propose(Brief("reglu", problem, graph, style("reglu"))) == answer("reglu")

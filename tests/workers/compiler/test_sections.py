@@ -22,12 +22,12 @@ COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 
 
 def section(name: str, *may_overwrite: str) -> Proposal:
-    """Give a problem's section."""
+    """A problem's section."""
     return formed(name, section_style(name, liger=True), may_overwrite)
 
 
 def signature(name: str) -> Signature:
-    """Give how a section is called."""
+    """How a section is called."""
     how = section(name).signature
     assert how is not None
     return how

@@ -10,8 +10,7 @@ import pytest
 
 from tests.workers.compiler.captured import captured, proposal, style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.compiler.domain import Domain
-from workers.authors.compiler.strides import place_of, run_sizes, runs_of
+from workers.authors.compiler.domain import Domain, place_of, run_sizes, runs_of
 from workers.authors.protocol import Brief
 
 SIZES = (3, 4, 2, 5)

@@ -20,7 +20,7 @@ TABLE: Table = (
 
 
 def looked_up(source: str) -> dict[str, set[str]]:
-    """Give the settings that a source looks up, by pass."""
+    """The settings that a source looks up, by pass."""
     found: dict[str, set[str]] = {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_tuned":

@@ -12,8 +12,8 @@ import pytest
 
 from gpu_runner.contracts import Expr
 from tests.workers.compiler.captured import answer, captured, names
-from workers.authors.compiler.parts import find_parting
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.axes import find_chunking
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.protocol import Proposal
 from workers.layouts.rank import leading_inputs
 
@@ -66,7 +66,7 @@ def sizes_of(name: str, rows: int, cols: int) -> dict[str, int]:
     first = max((spec.dims for spec in problem.inputs), key=len)
     sizes = {dim: cols for spec in problem.inputs for dim in spec.dims[-1:] if not dim.isdigit()}
     try:
-        parting = find_parting(graph, problem.dimensions)
+        parting = find_chunking(graph, problem.dimensions)
     except CannotCompileError:
         parting = None  # its columns are moved, whatever the lengths
     sizes.update(

@@ -1,4 +1,4 @@
-"""Which axis of the iteration space every dimension of every node belongs to, by unification. Pure."""
+"""Axes of every dimension of a graph, and the chunks that rows are cut into. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,140 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Node, NodeRef
-from workers.authors.compiler.operators import POINTWISE, REDUCTIONS, SCANS
-from workers.authors.compiler.parts import Parting, is_whole_slice, takes_elements
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import Sizes, names_in
+from workers.authors.compiler.graph import POINTWISE, REDUCTIONS, SCANS, CannotCompileError, Sizes, names_in, references
+
+# A vector of written-out length with at most this many elements may be taken apart: each is a number of its own then.
+MOST_ELEMENTS = 16
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk of a tensor: ``index`` of ``count``, in order."""
+
+    node: str
+    index: int
+    count: int
+    single: bool = False  # a chunk is one number: an element of a short vector
+
+    @property
+    def width(self) -> str:
+        """The columns of a whole row of the tensor, in a kernel."""
+        return str(self.count) if self.single else f"({self.count} * n_cols)"
+
+    @property
+    def shift(self) -> str:
+        """What comes before the chunk in a row, as a term that is added."""
+        if self.single:
+            return f" + {self.index}" if self.index else ""
+        return "" if self.index == 0 else " + n_cols" if self.index == 1 else f" + {self.index} * n_cols"
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """The last dimensions that a graph cuts or joins: how many chunks each has, and the length of one."""
+
+    count: int
+    lengths: dict[Dim, Dim]
+    sizes: Sizes  # stand-ins that the count divides
+
+    def index(self, node: Node) -> int:
+        """Which chunk a slice takes.
+
+        Raises:
+            CannotCompileError: it takes none of them whole.
+        """
+        start = self._value(node.args[2] if len(node.args) > 2 else None, 0)
+        length = self.sizes.value(node.meta.shape[-1])
+        if start % length or not 0 <= start // length < self.count:
+            raise CannotCompileError("`slice` takes columns that begin inside of a part", "slice")
+        return start // length
+
+    def _value(self, number: object, default: int) -> int:
+        return self.sizes.value(number) if isinstance(number, int | Expr) else default
+
+
+def find_chunking(graph: Graph, dimensions: tuple[str, ...]) -> Chunking | None:
+    """How a graph cuts the rows, None where it leaves them whole.
+
+    Raises:
+        CannotCompileError: it cuts them into parts of different lengths, or cuts something else.
+    """
+    nodes = {node.name: node for node in graph.nodes}
+    odd, lengths, counts = Sizes.of(dimensions, graph.multiples), dict[Dim, Dim](), set[int]()
+    for node in graph.nodes:
+        if node.op not in {"slice", "cat"} or is_whole_slice(node, nodes) or takes_elements(node, nodes):
+            continue
+        whole, length = _cut(node, nodes)
+        count = odd.value(whole) // odd.value(length)
+        if count < 2 or odd.value(whole) // count != odd.value(length) or lengths.get(whole, length) != length:
+            raise CannotCompileError(f"`{node.op}` meets parts of a row that may differ in length", node.op)
+        lengths[whole] = length
+        counts.add(count)
+        if len(counts) > 1:
+            raise CannotCompileError(f"`{node.op}` cuts rows into another number of parts than before", node.op)
+    if not counts:
+        return None
+    count = counts.pop()
+    return Chunking(count, lengths, odd.times(count))
+
+
+def _cut(node: Node, nodes: Mapping[str, Node]) -> tuple[Dim, Dim]:
+    """The whole and one chunk of the dimension that a node cuts or joins."""
+    rank, dim = len(node.meta.shape), node.args[1]
+    if not isinstance(dim, int) or dim % max(1, rank) != rank - 1:
+        raise CannotCompileError(f"`{node.op}` is along a dimension that is not the last", node.op)
+    if node.op == "cat":
+        pieces = node.args[0] if isinstance(node.args[0], tuple) else ()
+        shapes = [nodes[piece.name].meta.shape for piece in pieces if isinstance(piece, NodeRef)]
+        if len(shapes) != len(pieces) or len({shape[-1:] for shape in shapes}) != 1 or len(shapes[0]) != rank:
+            raise CannotCompileError("`cat` joins parts that differ in length", "cat")
+        whole, chunk = node.meta.shape[-1], shapes[0][-1]
+    else:
+        if len(node.args) > 4 and node.args[4] not in {None, 1}:
+            raise CannotCompileError("`slice` takes some elements and leaves others between them", "slice")
+        operand = node.args[0]
+        assert isinstance(operand, NodeRef)
+        whole, chunk = nodes[operand.name].meta.shape[-1], node.meta.shape[-1]
+    if chunk == 1:
+        raise CannotCompileError(f"`{node.op}` takes single elements of a vector apart", node.op)
+    return whole, chunk
+
+
+def moves_columns(graph: Graph) -> bool:
+    """Whether all that is cut out of rows or put together to rows is whole runs of columns, of whatever lengths."""
+    nodes = {node.name: node for node in graph.nodes}
+    moved = [n for n in graph.nodes if n.op in {"slice", "cat"}]
+    moved = [n for n in moved if not is_whole_slice(n, nodes) and not takes_elements(n, nodes)]
+    last = [
+        isinstance(n.args[1], int) and n.args[1] % max(1, len(n.meta.shape)) == len(n.meta.shape) - 1 for n in moved
+    ]
+    steps = [n.op == "cat" or (*n.args[4:5], 1)[0] in (None, 1) for n in moved]
+    return bool(moved) and all(last) and all(steps)
+
+
+def takes_elements(node: Node, nodes: Mapping[str, Node]) -> bool:
+    """Whether a node takes elements out of a short vector, or puts them together to one."""
+    if node.op not in {"slice", "cat"} or len(node.meta.shape) != 1:
+        return False
+    pieces = node.args[0] if isinstance(node.args[0], tuple) else (node.args[0],)
+    shapes = [nodes[piece.name].meta.shape for piece in pieces if isinstance(piece, NodeRef)]
+    lengths = [dim for shape in (*shapes, node.meta.shape) for dim in shape]
+    return all(isinstance(dim, int) and 1 <= dim <= MOST_ELEMENTS for dim in lengths)
+
+
+def elements_taken(node: Node) -> slice:
+    """Which elements a slice of a short vector takes."""
+    bounds = [arg if isinstance(arg, int) else None for arg in (*node.args[2:5], None, None, None)[:3]]
+    return slice(*bounds)
+
+
+def is_whole_slice(node: Node, nodes: Mapping[str, Node]) -> bool:
+    """Whether a slice takes all there is."""
+    if node.op != "slice" or not isinstance(node.args[0], NodeRef):
+        return False
+    start, step = (*node.args[2:3], None)[0], (*node.args[4:5], None)[0]
+    return start in (None, 0) and step in (None, 1) and node.meta.shape == nodes[node.args[0].name].meta.shape
+
 
 Axes = tuple[int, ...]
 Shape = tuple[Axes, ...]  # for each dimension its axes, outermost first: none for a dimension of size one
@@ -21,7 +151,7 @@ class Unifier:
 
     parents: list[int] = field(default_factory=list)
     size: list[Dim] = field(default_factory=list)
-    parts: list[int] = field(default_factory=list)  # axes that number the parts of a row
+    chunks: list[int] = field(default_factory=list)  # axes that number the chunks of a row
     moved: list[int] = field(default_factory=list)  # axes of runs of columns that were cut out of a row
     elements: list[int] = field(default_factory=list)  # axes that number the elements of a vector that is taken apart
 
@@ -33,19 +163,19 @@ class Unifier:
         self.size.append(size)
         return len(self.parents) - 1
 
-    def row_of_parts(self, count: int, length: Dim) -> Axes:
-        """Make the axes of a dimension that holds parts."""
-        self.parts.append(self.fresh(count))
-        return (self.parts[-1], self.fresh(length))
+    def row_of_chunks(self, count: int, length: Dim) -> Axes:
+        """Make the axes of a dimension that holds chunks."""
+        self.chunks.append(self.fresh(count))
+        return (self.chunks[-1], self.fresh(length))
 
     def find(self, axis: int) -> int:
-        """Give the root of an axis."""
+        """The root of an axis."""
         while self.parents[axis] != axis:
             axis = self.parents[axis]
         return axis
 
     def leaves(self, axes: Axes) -> Axes:
-        """Give axes with those that were cut replaced by what they consist of."""
+        """Axes with those that were cut replaced by what they consist of."""
         found: list[int] = []
         for axis in axes:
             root = self.find(axis)
@@ -60,27 +190,27 @@ class Unifier:
     def cut(self, axis: int, outer: Dim, inner: Dim | None = None) -> Axes:
         """Cut an axis in two, the outer one of a size that divides it; the size of the ``inner`` one follows, or is known."""
         whole = self.size[self.find(axis)]
-        parts = (self.fresh(outer), self.fresh(_over(whole, outer) if inner is None else inner))
-        self.splits[self.find(axis)] = parts
-        return parts
+        halves = (self.fresh(outer), self.fresh(_over(whole, outer) if inner is None else inner))
+        self.splits[self.find(axis)] = halves
+        return halves
 
 
-def _over(whole: Dim, part: Dim) -> Dim:
-    if isinstance(whole, int) and isinstance(part, int):
-        return whole // part
-    text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, part))
+def _over(whole: Dim, divisor: Dim) -> Dim:
+    if isinstance(whole, int) and isinstance(divisor, int):
+        return whole // divisor
+    text, by = (dim.text if isinstance(dim, Expr) else str(dim) for dim in (whole, divisor))
     return Expr(f"({text}) // ({by})")
 
 
-def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tuple[dict[str, Shape], Unifier]:
-    """Give the axes of every node's dimensions, as roots.
+def infer_axes(graph: Graph, sizes: Sizes, chunking: Chunking | None = None) -> tuple[dict[str, Shape], Unifier]:
+    """The axes of every node's dimensions, as roots.
 
     Raises:
         CannotCompileError: an operator moves elements in a way that axes do not follow.
     """
     unifier = Unifier()
     shapes: dict[str, Shape] = {}
-    inference = Inference(unifier, sizes, parting, {node.name: node for node in graph.nodes})
+    inference = Inference(unifier, sizes, chunking, {node.name: node for node in graph.nodes})
     for node in graph.nodes:
         shapes[node.name] = _shape_of(node, shapes, inference)
         if len(shapes[node.name]) != len(node.meta.shape):
@@ -91,20 +221,20 @@ def infer_axes(graph: Graph, sizes: Sizes, parting: Parting | None = None) -> tu
     for name, gradient in graph.gradients:
         if gradient is not None:
             _align([shapes[name], shapes[gradient]], unifier, "gradient")
-    for axis in unifier.parts[1:]:
-        unifier.join(unifier.parts[0], axis)  # parts of all tensors are numbered alike
+    for axis in unifier.chunks[1:]:
+        unifier.join(unifier.chunks[0], axis)  # chunks of all tensors are numbered alike
     resolved = {name: tuple(unifier.leaves(dim) for dim in shape) for name, shape in shapes.items()}
     for node in graph.nodes:
         flat = [axis for dim in resolved[node.name] for axis in dim]
         if len(set(flat)) != len(flat):
             sentence = f"`{node.op}` meets a tensor with its own transpose, which the compiler cannot express"
             raise CannotCompileError(sentence, node.op)
-        _require_whole_parts(node, resolved[node.name], {unifier.find(axis) for axis in unifier.parts})
+        _require_whole_chunks(node, resolved[node.name], {unifier.find(axis) for axis in unifier.chunks})
     return resolved, unifier
 
 
-def _require_whole_parts(node: Node, shape: Shape, parts: set[int]) -> None:
-    found = [axis for dim in shape for axis in dim if axis in parts]
+def _require_whole_chunks(node: Node, shape: Shape, chunks: set[int]) -> None:
+    found = [axis for dim in shape for axis in dim if axis in chunks]
     if found and not (len(found) == 1 and len(shape[-1]) == 2 and shape[-1][0] == found[0]):
         raise CannotCompileError(f"`{node.op}` takes the parts of a row as a dimension of their own", node.op)
 
@@ -115,15 +245,15 @@ class Inference:
 
     unifier: Unifier
     sizes: Sizes
-    parting: Parting | None
+    chunking: Chunking | None
     nodes: Mapping[str, Node]
 
     def fresh(self, dim: Dim, last: bool) -> Axes:
         """Make the axes of a dimension of its own."""
         if dim == 1:
             return ()
-        if last and self.parting is not None and dim in self.parting.lengths:
-            return self.unifier.row_of_parts(self.parting.count, self.parting.lengths[dim])
+        if last and self.chunking is not None and dim in self.chunking.lengths:
+            return self.unifier.row_of_chunks(self.chunking.count, self.chunking.lengths[dim])
         return (self.unifier.fresh(dim),)
 
 
@@ -154,8 +284,8 @@ def _shape_of(node: Node, shapes: Mapping[str, Shape], inference: Inference) -> 
         result = inference.fresh(node.meta.shape[0], False)
         unifier.elements += result
         return (result,)
-    if node.op in {"slice", "cat"} and inference.parting is not None:
-        return _parted(operands, node, inference.parting.count, unifier)
+    if node.op in {"slice", "cat"} and inference.chunking is not None:
+        return _chunked(operands, node, inference.chunking.count, unifier)
     if node.op in {"slice", "cat"}:
         return _moved(operands, node, unifier)
     raise CannotCompileError(f"it has no way to express `{node.op}` yet", node.op)
@@ -183,27 +313,18 @@ def _gathered(operands: list[Shape], node: Node, unifier: Unifier) -> Shape:
     return index
 
 
-def _parted(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
-    """A slice takes one part of a row that has them; as many parts as a row has are put side by side."""
+def _chunked(operands: list[Shape], node: Node, count: int, unifier: Unifier) -> Shape:
+    """A slice takes one chunk of a row that has them; as many chunks as a row has are put side by side."""
     if node.op == "slice":
         last = operands[0][-1]
-        if len(last) != 2 or last[0] not in unifier.parts:
+        if len(last) != 2 or last[0] not in unifier.chunks:
             raise CannotCompileError("`slice` takes a part of a dimension that was flattened", "slice")
         return (*operands[0][:-1], last[1:])
     joined = _align(operands, unifier, node.op)
     if len(operands) != count or len(joined[-1]) != 1:
         raise CannotCompileError("`cat` joins another number of parts than a row has", "cat")
-    numbered = unifier.row_of_parts(count, unifier.size[joined[-1][0]])
+    numbered = unifier.row_of_chunks(count, unifier.size[joined[-1][0]])
     return (*joined[:-1], (numbered[0], *joined[-1]))
-
-
-def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
-    """Give the nodes that an argument names, in order."""
-    if isinstance(argument, NodeRef):
-        return [argument]
-    if isinstance(argument, tuple):
-        return [ref for item in argument for ref in references(item)]
-    return []
 
 
 def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
@@ -217,7 +338,7 @@ def _align(shapes: Iterable[Shape], unifier: Unifier, operator: str) -> Shape:
         for dim in dims[1:]:
             if len(dim) != len(dims[0]) and 1 in (len(dim), len(dims[0])):
                 single, cut = sorted((dim, dims[0]), key=len)
-                if single[0] in cut or {unifier.find(part) for part in unifier.parts} & set(cut):
+                if single[0] in cut or {unifier.find(chunk) for chunk in unifier.chunks} & set(cut):
                     raise CannotCompileError(f"`{operator}` joins dimensions that were flattened differently", operator)
                 unifier.splits[unifier.find(single[0])] = cut
                 dim = dims[0] = cut
@@ -245,7 +366,7 @@ def _reshaped(operand: Shape, node: Node, unifier: Unifier, sizes: Sizes) -> Sha
         axes: list[int] = []
         while taken < wanted and waiting:
             size = sizes.value(unifier.size[waiting[0]])
-            if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.parts:
+            if taken == 1 and wanted < size and size % wanted == 0 and waiting[0] not in unifier.chunks:
                 # What is left of it may be a scalar, such as the length of a block, and is then not to be divided out again.
                 scalar = _names(after) and set(_names(after)) <= sizes.scalars and sizes.value(after) == size // wanted
                 waiting[:1] = unifier.cut(waiting[0], dim, after if scalar else None)
@@ -269,7 +390,7 @@ def _reduced(operand: Shape, node: Node) -> Shape:
 
 
 def reduced_dimensions(node: Node, rank: int) -> tuple[int, ...]:
-    """Give the dimensions that a reduction runs over, counted from the front; all of them where it names none."""
+    """The dimensions that a reduction runs over, counted from the front; all of them where it names none."""
     dims = _integers(node.args[1]) if len(node.args) > 1 and node.args[1] is not None else tuple(range(rank))
     return tuple(dim % rank for dim in dims) if dims and rank else tuple(range(rank))
 

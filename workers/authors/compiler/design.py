@@ -1,34 +1,29 @@
-"""From a program to its two passes: names, kernels, what is kept between them. Pure."""
+"""From a program to its two passes: names, schedules, what is kept between them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts import Graph, Problem, Workload
 from gpu_runner.contracts import Pass as TimedPass
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.domain import FULL
-from workers.authors.compiler.flat_kernel import FlatKernel
-from workers.authors.compiler.form import Form
-from workers.authors.compiler.formulas import formula_lines
-from workers.authors.compiler.hand import Hand
-from workers.authors.compiler.kernels import LOADS, KernelSource, KernelTask, Store
-from workers.authors.compiler.launches import WIDEST_TILE, Pass
-from workers.authors.compiler.looped_kernel import LoopedKernel
-from workers.authors.compiler.naming import Names, part_names
-from workers.authors.compiler.overwriting import allowed_nodes, overwritten
-from workers.authors.compiler.program import Program, Result, build_program
-from workers.authors.compiler.rewrites import with_cheaper_tanh
-from workers.authors.compiler.scalars import Scalars
-from workers.authors.compiler.segmented_kernel import SegmentedKernel
-from workers.authors.compiler.tile_kernel import TileKernel
+from workers.authors.compiler.graph import CannotCompileError, evaluate, numbers_of
+from workers.authors.compiler.host import HostScope, Scalars
+from workers.authors.compiler.kernels import LOADS, Form, KernelTask, Store, formula_lines
+from workers.authors.compiler.names import Names, chunk_names
+from workers.authors.compiler.program import (
+    Program,
+    Result,
+    allowed_nodes,
+    build_program,
+    overwritten,
+    with_sigmoid_for_tanh,
+)
+from workers.authors.compiler.schedules import SCHEDULES
+from workers.authors.compiler.schedules.base import Schedule
 from workers.authors.compiler.values import Value
 
-# A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
-# Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
-WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
-# Where a row is read once in any case, several programs a multiprocessor, each with a block, keep more bytes on their way.
-WIDEST_READ_ONCE = 4096
+USUAL_COLS = 4096  # where a problem has no workloads
 
 
 @dataclass(frozen=True)
@@ -38,9 +33,14 @@ class Design:
     program: Program
     names: Names
     scalars: Scalars
-    forward: Pass
-    backward: Pass | None
+    forward: Schedule
+    backward: Schedule | None
     saved_nodes: tuple[str, ...]
+
+    @property
+    def passes(self) -> list[Schedule]:
+        """Forward, and backward where there is one."""
+        return [schedule for schedule in (self.forward, self.backward) if schedule is not None]
 
 
 def build_design(
@@ -51,8 +51,9 @@ def build_design(
     may_overwrite: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
     inputs: tuple[tuple[str, str], ...] = (),
+    sizes: tuple[Workload, ...] = (),
 ) -> Design:
-    """Give the design of a problem's kernels; see ``SourceStyle.tunable`` and ``Brief.may_overwrite``.
+    """The design of a problem's kernels; see ``SourceStyle.tunable``, ``Brief.may_overwrite`` and ``Brief.sizes``.
 
     ``outputs`` are names to give to the outputs, and ``inputs`` to inputs, in place of those that the reference has for them.
 
@@ -60,42 +61,42 @@ def build_design(
         CannotCompileError: the graph is beyond what the schedules express.
     """
     program = build_program(problem, graph)
-    if not program.pool.in_order:
-        program = with_cheaper_tanh(program)
+    if not program.numbering.in_order:
+        program = with_sigmoid_for_tanh(program)
     names = Names(problem, graph, outputs, inputs)
     for node, text in zip(graph.outputs, names.outputs, strict=True):
         names.tensors.setdefault(node, text)
     for key, value in (*program.saved, *program.sums):
         names.save(key, value)
-    for key, part in program.domain.parts.items():
-        own = part_names(problem.source, part.node, part.count)
-        names.tensors[key] = names.free(own[part.index] if own else f"{names.tensors[part.node]}_{part.index}")
+    for key, chunk in program.domain.chunks.items():
+        own = chunk_names(problem.source, chunk.node, chunk.count)
+        names.tensors[key] = names.free(own[chunk.index] if own else f"{names.tensors[chunk.node]}_{chunk.index}")
         names.gradients[key] = names.free(f"d{names.tensors[key]}")
     inputs = tuple((names.tensors[spec.name], spec.name) for spec in problem.inputs)
-    scalars = Scalars(program, names, Hand(program, inputs, names.scalars))
+    scalars = Scalars(program, names, HostScope(program, inputs, names.scalars))
     stores = tuple(_gradient_store(program, names, result) for result in program.backward_results)
     read_again = _read(program, stores)
     kept = _forward_stores(program, names)
     form = Form(tunable, TimedPass.forward, _read(program, kept) - read_again if tunable else frozenset())
-    forward = _pass(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
-    backward: Pass | None = None
+    forward = _scheduled(f"_{name}_forward_kernel", program, names, scalars, kept, inputs, form)
+    backward: Schedule | None = None
     saved_nodes: tuple[str, ...] = ()
     if program.gradients:
         saved_nodes = _saved_nodes(program, stores)
-        at_hand = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
-        at_hand += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
+        available = tuple((names.tensors[node], node) for node in graph.upstream if node is not None)
+        available += tuple((names.tensors[node], node) for node in saved_nodes if node in program.domain.shapes)
         if stores:
             form = Form(tunable, TimedPass.backward, read_again if tunable else frozenset())
-            backward = _pass(f"_{name}_backward_kernel", program, names, scalars, stores, at_hand, form)
+            backward = _scheduled(f"_{name}_backward_kernel", program, names, scalars, stores, available, form)
             allowed = allowed_nodes(program, may_overwrite)
-            taken = overwritten(program, allowed, tuple(node for _, node in at_hand), backward.task.values)
+            taken = overwritten(program, allowed, tuple(node for _, node in available), backward.task.values)
             memory = tuple((s.name, names.tensors[taken[s.node]]) for s in stores if s.node in taken)
             backward = replace(backward, overwrites=memory)
-    return Design(program, names, scalars, forward, backward, saved_nodes)
+    return _bounded(Design(program, names, scalars, forward, backward, saved_nodes), sizes)
 
 
 def _read(program: Program, stores: tuple[Store, ...]) -> frozenset[str]:
-    """Give the tensors that stores are computed from."""
+    """The tensors that stores are computed from."""
     values = KernelTask("", stores, ()).values
     return frozenset(program.domain.base(str(value.datum)) for value in values if value.op in LOADS)
 
@@ -117,8 +118,8 @@ def _kept_store(name: str, value: Value) -> Store:
 
 def _gradient_store(program: Program, names: Names, result: Result) -> Store:
     owner = next(name for name, other in program.gradients if other is result)
-    parts = [key for key, part in program.domain.parts.items() if part.node == owner]
-    own = tuple(names.gradients[key] for key in parts)
+    chunks = [key for key, chunk in program.domain.chunks.items() if chunk.node == owner]
+    own = tuple(names.gradients[key] for key in chunks)
     return Store(names.gradients[owner], result.value, result.space, piece_names=own, node=result.node)
 
 
@@ -139,49 +140,65 @@ def _saved_nodes(program: Program, stores: tuple[Store, ...]) -> tuple[str, ...]
     return tuple(dict.fromkeys(saved))
 
 
-def _part_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
-    """Say which parts the tensors that are loaded hold."""
-    parts = program.domain.parts
-    loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in parts]
+def _chunk_lines(program: Program, names: Names, stores: tuple[Store, ...]) -> list[str]:
+    """Say which chunks the tensors that are loaded hold."""
+    chunks = program.domain.chunks
+    loaded = [str(v.datum) for v in KernelTask("", stores, ()).values if v.op == "load" and v.datum in chunks]
     lines = []
-    for node in dict.fromkeys(parts[name].node for name in loaded):
-        texts = [names.tensors[name] for name, part in parts.items() if part.node == node]
+    for node in dict.fromkeys(chunks[name].node for name in loaded):
+        texts = [names.tensors[name] for name, chunk in chunks.items() if chunk.node == node]
         lines.append(f"[{', '.join(texts)}] = {names.tensors[node]}")
     return lines
 
 
-def _pass(
+def _scheduled(
     kernel_name: str,
     program: Program,
     names: Names,
     scalars: Scalars,
     stores: tuple[Store, ...],
-    at_hand: tuple[tuple[str, str], ...],
+    available: tuple[tuple[str, str], ...],
     form: Form,
-) -> Pass:
-    hand = Hand(program, at_hand, names.scalars)
-    scalars.hand = hand
+) -> Schedule:
+    host = HostScope(program, available, names.scalars)
+    scalars.host = host
     size = program.domain.sizes[program.domain.col_axes[0]] if len(program.domain.col_axes) == 1 else None
     columns = size.text if isinstance(size, Expr) else None
     task = KernelTask(
-        kernel_name, stores, (*_part_lines(program, names, stores), *formula_lines(names, stores, columns)), form
+        kernel_name, stores, (*_chunk_lines(program, names, stores), *formula_lines(names, stores, columns)), form
     )
-    if task.sums_segments or program.domain.segment_axes:
-        task = replace(task, form=replace(form, streamed=frozenset()))
-        return Pass(program, task, SegmentedKernel(program, names, scalars, task).write(), None, 0, hand)
-    if task.is_flat(program.domain):
-        return Pass(program, task, FlatKernel(program, names, scalars, task).write(), None, 0, hand)
-    kernel = TileKernel(program, names, scalars, task).write()
-    wide: KernelSource | None = None
-    once = False
-    if task.reduces_cols:
-        doc = (*task.docstring, "", "For rows that are wider than one block.")
-        wide_task = KernelTask(f"{kernel_name}_wide", stores, doc, form)
-        looped = LoopedKernel(program, names, scalars, wide_task)
-        if not looped.scans_block_by_block:
-            # These rows are taken as far as a tile holds them; a call with wider ones raises.
-            return Pass(program, task, kernel, None, WIDEST_TILE, hand)
-        wide, once = looped.write(), looped.reads_once
-    several = sum(v.op == "load" and v.space == FULL for v in task.values) > 1
-    widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if several else WIDEST_ALONE
-    return Pass(program, task, kernel, wide, WIDEST_READ_ONCE if once else widest, hand, once=once)
+    schedule = next(schedule for schedule in SCHEDULES if schedule.fits(task, program))
+    return schedule.of(program, names, scalars, task, host)
+
+
+def columns_of(design: Design) -> list[int]:
+    """Columns that the workloads have, rising."""
+    workloads = design.program.problem.workloads
+    return sorted({n for one in workloads if (n := _columns(design, one)) is not None}) or [USUAL_COLS]
+
+
+def _bounded(design: Design, sizes: tuple[Workload, ...]) -> Design:
+    """The design without the kernels for wide rows that no size needs; its passes then take rows up to a bound.
+
+    A size needs what the rule chooses for it and what a value of the knob for the bound would. No sizes: every kernel stays.
+    """
+    columns = {_columns(design, workload) for workload in sizes}
+    known = sorted(count for count in columns if count is not None)
+    if not known or len(known) < len(columns):
+        return design
+    tuned = columns_of(design) if design.forward.form.tunable else []
+    forward = design.forward.within(known, tuned)
+    backward = None if design.backward is None else design.backward.within(known, tuned)
+    return replace(design, forward=forward, backward=backward)
+
+
+def _columns(design: Design, workload: Workload) -> int | None:
+    """How many columns a size has, None where it does not say."""
+    given, product = numbers_of(design.program.problem, workload), 1
+    try:
+        for axis in design.program.domain.col_axes:
+            size = design.program.domain.sizes[axis]
+            product *= int(evaluate(size, given)) if isinstance(size, Expr) else size
+    except CannotCompileError:
+        return None
+    return product

@@ -1,4 +1,4 @@
-"""The iteration space of a graph: leading axes flattened to rows, trailing ones to columns. Pure."""
+"""The iteration space of a graph: rows, columns, and where their elements lie in memory. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from gpu_runner.contracts.graph import Dim, Graph, Node
-from workers.authors.compiler.axes import Shape, infer_axes, reduced_dimensions, references
-from workers.authors.compiler.operators import GATHERS, REDUCTIONS, SCANS
-from workers.authors.compiler.parts import Part, Parting, find_parting, moves_columns
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.sizes import Sizes
+from workers.authors.compiler.axes import (
+    Chunk,
+    Chunking,
+    Shape,
+    find_chunking,
+    infer_axes,
+    moves_columns,
+    reduced_dimensions,
+)
+from workers.authors.compiler.graph import GATHERS, REDUCTIONS, SCANS, CannotCompileError, Sizes, references
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Space:
     segments: bool = False  # of a tensor that has a number for each segment of a row, the same in all of some rows
 
     def joined(self, other: Space) -> Space:
-        """Give the space of an operation on both."""
+        """The space of an operation on both."""
         return Space(self.rows or other.rows, self.cols or other.cols)
 
 
@@ -41,73 +46,73 @@ class Domain:
     col_axes: tuple[int, ...]
     sizes: dict[int, Dim]
     shapes: dict[str, Shape]
-    part_axes: frozenset[int] = frozenset()
-    parts: dict[str, Part] = field(
+    chunk_axes: frozenset[int] = frozenset()
+    chunks: dict[str, Chunk] = field(
         default_factory=dict
-    )  # what a kernel loads of a row that holds parts, by a name of its own
-    parting: Parting | None = None
+    )  # what a kernel loads of a row that holds chunks, by a name of its own
+    chunking: Chunking | None = None
     element_axes: frozenset[int] = frozenset()
     order: tuple[int, ...] = ()  # of the axes in memory where it is another than rows, then columns
 
     @property
     def is_strided(self) -> bool:
-        """Tell whether rows and columns lie between each other in memory."""
+        """Whether rows and columns lie between each other in memory."""
         return bool(self.order)
 
     @property
     def memory(self) -> tuple[int, ...]:
-        """Give the axes of a whole tensor as they lie in memory."""
+        """The axes of a whole tensor as they lie in memory."""
         return self.order or (*self.row_axes, *self.col_axes)
 
     def axes_of(self, name: str) -> tuple[int, ...]:
-        """Give the axes of a node, outermost first; the numbering of its parts or elements is none of them."""
-        numbering = self.part_axes | self.element_axes
+        """The axes of a node, outermost first; the numbering of its chunks or elements is none of them."""
+        numbering = self.chunk_axes | self.element_axes
         return tuple(axis for dim in self.shapes[name] for axis in dim if axis not in numbering)
 
-    def is_parted(self, name: str) -> bool:
-        """Tell whether the rows of a tensor hold parts."""
-        return any(axis in self.part_axes for dim in self.shapes[name] for axis in dim)
+    def is_chunked(self, name: str) -> bool:
+        """Whether the rows of a tensor hold chunks."""
+        return any(axis in self.chunk_axes for dim in self.shapes[name] for axis in dim)
 
     def base(self, name: str) -> str:
-        """Give the tensor that a part belongs to, or the tensor itself."""
-        return self.parts[name].node if name in self.parts else name
+        """The tensor that a chunk belongs to, or the tensor itself."""
+        return self.chunks[name].node if name in self.chunks else name
 
     def rows_of(self, name: str) -> tuple[int, ...]:
-        """Give the row axes that a node varies over."""
+        """The row axes that a node varies over."""
         return tuple(axis for axis in self.axes_of(name) if axis in self.row_axes)
 
     def segments_of(self, name: str) -> tuple[int, ...] | None:
-        """Give the leading ones of several column axes that a tensor has without the others; None where it has all or none."""
+        """The leading ones of several column axes that a tensor has without the others; None where it has all or none."""
         found = tuple(axis for axis in (self.axes_of(name) if name in self.shapes else ()) if axis in self.col_axes)
         return found if found and len(found) < len(self.col_axes) else None
 
     @property
     def segment_axes(self) -> tuple[int, ...]:
-        """Give the column axes that number the segments of a row: there are tensors that have one number for each segment."""
+        """The column axes that number the segments of a row: there are tensors that have one number for each segment."""
         found = {axes for name in self.shapes if (axes := self.segments_of(name)) is not None}
         return max(found, key=len, default=())
 
     def space_of(self, name: str) -> Space:
-        """Give the space of a node; without row axes every vector is a row of its own."""
+        """The space of a node; without row axes every vector is a row of its own."""
         cols = any(axis in self.col_axes for axis in self.axes_of(name))
         return Space(bool(self.rows_of(name)) or (cols and not self.row_axes), cols)
 
 
 def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
-    """Give the iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
+    """The iteration spaces that a graph fits into, the simplest first; what is found last may take strides in memory.
 
     Raises:
         CannotCompileError: the nodes do not fit into one space of rows and columns.
     """
     try:
-        parting = find_parting(graph, dimensions)
+        chunking = find_chunking(graph, dimensions)
     except CannotCompileError:
         if not moves_columns(graph):
             raise
-        parting = None
+        chunking = None
     even = Sizes.divisible(dimensions, graph)
-    shapes, unifier = infer_axes(graph, parting.sizes if parting else even, parting)
-    numbering = frozenset(unifier.find(axis) for axis in unifier.parts)
+    shapes, unifier = infer_axes(graph, chunking.sizes if chunking else even, chunking)
+    numbering = frozenset(unifier.find(axis) for axis in unifier.chunks)
     stored = _stored(graph)
     elements = frozenset(unifier.find(axis) for axis in unifier.elements)
     without = numbering | elements
@@ -128,12 +133,14 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
     sizes = {unifier.find(axis): unifier.size[unifier.find(axis)] for axis in range(len(unifier.parents))}
     fitting: list[Domain] = []
     for split in range(len(order) - 1, -1, -1):
-        domain = Domain(order[:split], order[split:], sizes, shapes, numbering, parting=parting, element_axes=elements)
+        domain = Domain(
+            order[:split], order[split:], sizes, shapes, numbering, chunking=chunking, element_axes=elements
+        )
         if all(_fits(domain, node) for node in graph.nodes):
-            fitting.append(_with_parts(domain, graph))
+            fitting.append(_with_chunks(domain, graph))
     if not order:
         fitting.append(Domain((), (), sizes, shapes, element_axes=elements))
-    if parting is None and not moved and not elements:
+    if chunking is None and not moved and not elements:
         fitting[1:1] = _strided(
             order, sizes, shapes, graph
         )  # before splits with longer rows, which fewer programs take
@@ -146,7 +153,7 @@ def find_domains(graph: Graph, dimensions: tuple[str, ...]) -> Iterator[Domain]:
 
 
 def _strided(order: tuple[int, ...], sizes: dict[int, Dim], shapes: dict[str, Shape], graph: Graph) -> Iterator[Domain]:
-    """Give spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
+    """Spaces whose columns are the dimensions of a reduction, wherever these lie in memory."""
     reduced = dict.fromkeys(
         tuple(axis for axis in order if axis in gone)
         for node in graph.nodes
@@ -184,23 +191,23 @@ def _fits_strided(domain: Domain, node: Node) -> bool:
     return _all_or_none(gone, domain.col_axes) and _all_or_none(gone, domain.rows_of(operand))
 
 
-def _with_parts(domain: Domain, graph: Graph) -> Domain:
-    """Give each part of a tensor that kernels may load a name and a shape."""
-    shapes, parts = dict(domain.shapes), dict[str, Part]()
+def _with_chunks(domain: Domain, graph: Graph) -> Domain:
+    """The domain with a name and a shape for each chunk of a tensor that kernels may load."""
+    shapes, chunks = dict(domain.shapes), dict[str, Chunk]()
     for node in graph.nodes:
         held = [axis for dim in shapes[node.name] for axis in dim if axis in domain.element_axes]
         if node.op in {"input", "upstream"} and held:
             count = domain.sizes[held[0]]
             for index in range(count if isinstance(count, int) else 0):
                 name = f"{node.name} element {index}"
-                parts[name] = Part(node.name, index, int(str(count)), single=True)
+                chunks[name] = Chunk(node.name, index, int(str(count)), single=True)
                 shapes[name] = ()
-        elif node.op in {"input", "upstream"} and domain.parting is not None and domain.is_parted(node.name):
-            for index in range(domain.parting.count):
+        elif node.op in {"input", "upstream"} and domain.chunking is not None and domain.is_chunked(node.name):
+            for index in range(domain.chunking.count):
                 name = f"{node.name} part {index}"
-                parts[name] = Part(node.name, index, domain.parting.count)
+                chunks[name] = Chunk(node.name, index, domain.chunking.count)
                 shapes[name] = (*shapes[node.name][:-1], shapes[node.name][-1][1:])
-    return replace(domain, shapes=shapes, parts=parts)
+    return replace(domain, shapes=shapes, chunks=chunks)
 
 
 def _stored(graph: Graph) -> list[str]:
@@ -232,7 +239,7 @@ def _fits(domain: Domain, node: Node) -> bool:
             axis
             for dim in reduced_dimensions(node, len(operand))
             for axis in operand[dim]
-            if axis not in domain.part_axes | domain.element_axes
+            if axis not in domain.chunk_axes | domain.element_axes
         ]
         if operand
         else []
@@ -246,7 +253,7 @@ def _fits(domain: Domain, node: Node) -> bool:
 
 
 def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool:
-    """Tell whether a sum runs over the first of the row axes and the last of the column axes, as for a weight of each channel."""
+    """Whether a sum runs over the first of the row axes and the last of the column axes, as for a weight of each channel."""
     rows = tuple(axis for axis in gone if axis in domain.row_axes)
     cols = tuple(axis for axis in gone if axis in domain.col_axes)
     first, last = rows == domain.row_axes[: len(rows)], cols == domain.col_axes[len(domain.col_axes) - len(cols) :]
@@ -257,3 +264,49 @@ def is_segment_sum(domain: Domain, gone: tuple[int, ...], operator: str) -> bool
 def _all_or_none(axes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     found = [axis for axis in wanted if axis in axes]
     return not found or len(found) == len(wanted)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Dimensions that lie side by side in memory and are all of rows, or all of columns."""
+
+    is_row: bool
+    axes: tuple[int, ...]
+
+
+def runs_of(domain: Domain) -> tuple[Run, ...]:
+    """The runs of a whole tensor, outermost first."""
+    runs: list[Run] = []
+    for axis in domain.order:
+        is_row = axis in domain.row_axes
+        if runs and runs[-1].is_row == is_row:
+            runs[-1] = Run(is_row, (*runs[-1].axes, axis))
+        else:
+            runs.append(Run(is_row, (axis,)))
+    return tuple(runs)
+
+
+def run_sizes(domain: Domain) -> tuple[str, ...]:
+    """The names of the sizes that a kernel needs to find an element: of every run but the outermost."""
+    return tuple(f"run_{place}" for place in range(1, len(runs_of(domain)))) if domain.is_strided else ()
+
+
+def place_of(domain: Domain, index: str, rows: bool) -> str:
+    """Write how far the row, or the column, of number ``index`` lies from the tensor's first element."""
+    runs = runs_of(domain)
+    own = [place for place, run in enumerate(runs) if run.is_row == rows]
+    terms = []
+    for place in own:
+        inner = [f"run_{other}" for other in own if other > place]
+        text = f"{index} // {_product_of(inner)}" if inner else index
+        if place != own[0]:
+            text = f"({text}) % run_{place}" if inner else f"{text} % run_{place}"
+        stride = [f"run_{other}" for other in range(place + 1, len(runs))]
+        wide = " * ".join([f"tl.cast({stride[0]}, tl.int64)", *stride[1:]]) if stride else ""
+        text = f"({text})" if " " in text else text
+        terms.append(f"{text} * ({wide})" if len(stride) > 1 else f"{text} * {wide}" if wide else text)
+    return " + ".join(terms)
+
+
+def _product_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"({' * '.join(names)})"

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.compiler.rounding import ROUNDED, type_name
 from workers.authors.compiler.values import Value
 
@@ -22,7 +22,7 @@ class Text:
     binds: int = ATOM
 
     def within(self, binds: int) -> str:
-        """Give the text, in parentheses where what is around it binds as tightly as ``binds``."""
+        """The text, in parentheses where what is around it binds as tightly as ``binds``."""
         return self.text if self.binds >= binds else f"({self.text})"
 
 
@@ -82,7 +82,6 @@ TRITON = Dialect(
     {"logical_and": ("&", AND), "logical_or": ("|", OR)},
     True,
 )
-
 FORMULA = Dialect(
     {
         **{
@@ -119,7 +118,6 @@ FORMULA = Dialect(
     {"logical_and": ("and", AND), "logical_or": ("or", OR)},
     False,
 )
-
 LARGEST_FLOAT32 = 3.4028234e38
 
 
@@ -140,7 +138,7 @@ def plain(value: object) -> str:
 
 
 def _shortest(value: float) -> float:
-    """Give the shortest number that float32 takes for this one, where a float32 is what it is; kernels compute in float32."""
+    """The shortest number that float32 takes for this one, where a float32 is what it is; kernels compute in float32."""
     if abs(value) > LARGEST_FLOAT32 or _as_float32(value) != value:
         return value
     return next(short for digits in range(1, 18) if _as_float32(short := float(f"{value:.{digits}g}")) == value)

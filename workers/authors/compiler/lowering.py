@@ -7,16 +7,29 @@ from functools import reduce
 
 from gpu_runner.contracts import Problem
 from gpu_runner.contracts.graph import Arg, Expr, Graph, Node, NodeRef
-from workers.authors.compiler.algebra import coefficient, scaled, simplified
-from workers.authors.compiler.axes import reduced_dimensions, references
+from workers.authors.compiler.algebra import coefficient, picked, scaled, simplified, single_column
+from workers.authors.compiler.axes import (
+    elements_taken,
+    is_whole_slice,
+    moves_columns,
+    reduced_dimensions,
+    takes_elements,
+)
 from workers.authors.compiler.domain import FULL, Domain, is_segment_sum
-from workers.authors.compiler.gathers import picked, single_column
-from workers.authors.compiler.operators import BOOLEAN, GATHERS, POINTWISE, REDUCTIONS, SCANS, WHOLE
-from workers.authors.compiler.parts import elements_taken, is_whole_slice, moves_columns, takes_elements
-from workers.authors.compiler.refusals import CannotCompileError
+from workers.authors.compiler.graph import (
+    BOOLEAN,
+    GATHERS,
+    POINTWISE,
+    REDUCTIONS,
+    SCANS,
+    WHOLE,
+    CannotCompileError,
+    evaluate,
+    names_in,
+    references,
+)
 from workers.authors.compiler.rounding import Rounding, keeps_order, unrounded
-from workers.authors.compiler.sizes import evaluate, names_in
-from workers.authors.compiler.values import Pool, Value
+from workers.authors.compiler.values import Value, ValueNumbering
 
 _KINDS = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "argmax": "argmax"}
 _JOINED = {"sum": "add", "amax": "maximum", "amin": "minimum", "prod": "mul"}
@@ -26,16 +39,16 @@ class Lowering:
     """Values of a graph's nodes, by node name."""
 
     def __init__(self, problem: Problem, graph: Graph, domain: Domain) -> None:
-        self.pool = Pool(in_order=keeps_order(graph))
+        self.numbering = ValueNumbering(in_order=keeps_order(graph))
         self.values: dict[str, Value] = {}
         self._domain = domain
         self._nodes = {node.name: node for node in graph.nodes}
-        self._moves = domain.parting is None and moves_columns(graph)
-        rounding = Rounding(problem, graph, domain, self.pool)
+        self._moves = domain.chunking is None and moves_columns(graph)
+        rounding = Rounding(problem, graph, domain, self.numbering)
         for node in graph.nodes:
             self.values[node.name] = rounding.of(node.name, self._lowered(node))
         for name in (*graph.outputs, *(node for _, node in graph.gradients if node is not None)):
-            self.values[name] = unrounded(self.pool, self.values[name])
+            self.values[name] = unrounded(self.numbering, self.values[name])
 
     def _lowered(self, node: Node) -> Value:
         if node.op in {"input", "upstream"}:
@@ -44,24 +57,24 @@ class Lowering:
             return self._atom(node.args[0], node)
         if takes_elements(node, self._nodes):
             return self._elements(node)
-        if node.op in {"slice", "cat"} and self._domain.parting is None and not is_whole_slice(node, self._nodes):
+        if node.op in {"slice", "cat"} and self._domain.chunking is None and not is_whole_slice(node, self._nodes):
             return self._moved(node)
         if node.op in {"reshape", "expand", "permute", "slice"}:
             value = self._operand(node.args[0], node)
             taken = node.op == "slice" and value.op == "cat" and not is_whole_slice(node, self._nodes)
             return value.args[self._index(node)] if taken else value
         if node.op == "cat":
-            return self.pool.pointwise("cat", *(self.values[ref.name] for ref in references(node.args)))
+            return self.numbering.pointwise("cat", *(self.values[ref.name] for ref in references(node.args)))
         if node.op == "cast":
-            return self._in_parts(lambda value: self._cast(value, node), self._operand(node.args[0], node))
+            return self._per_chunk(lambda value: self._cast(value, node), self._operand(node.args[0], node))
         if node.op in POINTWISE:
             operands = self._converted([self._operand(arg, node) for arg in node.args], node)
-            return self._in_parts(lambda *args: simplified(self.pool, node.op, *args), *operands)
+            return self._per_chunk(lambda *args: simplified(self.numbering, node.op, *args), *operands)
         if node.op == "arange":
             return self._numbered(node)
         if node.op in GATHERS:
             source, index = (self.values[ref.name] for ref in references(node.args))
-            return picked(self.pool, source, index, node.op)
+            return picked(self.numbering, source, index, node.op)
         if node.op in SCANS:
             return self._scanned(node)
         if node.op not in REDUCTIONS:
@@ -71,10 +84,10 @@ class Lowering:
     def _numbered(self, node: Node) -> Value:
         axes = self._domain.shapes[node.name][0]
         if not axes:
-            return self.pool.const(0)
+            return self.numbering.const(0)
         if axes != self._domain.col_axes:
             raise CannotCompileError("`arange` numbers something other than the columns of a row", "arange")
-        return self.pool.column()
+        return self.numbering.column()
 
     def _converted(self, operands: list[Value], node: Node) -> list[Value]:
         """Whole numbers meet others as float32, and functions that have none but fractions as values take float32."""
@@ -82,48 +95,50 @@ class Lowering:
         floating = any(not (v.integer or v.boolean or isinstance(v.number, int)) for v in counted)
         if not any(v.integer for v in operands) or not (floating or node.op not in WHOLE | BOOLEAN):
             return operands
-        return [self.pool.pointwise("float", v) if v.integer else v for v in operands]
+        return [self.numbering.pointwise("float", v) if v.integer else v for v in operands]
 
     def _loaded(self, node: Node) -> Value:
         domain, boolean = self._domain, node.meta.dtype == "bool"
         integer = node.meta.dtype.startswith(("int", "uint"))
-        parts = [name for name, part in domain.parts.items() if part.node == node.name]
-        loads = [self.pool.load(name, domain.space_of(name), boolean, integer) for name in parts or [node.name]]
-        return self.pool.pointwise("cat", *loads) if parts else loads[0]
+        chunks = [name for name, chunk in domain.chunks.items() if chunk.node == node.name]
+        loads = [self.numbering.load(name, domain.space_of(name), boolean, integer) for name in chunks or [node.name]]
+        return self.numbering.pointwise("cat", *loads) if chunks else loads[0]
 
     def _moved(self, node: Node) -> Value:
         """Columns of a row are those of another row before or after them."""
-        pool, domain, whole = self.pool, self._domain, self._domain.col_axes
+        numbering, domain, whole = self.numbering, self._domain, self._domain.col_axes
         names = [node.name] if node.op == "cat" else [ref.name for ref in references(node.args)]
         if any(domain.shapes[name][-1] != whole for name in names) or len(whole) != 1:
             raise CannotCompileError(f"`{node.op}` is of a row that no tensor has whole", node.op)
         if node.op == "slice":
             start = self._offset((*node.args[2:3], 0)[0] or 0, node)
-            return picked(pool, self.values[names[0]], simplified(pool, "add", pool.column(), start), "slice")
-        result, end = None, pool.const(0)
+            return picked(
+                numbering, self.values[names[0]], simplified(numbering, "add", numbering.column(), start), "slice"
+            )
+        result, end = None, numbering.const(0)
         for reference in references(node.args):
             length = self._offset(self._nodes[reference.name].meta.shape[-1], node)
-            index = simplified(pool, "sub", pool.column(), end)
+            index = simplified(numbering, "sub", numbering.column(), end)
             value = (
-                picked(pool, self.values[reference.name], index, "cat")
+                picked(numbering, self.values[reference.name], index, "cat")
                 if end.number != 0
                 else self.values[reference.name]
             )
-            before = simplified(pool, "lt", pool.column(), end)
-            result = value if result is None else simplified(pool, "where", before, result, value)
-            end = simplified(pool, "add", end, length)
+            before = simplified(numbering, "lt", numbering.column(), end)
+            result = value if result is None else simplified(numbering, "where", before, result, value)
+            end = simplified(numbering, "add", end, length)
         assert result is not None
         return result
 
     def _offset(self, dim: Arg, node: Node) -> Value:
         if isinstance(dim, int):
-            return self.pool.const(dim)
+            return self.numbering.const(dim)
         size = self._domain.sizes[self._domain.col_axes[0]]
         if not isinstance(dim, Expr) or not isinstance(size, Expr) or set(names_in(dim.text)) != {size.text}:
             raise CannotCompileError(
                 f"`{node.op}` cuts a row at a column that does not follow from its length", node.op
             )
-        return self.pool.offset(dim.text)
+        return self.numbering.offset(dim.text)
 
     def _elements(self, node: Node) -> Value:
         """Take some elements of a short vector, or put together what there is of one."""
@@ -132,19 +147,19 @@ class Lowering:
             value, length = self.values[reference.name], self._nodes[reference.name].meta.shape[0]
             held += value.args if value.op == "cat" else [value] * (length if isinstance(length, int) else 1)
         taken = held[elements_taken(node)] if node.op == "slice" else held
-        return taken[0] if len(taken) == 1 else self.pool.pointwise("cat", *taken)
+        return taken[0] if len(taken) == 1 else self.numbering.pointwise("cat", *taken)
 
     def _index(self, node: Node) -> int:
-        assert self._domain.parting is not None
-        return self._domain.parting.index(node)
+        assert self._domain.chunking is not None
+        return self._domain.chunking.index(node)
 
-    def _in_parts(self, operation: Callable[..., Value], *operands: Value) -> Value:
-        """Compute each part by itself; what has no parts is the same for all."""
+    def _per_chunk(self, operation: Callable[..., Value], *operands: Value) -> Value:
+        """Compute each chunk by itself; what has no chunks is the same for all."""
         counts = [len(value.args) for value in operands if value.op == "cat"]
         if not counts:
             return operation(*operands)
         columns = [[v.args[i] if v.op == "cat" else v for v in operands] for i in range(counts[0])]
-        return self.pool.pointwise("cat", *(operation(*column) for column in columns))
+        return self.numbering.pointwise("cat", *(operation(*column) for column in columns))
 
     def _operand(self, argument: Arg, node: Node) -> Value:
         return self.values[argument.name] if isinstance(argument, NodeRef) else self._atom(argument, node)
@@ -153,23 +168,23 @@ class Lowering:
         if isinstance(argument, Expr):
             return self._arithmetic(argument)
         if isinstance(argument, bool | int | float):
-            return self.pool.const(argument)
+            return self.numbering.const(argument)
         raise CannotCompileError(f"`{node.op}` has the argument {argument!r}, which the compiler cannot read", node.op)
 
     def _arithmetic(self, expression: Expr) -> Value:
         try:
-            return self.pool.const(evaluate(expression, {}))
+            return self.numbering.const(evaluate(expression, {}))
         except CannotCompileError:
-            return self.pool.scalar(expression.text)
+            return self.numbering.scalar(expression.text)
 
     def _cast(self, value: Value, node: Node) -> Value:
         if node.meta.dtype == "bool":
-            return value if value.boolean else simplified(self.pool, "ne", value, self.pool.const(0))
+            return value if value.boolean else simplified(self.numbering, "ne", value, self.numbering.const(0))
         if node.meta.dtype.startswith(("int", "uint")):
-            return value if self._is_whole(value) else simplified(self.pool, "trunc", value)
+            return value if self._is_whole(value) else simplified(self.numbering, "trunc", value)
         if value.boolean:
-            return simplified(self.pool, "where", value, self.pool.const(1.0), self.pool.const(0.0))
-        return self.pool.pointwise("float", value) if value.integer else value
+            return simplified(self.numbering, "where", value, self.numbering.const(1.0), self.numbering.const(0.0))
+        return self.numbering.pointwise("float", value) if value.integer else value
 
     @staticmethod
     def _is_whole(value: Value) -> bool:
@@ -184,22 +199,22 @@ class Lowering:
             sentence = f"`{node.op}` runs over some of the leading dimensions of a tensor that lacks the others"
             raise CannotCompileError(sentence, node.op)
         value = self.values[operand]
-        known = {*domain.row_axes, *domain.col_axes, *domain.part_axes, *domain.element_axes}
+        known = {*domain.row_axes, *domain.col_axes, *domain.chunk_axes, *domain.element_axes}
         if self._moves and value.space.cols and not known.issuperset(gone):
             raise CannotCompileError(f"`{node.op}` is over a run of columns that was cut out of a row", node.op)
         if is_segment_sum(domain, tuple(gone), node.op):
             if value.op == "cat" or not (value.space.rows and value.space.cols):
                 raise CannotCompileError("`sum` over segments of rows is of something that is no whole tensor", "sum")
-            return self.pool.over_rows("segments", value)
+            return self.numbering.over_rows("segments", value)
         if value.op != "cat":
             return self._reduced_over(gone, value, node.op)
-        inner = [axis for axis in gone if axis not in domain.part_axes | domain.element_axes]
-        parts = [self._reduced_over(inner, part, node.op) for part in value.args]
+        inner = [axis for axis in gone if axis not in domain.chunk_axes | domain.element_axes]
+        chunks = [self._reduced_over(inner, chunk, node.op) for chunk in value.args]
         if len(inner) == len(gone):
-            return self.pool.pointwise("cat", *parts)
+            return self.numbering.pointwise("cat", *chunks)
         if node.op not in _JOINED:
             raise CannotCompileError(f"`{node.op}` is of a row that holds several parts", node.op)
-        return reduce(lambda left, right: simplified(self.pool, _JOINED[node.op], left, right), parts)
+        return reduce(lambda left, right: simplified(self.numbering, _JOINED[node.op], left, right), chunks)
 
     def _scanned(self, node: Node) -> Value:
         value = self.values[references(node.args)[0].name]
@@ -213,10 +228,10 @@ class Lowering:
         ):
             raise CannotCompileError(f"`{node.op}` runs along something other than whole rows of its own", node.op)
         if value.boolean:
-            value = simplified(self.pool, "where", value, self.pool.const(1.0), self.pool.const(0.0))
+            value = simplified(self.numbering, "where", value, self.numbering.const(1.0), self.numbering.const(0.0))
         if value.integer or not node.meta.dtype.startswith(("float", "bfloat")):
             raise CannotCompileError(f"`{node.op}` is of whole numbers, which float32 does not hold exactly", node.op)
-        return self.pool.scan("sum" if node.op == "cumsum" else "prod", value, reverse=node.args[2] is True)
+        return self.numbering.scan("sum" if node.op == "cumsum" else "prod", value, reverse=node.args[2] is True)
 
     def _reduced_over(self, gone: list[int], value: Value, operator: str) -> Value:
         kind, domain = _KINDS[operator], self._domain
@@ -224,7 +239,7 @@ class Lowering:
         cols = [axis for axis in gone if axis in domain.col_axes]
         orphans = [axis for axis in gone if axis not in rows and axis not in cols]
         if value.boolean:
-            value = simplified(self.pool, "where", value, self.pool.const(1.0), self.pool.const(0.0))
+            value = simplified(self.numbering, "where", value, self.numbering.const(1.0), self.numbering.const(0.0))
         if orphans or (cols and not value.space.cols) or (rows and not value.space.rows):
             repeated = orphans + (cols if not value.space.cols else []) + (rows if not value.space.rows else [])
             value = self._repeated(kind, value, repeated)
@@ -233,7 +248,7 @@ class Lowering:
         if value.integer and kind in {"prod", "argmax"}:
             raise CannotCompileError(f"`{operator}` is of whole numbers, which float32 does not hold exactly", operator)
         if value.integer:
-            value = self.pool.pointwise("float", value)
+            value = self.numbering.pointwise("float", value)
         if cols and rows and kind in {"prod", "argmax"}:
             raise CannotCompileError(f"`{operator}` runs over rows and columns, where the compiler only sums", operator)
         if cols:
@@ -246,8 +261,8 @@ class Lowering:
             raise CannotCompileError(f"`{kind}` runs over a dimension along which all numbers are the same", kind)
         for axis in axes if kind == "sum" else ():
             size = self._domain.sizes[axis]
-            number = self.pool.scalar(size.text) if isinstance(size, Expr) else self.pool.const(size)
-            value = simplified(self.pool, "mul", value, number)
+            number = self.numbering.scalar(size.text) if isinstance(size, Expr) else self.numbering.const(size)
+            value = simplified(self.numbering, "mul", value, number)
         return value
 
     def _over_cols(self, kind: str, value: Value, operator: str) -> Value:
@@ -259,19 +274,19 @@ class Lowering:
         sums = [self._free_sum(v) for v in value.args] if kind == "sum" and value.op in {"add", "sub"} else []
         if any(found is not None for found in sums):
             rest = [s or self._over_cols(kind, v, operator) for s, v in zip(sums, value.args, strict=True)]
-            return simplified(self.pool, value.op, *rest)
+            return simplified(self.numbering, value.op, *rest)
         if kind == "sum" and value.op in {"neg", "mul"}:
             factor, core = coefficient(value)
-            return scaled(self.pool, factor, self.pool.over_cols(kind, core))
-        return self.pool.over_cols(kind, value)
+            return scaled(self.numbering, factor, self.numbering.over_cols(kind, core))
+        return self.numbering.over_cols(kind, value)
 
     def _free_sum(self, value: Value) -> Value | None:
-        """Give the sum over a row where no row has to be seen for it."""
+        """The sum over a row where no row has to be seen for it."""
         if not value.space.cols:
             return self._repeated("sum", value, list(self._domain.col_axes))
-        return single_column(self.pool, value)
+        return single_column(self.numbering, value)
 
     def _over_rows(self, kind: str, value: Value, operator: str) -> Value:
         if kind != "sum":
             raise CannotCompileError(f"`{operator}` runs over the rows, where the compiler only sums", operator)
-        return self.pool.over_rows(kind, value)
+        return self.numbering.over_rows(kind, value)

@@ -1,42 +1,91 @@
-"""The plan of a design: its formulas, kernels and what they move, for people and for the layouts. Pure."""
+"""What a proposal says besides its source: the plan for people, knobs, the signature, the sizes that it takes. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import Knob, Pass
 from gpu_runner.contracts.graph import Expr
-from workers.authors.compiler.design import Design
+from workers.authors.compiler.design import Design, columns_of
 from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, SEGMENT, Space
-from workers.authors.compiler.families import family_of, stages_of
-from workers.authors.compiler.formulas import formula
-from workers.authors.compiler.kernels import Store
-from workers.authors.compiler.launches import Pass
-from workers.authors.compiler.operators import PRECISION_SENSITIVE
-from workers.authors.protocol import KernelPlan, KernelSketch
+from workers.authors.compiler.graph import PRECISION_SENSITIVE
+from workers.authors.compiler.kernels import Store, formula
+from workers.authors.compiler.programs import Programs
+from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.values import Value
+from workers.authors.protocol import KernelPlan, KernelSketch, Limit, Signature
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of program; ``tier`` is 1 for element-wise, 2 for reductions, 3 for fused ones."""
+
+    name: str
+    tier: int
+    holds: Callable[[Design], bool]
+
+
+def _values_of(design: Design) -> list[Value]:
+    return [value for schedule in design.passes for value in schedule.task.values]
+
+
+def _reduces(design: Design, kind: str) -> bool:
+    return any(value.op == "over_cols" and value.datum == kind for value in design.forward.task.values)
+
+
+def _several_uses(design: Design) -> bool:
+    full = [r for r in design.program.outputs if r.space.rows and r.space.cols]
+    return len(full) > 1
+
+
+FAMILIES = (
+    Family(
+        "element-wise",
+        1,
+        lambda design: all(schedule.task.is_flat(design.program.domain) for schedule in design.passes),
+    ),
+    Family("softmax", 2, lambda design: _reduces(design, "max") and any(v.op == "exp" for v in _values_of(design))),
+    Family(
+        "fused row norm",
+        3,
+        lambda d: _several_uses(d) and _reduces(d, "sum") and any(v.op == "rsqrt" for v in _values_of(d)),
+    ),
+    Family("row norm", 2, lambda design: _reduces(design, "sum") and any(v.op == "rsqrt" for v in _values_of(design))),
+    Family("row reduction", 2, lambda design: any(v.op in {"over_cols", "scan"} for v in _values_of(design))),
+    Family("broadcast element-wise", 1, lambda design: True),
+)
+
+
+def family_of(design: Design) -> Family:
+    """The family of a design."""
+    return next(family for family in FAMILIES if family.holds(design))
+
 
 FLOAT32_BYTES = "4"
 
 
-def plan_of(design: Design) -> KernelPlan:
-    """Give the plan of a design."""
+def _plan(design: Design) -> KernelPlan:
     program, names, family = design.program, design.names, family_of(design)
     outputs = tuple(Store(text, r.value, r.space) for text, r in zip(names.outputs, program.outputs, strict=True))
-    ops = {value.op for stage in stages_of(design) for value in stage.task.values}
+    ops = {value.op for schedule in design.passes for value in schedule.task.values}
     sums = any(
-        value.op == "over_cols" and value.datum == "sum" for stage in stages_of(design) for value in stage.task.values
+        value.op == "over_cols" and value.datum == "sum" for schedule in design.passes for value in schedule.task.values
     )
     return KernelPlan(
         family=family.name,
         tier=family.tier,
-        kernels=tuple(sketch for stage in stages_of(design) for sketch in _sketches(design, stage)),
+        kernels=tuple(sketch for schedule in design.passes for sketch in _sketches(design, schedule)),
         forward_formula="; ".join(f"{store.name} = {formula(names, store)}" for store in outputs),
         gradient_formulas=tuple((name, _gradient(design, name)) for name, _ in program.gradients),
         saved_tensors=tuple(names.tensors[node] for node in design.saved_nodes),
         recomputed=_recomputed(design),
         precision_sensitive_ops=tuple(op for op in PRECISION_SENSITIVE if op in ops)
         + (("sum over a row",) if sums else ()),
-        grid_dimensions=_grid(design.forward)[0],
-        grid_description=_grid(design.forward)[1],
+        grid_dimensions=design.forward.grid[0],
+        grid_description=design.forward.grid[1],
         block_size_source="calculate_settings",
-        needs_sm_parallelism=any(stage.task.sums_rows for stage in stages_of(design)),
+        needs_sm_parallelism=any(schedule.task.sums_rows for schedule in design.passes),
         forward_bytes=_bytes(design, design.forward),
         backward_bytes=_bytes(design, design.backward) if design.backward else "0",
         forward_flops=_flops(design, design.forward),
@@ -50,27 +99,12 @@ def _gradient(design: Design, name: str) -> str:
     return formula(design.names, Store(design.names.gradients[name], result.value, result.space))
 
 
-def _sketches(design: Design, stage: Pass) -> list[KernelSketch]:
-    timed = "forward" if stage is design.forward else "backward"
+def _sketches(design: Design, schedule: Schedule) -> list[KernelSketch]:
+    timed = "forward" if schedule is design.forward else "backward"
     domain = design.program.domain
     space = f"rows {_product(design, domain.row_axes)}, columns {_product(design, domain.col_axes)}"
-    sketches = [KernelSketch(stage.kernel.name, timed, "elements" if stage.is_flat else space, _grid(stage)[1])]
-    if stage.wide is not None:
-        wide = f"a row a program, in blocks, for more than {stage.widest} columns"
-        sketches.append(KernelSketch(stage.wide.name, timed, space, wide))
-    return sketches
-
-
-def _grid(stage: Pass) -> tuple[str, str]:
-    if stage.is_flat:
-        return "1D", "a block of elements a program"
-    if stage.task.sums_rows and stage.task.reduces_cols:
-        return "1D", "a program a multiprocessor, each over many tiles of rows, with partial sums of its own"
-    if stage.task.sums_rows:
-        return "2D", "a program a multiprocessor and block of columns, each over many tiles of rows, with partial sums"
-    if stage.task.reduces_cols:
-        return "1D", "a tile of whole rows a program"
-    return "2D", "a tile of rows and a block of columns a program"
+    space = "elements" if schedule.task.is_flat(domain) else space
+    return [KernelSketch(name, timed, space, grid) for name, grid in schedule.sketches]
 
 
 def _recomputed(design: Design) -> str:
@@ -116,21 +150,21 @@ def _elements(design: Design, space: Space) -> str:
     return _product(design, axes)
 
 
-def _bytes(design: Design, stage: Pass) -> str:
+def _bytes(design: Design, schedule: Schedule) -> str:
     """Each tensor once; partial sums of programs do not count, being small."""
     domain, saved = design.program.domain, {key for key, _ in design.program.saved}
     terms: dict[tuple[str, str], int] = {}
-    for value in stage.task.values:
+    for value in schedule.task.values:
         if value.op == "load":
             name = str(value.datum)
             size = _elements(design, ROW) if name in saved else _product(design, domain.axes_of(name))
             width = FLOAT32_BYTES if name in saved else _width(design, name)
             terms[size, width] = terms.get((size, width), 0) + 1
-    own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if stage is design.forward else {}
-    if stage is design.forward:
+    own = {design.names.tensors[key]: FLOAT32_BYTES for key in saved} if schedule is design.forward else {}
+    if schedule is design.forward:
         outputs = zip(design.names.outputs, design.program.graph.outputs, strict=True)
         own.update({text: _width(design, node) for text, node in outputs})
-    for store in stage.task.stores:
+    for store in schedule.task.stores:
         key = (_elements(design, store.space), own.get(store.name, "E"))
         terms[key] = terms.get(key, 0) + len(store.pieces)
     ordered = sorted(terms.items(), key=lambda item: (-item[0][0].count("*"), item[0]))
@@ -152,14 +186,89 @@ def _width(design: Design, name: str) -> str:
     return widths.get(fixed, "2") if fixed else "E"
 
 
-def _flops(design: Design, stage: Pass) -> str:
+def _flops(design: Design, schedule: Schedule) -> str:
     counts: dict[str, int] = {}
-    for value in stage.task.values:
+    for value in schedule.task.values:
         if value.args:
             space = value.args[0].space if value.op == "over_cols" else value.space
             counts[_elements(design, space)] = counts.get(_elements(design, space), 0) + 1
-    for store in stage.task.stores:
+    for store in schedule.task.stores:
         if store.summed:
             counts[_elements(design, store.value.space)] = counts.get(_elements(design, store.value.space), 0) + 1
     ordered = sorted(counts.items(), key=lambda item: (-item[0].count("*"), item[0]))
     return " + ".join(f"{count} * {size}" for size, count in ordered if size != "1") or "1"
+
+
+def plan_of(programs: Programs) -> KernelPlan:
+    """The plan of all programs together."""
+    plans = [_plan(design) for design in programs.designs]
+    if len(plans) == 1:
+        return plans[0]
+    shared = len({member.forward for member in programs.members}) < len(plans)
+    return replace(
+        plans[0],
+        tier=max(plan.tier for plan in plans),
+        kernels=tuple(sketch for plan in plans for sketch in plan.kernels),
+        forward_formula="; ".join(dict.fromkeys(plan.forward_formula for plan in plans)),
+        gradient_formulas=tuple(formula for plan in plans for formula in plan.gradient_formulas),
+        saved_tensors=tuple(
+            dict.fromkeys(
+                m.table[n] for m, plan in zip(programs.members, plans, strict=True) for n in plan.saved_tensors
+            )
+        ),
+        precision_sensitive_ops=tuple(dict.fromkeys(op for plan in plans for op in plan.precision_sensitive_ops)),
+        needs_sm_parallelism=any(plan.needs_sm_parallelism for plan in plans),
+        forward_bytes=" + ".join(plan.forward_bytes for plan in plans),
+        backward_bytes=" + ".join(plan.backward_bytes for plan in plans),
+        forward_flops=" + ".join(plan.forward_flops for plan in plans),
+        backward_flops=" + ".join(plan.backward_flops for plan in plans),
+        notes=(
+            "outputs that share no computation have kernels of their own, started one after the other",
+            *(["those that compute the same of other tensors share them"] if shared else []),
+            *dict.fromkeys(note for plan in plans for note in plan.notes),
+        ),
+    )
+
+
+def knobs_of(programs: Programs) -> tuple[Knob, ...]:
+    """Knobs of both passes, those that matter most first, at most 30 values for a pass; programs share their settings."""
+    values: dict[tuple[Pass, str], set[int]] = {}
+    for design in programs.designs:
+        for schedule in design.passes:
+            for setting, own in schedule.knobs(columns_of(design)):
+                values.setdefault((schedule.form.tuned_pass, setting), set()).update(own)
+    return tuple(Knob(*key, tuple(sorted(own))) for key, own in values.items() if own)
+
+
+def signature_of(programs: Programs) -> Signature:
+    """How the two functions are called; inputs and scalars by the problem's own names."""
+    names, graph = programs.names, programs.graph
+    own = {text: name for name, text in names.scalars.items()}
+    own |= {names.tensors[spec.name]: spec.name for spec in programs.problem.inputs}
+    return Signature(
+        forward_arguments=programs.problem.parameters,
+        outputs=names.outputs,
+        saved=tuple(programs.saved),
+        backward_arguments=tuple(own.get(text, text) for text in programs.backward_arguments),
+        upstream=tuple(names.tensors[node] if node is not None else "" for node in graph.upstream),
+        gradients=tuple(programs.gradients),
+    )
+
+
+def limits_of(programs: Programs) -> tuple[Limit, ...]:
+    """The bounds that programs set to the calls that they take, the least for each size."""
+    least: dict[str, int] = {}
+    for design in programs.designs:
+        for schedule in design.passes:
+            if schedule.most is not None:
+                size = _columns_text(design)
+                least[size] = min(schedule.most, least.get(size, schedule.most))
+    return tuple(Limit(size, most) for size, most in least.items())
+
+
+def _columns_text(design: Design) -> str:
+    """The number of columns as arithmetic over dimension names."""
+    sizes = [design.program.domain.sizes[axis] for axis in design.program.domain.col_axes]
+    texts = [size.text if isinstance(size, Expr) else str(size) for size in sizes]
+    single = len(texts) == 1
+    return " * ".join(text if single or text.isidentifier() or text.isdigit() else f"({text})" for text in texts)

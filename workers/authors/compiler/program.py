@@ -1,21 +1,35 @@
-"""What is stored by forward and by backward, and what forward keeps for backward. Pure."""
+"""A graph as values of one iteration space: what forward stores, what backward computes from it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from gpu_runner.contracts import Graph, Problem
-from workers.authors.compiler.algebra import simplified
+from workers.authors.compiler.algebra import TanhRewrite, simplified, with_shared_sums
 from workers.authors.compiler.domain import FULL, ROW, SEGMENT, Domain, Space, find_domains
-from workers.authors.compiler.dtypes import fixed_dtype
+from workers.authors.compiler.graph import CannotCompileError, require_well_formed
 from workers.authors.compiler.lowering import Lowering
-from workers.authors.compiler.malformed import require_well_formed
-from workers.authors.compiler.rebuilding import replaced_in
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.rounding import ROUNDED
-from workers.authors.compiler.sharing import with_shared_sums
-from workers.authors.compiler.values import Pool, Value, ordered
+from workers.authors.compiler.rounding import ROUNDED, fixed_dtype
+from workers.authors.compiler.values import Value, ValueNumbering, rewritten, topological
+
+
+def with_sigmoid_for_tanh(program: Program) -> Program:
+    """Write 1 + tanh(x) as 2 sigmoid(2x), and 1 - tanh(x)^2 by the same sigmoid, in passes that need no other tanh(x).
+
+    The sigmoid takes one exponential and keeps its digits where tanh is near -1, as in GELU.
+    """
+    kept = [value for _, value in (*program.saved, *program.sums)]
+    forward = TanhRewrite(program.numbering, [*(r.value for r in program.outputs), *kept]).done
+    backward = TanhRewrite(program.numbering, [r.value for _, r in program.gradients]).done
+    return replace(
+        program,
+        outputs=tuple(replace(result, value=forward[result.value]) for result in program.outputs),
+        saved=tuple((key, forward[value]) for key, value in program.saved),
+        sums=tuple((key, forward[value]) for key, value in program.sums),
+        gradients=tuple((name, replace(r, value=backward[r.value])) for name, r in program.gradients),
+    )
+
 
 SUM_USED_AGAIN = (
     "`sum` over the leading dimensions is used again by every element, as in a batch norm, which takes two kernels"
@@ -32,7 +46,7 @@ class Result:
 
     @property
     def summed(self) -> bool:
-        """Tell whether rows are summed."""
+        """Whether rows are summed."""
         return self.value.space.rows and not self.space.rows
 
 
@@ -47,20 +61,22 @@ class Program:
     problem: Problem
     graph: Graph
     domain: Domain
-    pool: Pool
+    numbering: ValueNumbering
     outputs: tuple[Result, ...]
     gradients: tuple[tuple[str, Result], ...]  # input name, its gradient; none for inputs without
     saved: tuple[tuple[str, Value], ...]
     sums: tuple[tuple[str, Value], ...] = ()
 
     def on_host(self, result: Result) -> bool:
-        """Tell whether a tensor is computed from sums over all rows, which no kernel has."""
+        """Whether a tensor is computed from sums over all rows, which no kernel has."""
         keys = {key for key, _ in (*self.saved, *self.sums)}
-        return not result.value.space.rows and any(v.op == "load" and v.datum in keys for v in ordered([result.value]))
+        return not result.value.space.rows and any(
+            v.op == "load" and v.datum in keys for v in topological([result.value])
+        )
 
     @property
     def backward_results(self) -> tuple[Result, ...]:
-        """Give the distinct gradients that a kernel has to compute."""
+        """The distinct gradients that a kernel has to compute."""
         distinct: dict[tuple[object, ...], Result] = {}
         for _, result in self.gradients:
             if not self.is_upstream(result):
@@ -68,15 +84,15 @@ class Program:
         return tuple(distinct.values())
 
     def key(self, result: Result) -> tuple[object, ...]:
-        """Give what two results have in common exactly where one tensor serves for both."""
+        """What two results have in common exactly where one tensor serves for both."""
         return (result.value, result.space, self.domain.shapes[result.node])
 
     def fixed_dtype(self, node: str) -> str | None:
-        """Give the dtype of a tensor, or of the one that it is a part of, where it does not follow the call's."""
+        """The dtype of a tensor, or of the one that it is a chunk of, where it does not follow the call's."""
         return fixed_dtype(self.problem, self.graph, self.domain.base(node))
 
     def is_upstream(self, result: Result) -> bool:
-        """Tell whether a gradient is nothing but the gradient of an output, element by element."""
+        """Whether a gradient is nothing but the gradient of an output, element by element."""
         value = result.value
         if value.op != "load" or value.datum not in self.graph.upstream or result.summed:
             return False
@@ -86,7 +102,7 @@ class Program:
 
 
 def build_program(problem: Problem, graph: Graph) -> Program:
-    """Give the program of a graph.
+    """The program of a graph.
 
     Raises:
         CannotCompileError: the graph is beyond rows and columns.
@@ -104,40 +120,40 @@ def build_program(problem: Problem, graph: Graph) -> Program:
 
 def _program(problem: Problem, graph: Graph, domain: Domain) -> Program:
     lowering = Lowering(problem, graph, domain)
-    sums = RowSums(lowering.pool, [lowering.values[node] for node in graph.outputs])
+    sums = RowSums(lowering.numbering, [lowering.values[node] for node in graph.outputs])
     ends = [(name, node) for name, node in graph.gradients if node is not None]
     needed = sums.within([lowering.values[node] for _, node in ends])
     outputs = tuple(_output(lowering, domain, node, sums, needed) for node in graph.outputs)
-    prepared = with_shared_sums(lowering.pool, [sums.loaded(lowering.values[node]) for _, node in ends])
+    prepared = with_shared_sums(lowering.numbering, [sums.loaded(lowering.values[node]) for _, node in ends])
     gradients = tuple(
         (name, _result(lowering, domain, node, value)) for (name, node), value in zip(ends, prepared, strict=True)
     )
     kept = tuple((sums.keys[total], total) for total in needed)
     others = [total for total in sums.within([lowering.values[node] for node in graph.outputs]) if total not in needed]
-    read = {v.datum for v in ordered([r.value for r in outputs]) if v.op == "load"}
+    read = {v.datum for v in topological([r.value for r in outputs]) if v.op == "load"}
     rest = tuple((sums.keys[total], total) for total in others if sums.keys[total] in read)
     computed = [*(r.value for r in outputs), *(total for _, total in (*kept, *rest))]
-    saved, replaced = _cut(lowering.pool, computed, outputs, gradients)
-    return Program(problem, graph, domain, lowering.pool, outputs, replaced, (*saved, *kept), rest)
+    saved, replaced = _save_live_values(lowering.numbering, computed, outputs, gradients)
+    return Program(problem, graph, domain, lowering.numbering, outputs, replaced, (*saved, *kept), rest)
 
 
 class RowSums:
     """The sums over all rows that outputs are computed from: a launcher adds them up, and whoever needs them after loads them."""
 
-    def __init__(self, pool: Pool, outputs: list[Value]) -> None:
-        self._pool = pool
-        self.keys = {v: f"sum {i}" for i, v in enumerate(v for v in ordered(outputs) if v.op == "over_rows")}
+    def __init__(self, numbering: ValueNumbering, outputs: list[Value]) -> None:
+        self._numbering = numbering
+        self.keys = {v: f"sum {i}" for i, v in enumerate(v for v in topological(outputs) if v.op == "over_rows")}
 
     def within(self, values: list[Value]) -> list[Value]:
-        """Give the sums that values are computed from."""
-        return [value for value in ordered(values) if value in self.keys]
+        """The sums that values are computed from."""
+        return [value for value in topological(values) if value in self.keys]
 
     def loaded(self, value: Value) -> Value:
-        """Give a value with the sums in it loaded."""
-        return replaced_in(self._pool, [value], lambda v: self._load(v) if v in self.keys else None)[0]
+        """A value with the sums in it loaded."""
+        return rewritten(self._numbering, [value], lambda v: self._load(v) if v in self.keys else None)[0]
 
     def _load(self, total: Value) -> Value:
-        return self._pool.load(self.keys[total], total.space)
+        return self._numbering.load(self.keys[total], total.space)
 
 
 def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed: list[Value]) -> Result:
@@ -153,7 +169,7 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
             return _result(lowering, domain, node, value)
         except CannotCompileError:
             pass
-    if any(inner in own for total in own for inner in ordered(total.args)):
+    if any(inner in own for total in own for inner in topological(total.args)):
         raise CannotCompileError(SUM_USED_AGAIN, "sum")
     return Result(node, sums.loaded(value), space)
 
@@ -161,7 +177,7 @@ def _output(lowering: Lowering, domain: Domain, node: str, sums: RowSums, needed
 def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Result:
     space = domain.space_of(node)
     if value.op == "over_rows" and value.datum == "segments":
-        if any(inner.op == "over_rows" for inner in ordered(value.args)):
+        if any(inner.op == "over_rows" for inner in topological(value.args)):
             raise CannotCompileError(SUM_USED_AGAIN, "sum")
         return Result(node, value.args[0], SEGMENT)
     if space.rows and set(domain.rows_of(node)) != set(domain.row_axes):
@@ -169,35 +185,37 @@ def _result(lowering: Lowering, domain: Domain, node: str, value: Value) -> Resu
             f"the output or gradient `{node}` lacks some of the leading dimensions, but not all, and takes a `sum` over the others",
             "sum",
         )
-    if domain.parting is not None and domain.is_parted(node) and value.op != "cat":
-        value = lowering.pool.pointwise("cat", *[value] * domain.parting.count)  # the same number along the whole row
+    if domain.chunking is not None and domain.is_chunked(node) and value.op != "cat":
+        value = lowering.numbering.pointwise(
+            "cat", *[value] * domain.chunking.count
+        )  # the same number along the whole row
     if _sums_rows(value):
-        value = _linear(lowering.pool, value).args[0]
+        value = _hoisted_sum(lowering.numbering, value).args[0]
         if not space.cols:
-            value = _unreduced(lowering.pool, value)
+            value = _unreduced(lowering.numbering, value)
     elif not space.rows and not domain.row_axes:
         space = Space(True, space.cols)  # all that there is lies in one row
     elif not space.rows:
         raise CannotCompileError(f"`{node}` is computed from vectors alone, while other tensors have rows")
-    for inner in ordered([value]):
+    for inner in topological([value]):
         if inner.op == "over_rows":
             raise CannotCompileError(SUM_USED_AGAIN, "sum")
     return Result(node, value, space)
 
 
-def _unreduced(pool: Pool, value: Value) -> Value:
+def _unreduced(numbering: ValueNumbering, value: Value) -> Value:
     """Summing a tile once at the end is cheaper than every row on its way."""
     if value.op == "cat":
-        return pool.pointwise("cat", *(_unreduced(pool, arg) for arg in value.args))
+        return numbering.pointwise("cat", *(_unreduced(numbering, arg) for arg in value.args))
     return value.args[0] if value.op == "over_cols" and value.datum == "sum" else value
 
 
 def _sums_rows(value: Value) -> bool:
-    return any(inner.op == "over_rows" for inner in ordered([value]))
+    return any(inner.op == "over_rows" for inner in topological([value]))
 
 
-def _linear(pool: Pool, value: Value) -> Value:
-    """Bring a sum over the rows outermost; what is linear moves into it."""
+def _hoisted_sum(numbering: ValueNumbering, value: Value) -> Value:
+    """A sum over the rows, hoisted outermost: what is linear moves into it."""
     if value.op == "over_rows":
         return value
     if value.space.rows:
@@ -210,20 +228,22 @@ def _linear(pool: Pool, value: Value) -> Value:
         raise CannotCompileError(
             f"`{value.op}` is taken of a `sum` over the leading dimensions, which does not move into it", value.op
         )
-    args = [_linear(pool, arg).args[0] if summed else arg for arg, summed in zip(value.args, sums, strict=True)]
-    return pool.over_rows("sum", simplified(pool, value.op, *args))
+    args = [
+        _hoisted_sum(numbering, arg).args[0] if summed else arg for arg, summed in zip(value.args, sums, strict=True)
+    ]
+    return numbering.over_rows("sum", simplified(numbering, value.op, *args))
 
 
 Gradients = tuple[tuple[str, Result], ...]
 
 
-def _cut(
-    pool: Pool, computed: list[Value], outputs: tuple[Result, ...], gradients: Gradients
+def _save_live_values(
+    numbering: ValueNumbering, computed: list[Value], outputs: tuple[Result, ...], gradients: Gradients
 ) -> tuple[tuple[tuple[str, Value], ...], Gradients]:
-    """Let backward load what forward leaves: numbers of a row that it was reduced to, and outputs that spare inputs."""
-    forward = set(ordered(computed))
+    """The live values that forward saves for backward: numbers that a row was reduced to, and outputs that spare inputs."""
+    forward = set(topological(computed))
     reduced: set[Value] = set()
-    for value in ordered([*computed, *(r.value for _, r in gradients)]):
+    for value in topological([*computed, *(r.value for _, r in gradients)]):
         if (value.op == "over_cols" and not value.integer) or any(arg in reduced for arg in value.args):
             reduced.add(value)
     saved: dict[Value, str] = {}
@@ -232,9 +252,9 @@ def _cut(
         if value.space != ROW or value not in forward or value not in reduced or value.op == ROUNDED:
             return None  # a rounded number is rounded again, so that no two of one are kept
         key = saved.setdefault(value, f"saved {len(saved)}")
-        return pool.load(key, ROW)
+        return numbering.load(key, ROW)
 
-    gradients = _replaced(pool, gradients, numbers)
+    gradients = _replaced(numbering, gradients, numbers)
     for output in outputs:
         if (
             output.space == FULL
@@ -243,21 +263,70 @@ def _cut(
             and output.value not in reduced
             and not output.value.boolean
         ):
-            load = pool.load(output.node, FULL)
+            load = numbering.load(output.node, FULL)
 
             def loaded(value: Value, held: Value = output.value, load: Value = load) -> Value | None:
                 return load if value is held or (value.op == ROUNDED and value.args[0] is held) else None
 
-            shorter = _replaced(pool, gradients, loaded)
+            shorter = _replaced(numbering, gradients, loaded)
             gradients = shorter if _full_loads(shorter) < _full_loads(gradients) else gradients
     return tuple((key, value) for value, key in saved.items()), gradients
 
 
 def _full_loads(gradients: Gradients) -> int:
-    return sum(value.op == "load" and value.space == FULL for value in ordered([r.value for _, r in gradients]))
+    return sum(value.op == "load" and value.space == FULL for value in topological([r.value for _, r in gradients]))
 
 
-def _replaced(pool: Pool, gradients: Gradients, replacement: Callable[[Value], Value | None]) -> Gradients:
+def _replaced(
+    numbering: ValueNumbering, gradients: Gradients, replacement: Callable[[Value], Value | None]
+) -> Gradients:
     """Rebuild the gradients with values replaced, from the gradients down: what only a replaced value needs is gone."""
-    values = replaced_in(pool, [r.value for _, r in gradients], replacement)
+    values = rewritten(numbering, [r.value for _, r in gradients], replacement)
     return tuple((name, Result(r.node, value, r.space)) for (name, r), value in zip(gradients, values, strict=True))
+
+
+UPSTREAM = "upstream "
+
+
+def allowed_nodes(program: Program, may_overwrite: Iterable[str]) -> tuple[str, ...]:
+    """The graph's names of the tensors that a brief allows to be overwritten; ``upstream N`` is that of output N."""
+    graph, nodes = program.graph, []
+    for name in may_overwrite:
+        place = name.removeprefix(UPSTREAM)
+        if name.startswith(UPSTREAM) and place.isdecimal() and int(place) < len(graph.upstream):
+            nodes.append(graph.upstream[int(place)])
+        elif name in graph.inputs:
+            nodes.append(name)
+    return tuple(node for node in dict.fromkeys(nodes) if node is not None)
+
+
+def overwritten(
+    program: Program, allowed: tuple[str, ...], available: tuple[str, ...], values: Iterable[Value]
+) -> dict[str, str]:
+    """For gradients by their graph names, the tensor whose memory each is written into; ``values`` are the kernel's.
+
+    A kernel reads a tensor of all rows and columns element by element, each by one program, which reads all that it needs of
+    an element, and of its row, before it writes there. So any such tensor of the same shape and dtype will do, once, unless it
+    is itself the gradient of another input, or read by an index, which any element may be.
+    """
+    kept = {str(result.value.datum) for _, result in program.gradients if program.is_upstream(result)}
+    kept |= {program.domain.base(str(v.datum)) for v in values if v.op != "load" and isinstance(v.datum, str)}
+    free = [node for node in allowed if node in available and node not in kept]
+    found: dict[str, str] = {}
+    owners = {program.key(result): name for name, result in reversed(program.gradients)}
+    for result in program.backward_results:
+        own = owners[program.key(result)]
+        fitting = [node for node in free if _fits_memory(program, result, own, node)]
+        if fitting:
+            found[result.node] = own if own in fitting else fitting[0]
+            free.remove(found[result.node])
+    return found
+
+
+def _fits_memory(program: Program, result: Result, owner: str, node: str) -> bool:
+    domain = program.domain
+    if result.space != FULL or result.summed or domain.shapes[node] != domain.shapes[result.node]:
+        return False
+    if domain.space_of(node) != FULL or set(domain.rows_of(node)) != set(domain.row_axes):
+        return False
+    return program.fixed_dtype(node) == program.fixed_dtype(owner)

@@ -1,4 +1,4 @@
-"""Where kernels round as the reference does in eager mode: to the tensors' own dtype, and back to float32 in registers. Pure.
+"""Dtypes of tensors, and where kernels round as the reference does in eager mode. Pure.
 
 A ``rounded`` value's ``datum`` names, with blanks between, the parameters that keep it in float32 where one of them is float32.
 """
@@ -9,9 +9,33 @@ import math
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.compiler.domain import SCALAR, Domain
-from workers.authors.compiler.dtypes import fixed_dtype, follows_call
-from workers.authors.compiler.operators import REDUCTIONS
-from workers.authors.compiler.values import Pool, Value, ordered
+from workers.authors.compiler.graph import REDUCTIONS
+from workers.authors.compiler.values import Value, ValueNumbering, topological
+
+
+def fixed_dtype(problem: Problem, graph: Graph, node: str) -> str | None:
+    """The dtype of an input, an output or its gradient where it does not follow the call's, None where it does.
+
+    The graph is traced in float32, so that only another dtype in it is sure to be meant; what the capture saw with bfloat16
+    inputs tells a cast to float32 from one to the input's dtype.
+    """
+    declared = {spec.name: spec.dtype for spec in problem.inputs}
+    if node in declared:
+        return declared[node]
+    for index, names in enumerate(zip(graph.outputs, graph.upstream, strict=True)):
+        if node in names:
+            traced = next(n.meta.dtype for n in graph.nodes if n.name == graph.outputs[index])
+            seen = graph.output_dtypes[index] if graph.output_dtypes else "bfloat16"
+            return traced if traced != "float32" else None if seen == "bfloat16" else seen
+    return None
+
+
+def follows_call(problem: Problem, graph: Graph, node: str) -> bool:
+    """Whether a tensor that kernels are handed is sure to have the call's dtype, which a parameter need not have."""
+    parameters = {spec.name for spec in problem.inputs if spec.parameter}
+    known = {*graph.inputs, *graph.outputs, *graph.upstream} - parameters
+    return node in known and fixed_dtype(problem, graph, node) is None
+
 
 ROUNDED = "rounded"
 TYPE = "ROUNDED"
@@ -20,7 +44,7 @@ MANTISSA_BITS, LEAST, LARGEST = 8, 2.0**-14, 2.0**15
 
 
 def keeps_order(graph: Graph) -> bool:
-    """Tell whether kernels are to compute in the order of the reference: where they round as it does and nothing is summed up.
+    """Whether kernels are to compute in the order of the reference: where they round as it does and nothing is summed up.
 
     Then each element can be eager mode's own to the last bit, and what a library's tests compare may depend on that: one bit of
     one element, multiplied by a matrix, is seen. Such kernels wait for memory, so that the order costs nothing.
@@ -31,28 +55,28 @@ def keeps_order(graph: Graph) -> bool:
 class Rounding:
     """Rounds the values of a graph's nodes that eager mode holds in a narrow dtype."""
 
-    def __init__(self, problem: Problem, graph: Graph, domain: Domain, pool: Pool) -> None:
-        self._problem, self._graph, self._domain, self._pool = problem, graph, domain, pool
+    def __init__(self, problem: Problem, graph: Graph, domain: Domain, numbering: ValueNumbering) -> None:
+        self._problem, self._graph, self._domain, self._numbering = problem, graph, domain, numbering
         self._unless = {rounding.node: rounding.unless for rounding in graph.rounded}
 
     def of(self, node: str, value: Value) -> Value:
-        """Give a node's value as eager mode holds it."""
+        """A node's value as eager mode holds it."""
         return self._rounded(value, self._unless[node]) if node in self._unless else value
 
     def _rounded(self, value: Value, unless: tuple[str, ...]) -> Value:
         if value.op == "cat":
-            return self._pool.pointwise("cat", *(self._rounded(arg, unless) for arg in value.args))
+            return self._numbering.pointwise("cat", *(self._rounded(arg, unless) for arg in value.args))
         if value.op == "neg":
-            return self._pool.pointwise("neg", self._rounded(value.args[0], unless))
+            return self._numbering.pointwise("neg", self._rounded(value.args[0], unless))
         if not _is_computed(value) or self._holds(value, frozenset(unless)):
             return value
         if value.op == "where" and any(self._holds(arm, frozenset(unless)) for arm in value.args[1:]):
             arms = [self._rounded(arm, unless) for arm in value.args[1:]]
-            return self._pool.pointwise("where", value.args[0], *arms)
-        return self._pool.value(ROUNDED, (value,), " ".join(unless), value.space)
+            return self._numbering.pointwise("where", value.args[0], *arms)
+        return self._numbering.value(ROUNDED, (value,), " ".join(unless), value.space)
 
     def _holds(self, value: Value, unless: frozenset[str]) -> bool:
-        """Tell whether the dtype that is rounded to holds a value as it is."""
+        """Whether the dtype that is rounded to holds a value as it is."""
         if value.number is not None:
             return _is_short(float(value.number))
         if value.boolean:
@@ -69,15 +93,15 @@ class Rounding:
         return value.op == "where" and all(self._holds(arm, unless) for arm in value.args[1:])
 
 
-def unrounded(pool: Pool, value: Value) -> Value:
-    """Give what is stored of a value: the store rounds it."""
+def unrounded(numbering: ValueNumbering, value: Value) -> Value:
+    """A value as it is stored: the store rounds it."""
     if value.op in {"cat", "neg"}:
-        return pool.pointwise(value.op, *(unrounded(pool, arg) for arg in value.args))
+        return numbering.pointwise(value.op, *(unrounded(numbering, arg) for arg in value.args))
     return value.args[0] if value.op == ROUNDED else value
 
 
 def type_name(value: Value) -> str:
-    """Give what a kernel calls the dtype that a value is rounded to."""
+    """What a kernel calls the dtype that a value is rounded to."""
     return "_".join([TYPE, *str(value.datum).upper().split()])
 
 
@@ -97,10 +121,10 @@ def type_lines(problem: Problem, graph: Graph, pointers: dict[str, str], values:
 
 
 def _is_computed(value: Value) -> bool:
-    """Tell whether a value is one of a kernel: sums over all rows are not, nor is arithmetic over numbers alone."""
+    """Whether a value is one of a kernel: sums over all rows are not, nor is arithmetic over numbers alone."""
     if value.integer or value.boolean or value.number is not None:
         return False
-    below = [] if value.space.rows else ordered([value])
+    below = [] if value.space.rows else topological([value])
     if any(inner.op == "over_rows" for inner in below):
         return False
     return value.space != SCALAR or any(inner.op in {"load", "pick"} for inner in below)

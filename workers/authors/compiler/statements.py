@@ -1,12 +1,17 @@
-"""Statements of a kernel's body: which values get a name, and which stay inside the expression that uses them. Pure."""
+"""Statements and layout of emitted source: names for values, loops, docstrings, line breaks, prefixes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 
 from workers.authors.compiler.expressions import TRITON, Dialect, Text, compose
-from workers.authors.compiler.naming import Names
-from workers.authors.compiler.values import Value
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.rerolling import RerolledLoop
+from workers.authors.compiler.values import Value, topological
+from workers.authors.protocol import SourceStyle
 
 # An expression that is longer than this is split at its longest part.
 EXPRESSION_WIDTH = 76
@@ -43,7 +48,7 @@ class Statements:
         return compose(value, self._dialect, self.operand)
 
     def assign(self, value: Value, name: str | None = None) -> str:
-        """Give a value a name, and say so in a line of its own."""
+        """Names a value in a line of its own; returns the name."""
         text = self.fitted(value)
         chosen = name or self.names.of(value)
         self.line(f"{chosen} = {text}")
@@ -88,6 +93,168 @@ class Statements:
 
 
 def worth_naming(counts: dict[Value, int], always: Iterable[Value] = ()) -> set[Value]:
-    """Give the values that are used more than once, or named for another reason."""
+    """The values that are used more than once, or named for another reason."""
     named = {value for value, count in counts.items() if count > 1 and value.args}
     return {value for value in named if value.op != "neg" or value.args[0].args} | set(always)
+
+
+Compute = Callable[[Statements, Value], None]
+
+
+def write_loop(outer: Statements, inner: Statements, loop: RerolledLoop, head: str, reduce: Compute) -> None:
+    """Write a repetition; ``inner`` is a scope one deeper that knows nothing yet, ``reduce`` writes and names a reduction.
+
+    After it the states that are needed are known to the outer scope by the names that the turns gave them.
+    """
+    names = [outer.names.of(value) for value in loop.before]
+    given = dict(zip(loop.starts, names, strict=True))
+    for value in loop.outside:
+        for one in topological(value.args):
+            if one.op == "over_cols" and one not in outer.env:
+                reduce(outer, one)
+        if value.op == "over_cols" and value not in outer.env:
+            reduce(outer, value)
+        elif value.args and value not in outer.env:
+            outer.assign(value, given[value] if value in loop.own else None)
+    for name, start in zip(names, loop.starts, strict=True):
+        known = outer.env.get(start) or outer.written(start)
+        if known != name:
+            outer.line(f"{name} = {known}")
+    outer.line(head)
+    inner.env.update({**outer.env, **dict(zip(loop.before, names, strict=True))})
+    for value in loop.body:
+        if value.op == "over_cols":
+            reduce(inner, value)
+    late = list(_assigned(inner, loop, names))
+    for name, kept in late:
+        inner.line(f"{name} = {kept}")
+    outer.lines += inner.lines
+    outer.env.update({end: name for end, name in zip(loop.ends, names, strict=True) if end is not None})
+
+
+def _assigned(inner: Statements, loop: RerolledLoop, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Assign the next states; those whose last value is still to be read are kept aside, and given with their names."""
+    for place, (before, after, name) in enumerate(zip(loop.before, loop.after, names, strict=True)):
+        left = loop.after[place + 1 :]
+        if any(_reads(inner, later, before) for later in left):
+            kept = inner.assign(after, inner.names.free(f"next_{name}"))
+            inner.env[after] = kept
+            yield name, kept
+        elif after in inner.env:
+            inner.line(f"{name} = {inner.env[after]}")
+        else:
+            inner.assign(after, name)
+
+
+def _reads(scope: Statements, value: Value, wanted: Value) -> bool:
+    """Whether writing a value would still write another by its name."""
+    if value is wanted:
+        return True
+    return value not in scope.env and any(_reads(scope, arg, wanted) for arg in value.args)
+
+
+MOST_CHARACTERS = 400
+QUOTE = '"""'
+
+
+def docstring(lines: tuple[str, ...], depth: int = 1) -> list[str]:
+    """Write a docstring of several lines."""
+    indent = INDENT * depth
+    return [indent + QUOTE, *(f"{indent}{line}" if line else "" for line in lines), indent + QUOTE]
+
+
+def sentence_docstring(text: str, line_length: int, depth: int = 1) -> list[str]:
+    """Write a docstring of one sentence, wrapped between words; a text without end is ended after a word."""
+    indent = INDENT * depth
+    sentence = _sentence(text)
+    if len(indent) + len(sentence) + 2 * len(QUOTE) <= line_length:
+        return [f"{indent}{QUOTE}{sentence}{QUOTE}"]
+    first, *rest = textwrap.wrap(sentence, line_length - len(indent), initial_indent=" " * len(QUOTE))
+    if not rest:  # a formatter would put the closing quotes behind a single line, where they do not fit
+        first, *rest = textwrap.wrap(sentence, line_length - len(indent) - len(QUOTE), initial_indent=" " * len(QUOTE))
+    return [indent + QUOTE + first.strip(), *(indent + line for line in rest), indent + QUOTE]
+
+
+def _sentence(text: str) -> str:
+    words = " ".join(
+        "".join(c for c in text.replace('"', "'") if c != "\\" and (c.isprintable() or c.isspace())).split()
+    )
+    short = textwrap.shorten(words, MOST_CHARACTERS, placeholder=" ...")
+    return short if short.endswith(".") else f"{short}."
+
+
+QUOTES = '"""'
+
+
+def wrapped(source: str, line_length: int) -> str:
+    """Break long lines at their last pair of parentheses; docstrings stay as they are."""
+    lines: list[str] = []
+    quoted = False
+    for line in source.splitlines():
+        quoted ^= line.count(QUOTES) % 2 == 1
+        code = not quoted and QUOTES not in line and not line.lstrip().startswith("#")
+        lines += _broken(line, line_length) if code and len(line) > line_length else [line]
+    return "\n".join(lines) + "\n"
+
+
+def _broken(line: str, line_length: int) -> list[str]:
+    end = line[line.rfind(")") :]
+    opening = _opening(line.removesuffix(end) + ")") if end in {")", "):"} else None
+    if opening is None:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    inside = line[opening + 1 : len(line) - len(end)]
+    if len(indent) + len(INDENT) + len(inside) <= line_length:
+        return [line[: opening + 1], f"{indent}{INDENT}{inside}", indent + end]
+    return [line[: opening + 1], *(f"{indent}{INDENT}{part}," for part in split_arguments(inside)), indent + end]
+
+
+def _opening(line: str) -> int | None:
+    """The place of the parenthesis that the last one closes."""
+    depth = 0
+    for position in range(len(line) - 1, -1, -1):
+        depth += (line[position] in ")]}") - (line[position] in "([{")
+        if depth == 0:
+            return position
+    return None
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split at the commas that are in no parentheses."""
+    return [part for part in (piece.strip() for piece in _pieces(text)) if part]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            yield text[start:position]
+            start = position + 1
+    yield text[start:]
+
+
+def prefixed(source: str, style: SourceStyle) -> str:
+    """Let every top-level name begin with the style's prefix; the two functions keep the names that the style gives them."""
+    own = [name for name in _top_level(source) if name not in {style.forward_function, style.backward_function}]
+    table = {name: _joined(style.prefix, name.lstrip("_")) for name in own if not name.startswith(style.prefix)}
+    if not table:
+        return source
+    names = "|".join(sorted(map(re.escape, table), key=len, reverse=True))
+    return re.sub(rf"(?<![\w.])(?:{names})(?!\w)", lambda match: table[match.group()], source)
+
+
+def _joined(prefix: str, name: str) -> str:
+    """Put the prefix before a name; what the one ends with and the other begins with stands once."""
+    shared = max(i for i in range(len(name)) if i == 0 or (name[i - 1] == "_" and prefix.endswith(f"_{name[:i]}")))
+    return prefix + name[shared:]
+
+
+def _top_level(source: str) -> list[str]:
+    names = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return names

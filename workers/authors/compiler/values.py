@@ -1,12 +1,12 @@
-"""What the kernels compute: a graph of values in which equal ones are the same object. Pure."""
+"""Values: what a kernel computes, value-numbered so that equal computations are one object. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from workers.authors.compiler.domain import COL, SCALAR, Space
-from workers.authors.compiler.operators import BOOLEAN, WHOLE
+from workers.authors.compiler.graph import BOOLEAN, WHOLE
 
 OFFSET = "cols: "  # begins the arithmetic of a scalar that moves columns
 Datum = float | int | bool | str | None
@@ -31,12 +31,12 @@ class Value:
 
     @property
     def number(self) -> float | int | None:
-        """Give a constant's number, None where the value is no constant."""
+        """A constant's number, None where the value is no constant."""
         return self.datum if self.op == "const" and isinstance(self.datum, int | float) else None
 
 
-class Pool:
-    """Keeps one object for each distinct value, so that what is computed twice is found to be the same.
+class ValueNumbering:
+    """Value numbering: one object for each distinct value, so that equal computations are the same.
 
     ``in_order``: operations are to be carried out as they are, in the order in which they stand.
     """
@@ -54,7 +54,7 @@ class Pool:
         boolean: bool = False,
         integer: bool = False,
     ) -> Value:
-        """Give the value, made once."""
+        """The one object of a value."""
         key = (op, tuple(id(arg) for arg in args), type(datum).__name__, repr(datum), space)
         if key not in self._known:
             self._known[key] = Value(
@@ -63,32 +63,32 @@ class Pool:
         return self._known[key]
 
     def const(self, number: float | bool) -> Value:
-        """Give a constant."""
+        """A constant."""
         return self.value("const", (), number, SCALAR, isinstance(number, bool))
 
     def scalar(self, text: str) -> Value:
-        """Give arithmetic over scalars and dimensions."""
+        """Arithmetic over scalars and dimensions."""
         return self.value("scalar", (), text, SCALAR)
 
     def load(self, name: str, space: Space, boolean: bool = False, integer: bool = False) -> Value:
-        """Give the elements of a tensor."""
+        """The elements of a tensor."""
         return self.value("load", (), name, space, boolean, integer)
 
     def offset(self, text: str) -> Value:
-        """Give whole-number arithmetic over the number of columns."""
+        """Whole-number arithmetic over the number of columns."""
         return self.value("scalar", (), f"{OFFSET}{text}", SCALAR, integer=True)
 
     def column(self) -> Value:
-        """Give the number of each column."""
+        """The number of each column."""
         return self.value("column", (), None, COL, integer=True)
 
     def pick(self, load: Value, index: Value) -> Value:
-        """Give the element of each row of a tensor at a column of its own, or its elements at other columns."""
+        """The element of each row of a tensor at a column of its own, or its elements at other columns."""
         space = Space(load.space.rows or index.space.rows, index.space.cols)
         return self.value("pick", (index,), load.datum, space, load.boolean, load.integer)
 
     def pointwise(self, op: str, *args: Value) -> Value:
-        """Give an operation as it stands, not simplified."""
+        """An operation as it stands, not simplified."""
         space = SCALAR
         for arg in args:
             space = space.joined(arg.space)
@@ -115,8 +115,8 @@ def _stays_whole(op: str, args: tuple[Value, ...]) -> bool:
     return whole and any(arg.integer for arg in counted)
 
 
-def ordered(roots: Iterable[Value]) -> list[Value]:
-    """Give every value that the roots need, operands first, in the order in which the roots meet them."""
+def topological(roots: Iterable[Value]) -> list[Value]:
+    """Every value that the roots need in topological order, operands first."""
     done: dict[Value, None] = {}
     waiting: list[tuple[Value, bool]] = [(root, False) for root in reversed(list(roots))]
     while waiting:
@@ -134,10 +134,40 @@ def ordered(roots: Iterable[Value]) -> list[Value]:
 def use_counts(roots: Iterable[Value]) -> dict[Value, int]:
     """Count how often each value is an operand or a root."""
     roots = list(roots)
-    counts: dict[Value, int] = dict.fromkeys(ordered(roots), 0)
+    counts: dict[Value, int] = dict.fromkeys(topological(roots), 0)
     for value in list(counts):
         for arg in value.args:
             counts[arg] += 1
     for root in roots:
         counts[root] += 1
     return counts
+
+
+def rewritten(
+    numbering: ValueNumbering, roots: list[Value], replacement: Callable[[Value], Value | None]
+) -> list[Value]:
+    """The roots, rebuilt with values in them replaced."""
+    done: dict[Value, Value] = {}
+    for value in _descending(roots, replacement):
+        new = replacement(value)
+        if new is None and value.args:
+            new = numbering.value(
+                value.op, tuple(done[arg] for arg in value.args), value.datum, value.space, value.boolean, value.integer
+            )
+        done[value] = new or value
+    return [done[root] for root in roots]
+
+
+def _descending(roots: list[Value], replacement: Callable[[Value], Value | None]) -> list[Value]:
+    """The values to rebuild in topological order, without what is below a replaced one."""
+    done: dict[Value, None] = {}
+    waiting = [(root, False) for root in reversed(roots)]
+    while waiting:
+        value, expanded = waiting.pop()
+        if expanded or value in done:
+            done.setdefault(value)
+            continue
+        waiting.append((value, True))
+        if replacement(value) is None:
+            waiting.extend((arg, False) for arg in reversed(value.args))
+    return list(done)

@@ -33,7 +33,7 @@ ODD = 'float("nan"), '
 
 @pytest.fixture(scope="module")
 def largest() -> tuple[RunContext, str]:
-    """Give the compiled kernel of the largest elements of rows."""
+    """The compiled kernel of the largest elements of rows."""
     from gpu_runner import capture
 
     context = RunContext(Path(tempfile.mkdtemp()))

@@ -14,8 +14,8 @@ import pytest
 from tests.workers.compiler.captured import names, proposal
 from tests.workers.compiler.formed import formed, section_style
 from workers.authors.compiler.domain import COL, FULL
-from workers.authors.compiler.repetition import Repetition, repetitions_of
-from workers.authors.compiler.values import Pool, Value
+from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
+from workers.authors.compiler.values import Value, ValueNumbering
 
 ROOT = Path(__file__).parents[3]
 LOOPED = ("sparsemax", "newton_root", "sinkhorn_rows")
@@ -28,58 +28,58 @@ CASES = {
 }
 
 
-def newton(pool: Pool, turns: int) -> list[Value]:
-    """Give the states of Newton's iteration for a square root, each with four operations."""
-    x = pool.load("x", FULL)
-    states = [pool.pointwise("add", x, pool.const(1.0))]
+def newton(numbering: ValueNumbering, turns: int) -> list[Value]:
+    """The states of Newton's iteration for a square root, each with four operations."""
+    x = numbering.load("x", FULL)
+    states = [numbering.pointwise("add", x, numbering.const(1.0))]
     for _ in range(turns):
-        ratio = pool.pointwise("div", x, states[-1])
-        mean = pool.pointwise("mul", pool.const(0.5), pool.pointwise("add", states[-1], ratio))
-        states.append(pool.pointwise("maximum", mean, pool.const(0.0)))
+        ratio = numbering.pointwise("div", x, states[-1])
+        mean = numbering.pointwise("mul", numbering.const(0.5), numbering.pointwise("add", states[-1], ratio))
+        states.append(numbering.pointwise("maximum", mean, numbering.const(0.0)))
     return states
 
 
-def only(*roots: Value) -> Repetition:
-    """Give the one loop that there is."""
-    (found,) = repetitions_of(roots)
+def only(*roots: Value) -> RerolledLoop:
+    """The one loop that there is."""
+    (found,) = rerolled_loops(roots)
     return found
 
 
 def test_every_turn_of_a_python_loop_is_a_turn() -> None:
-    states = newton(Pool(), 9)
+    states = newton(ValueNumbering(), 9)
     loop = only(states[-1])
     assert (loop.count, len(loop.body)) == (9, 4)
     assert (loop.starts, loop.ends) == ((states[0],), (states[-1],))
 
 
 def test_what_comes_before_and_after_stays_outside() -> None:
-    pool = Pool()
-    states = newton(pool, 6)
-    loop = only(pool.pointwise("exp", pool.pointwise("mul", states[-1], states[0])))
+    numbering = ValueNumbering()
+    states = newton(numbering, 6)
+    loop = only(numbering.pointwise("exp", numbering.pointwise("mul", states[-1], states[0])))
     assert loop.count == 6
     assert loop.own == frozenset()  # the first state is read again behind the loop
 
 
 def test_two_states_that_lean_on_each_other_go_over_together() -> None:
-    pool = Pool()
-    a, b = pool.load("a", FULL), pool.load("b", FULL)
-    low, high = pool.pointwise("minimum", a, b), pool.pointwise("maximum", a, b)
+    numbering = ValueNumbering()
+    a, b = numbering.load("a", FULL), numbering.load("b", FULL)
+    low, high = numbering.pointwise("minimum", a, b), numbering.pointwise("maximum", a, b)
     first = (low, high)
     for _ in range(5):
-        middle = pool.pointwise("mul", pool.const(0.5), pool.pointwise("add", low, high))
-        above = pool.pointwise("gt", middle, a)
-        low, high = pool.pointwise("where", above, middle, low), pool.pointwise("where", above, high, middle)
-    both = only(pool.pointwise("sub", high, low))
+        middle = numbering.pointwise("mul", numbering.const(0.5), numbering.pointwise("add", low, high))
+        above = numbering.pointwise("gt", middle, a)
+        low, high = numbering.pointwise("where", above, middle, low), numbering.pointwise("where", above, high, middle)
+    both = only(numbering.pointwise("sub", high, low))
     assert (both.count, set(both.starts), set(both.ends)) == (5, set(first), {low, high})
     one = only(low)
     assert (one.count, set(one.ends)) == (5, {low, None})  # the other state's last value does not exist
 
 
 def test_a_state_that_is_read_between_turns_keeps_them_unrolled() -> None:
-    pool = Pool()
-    states = newton(pool, 9)
-    assert repetitions_of(states) == ()
-    found = repetitions_of([pool.pointwise("add", states[4], states[9])])
+    numbering = ValueNumbering()
+    states = newton(numbering, 9)
+    assert rerolled_loops(states) == ()
+    found = rerolled_loops([numbering.pointwise("add", states[4], states[9])])
     assert [(loop.count, *loop.starts, *loop.ends) for loop in found] == [
         (4, states[0], states[4]),
         (5, states[4], states[9]),
@@ -87,38 +87,38 @@ def test_a_state_that_is_read_between_turns_keeps_them_unrolled() -> None:
 
 
 def test_turns_with_numbers_of_their_own_are_not_the_same() -> None:
-    pool = Pool()
-    value = pool.load("x", FULL)
+    numbering = ValueNumbering()
+    value = numbering.load("x", FULL)
     for turn in range(12):
-        value = pool.pointwise("mul", value, pool.const(float(turn) + 0.5))
-        value = pool.pointwise("exp", pool.pointwise("neg", value))
-    assert repetitions_of([value]) == ()
+        value = numbering.pointwise("mul", value, numbering.const(float(turn) + 0.5))
+        value = numbering.pointwise("exp", numbering.pointwise("neg", value))
+    assert rerolled_loops([value]) == ()
 
 
 def test_a_few_operations_are_shorter_as_they_are() -> None:
-    assert repetitions_of([newton(Pool(), 3)[-1]]) == ()
-    pool = Pool()
-    power = x = pool.load("x", FULL)
+    assert rerolled_loops([newton(ValueNumbering(), 3)[-1]]) == ()
+    numbering = ValueNumbering()
+    power = x = numbering.load("x", FULL)
     for _ in range(4):
-        power = pool.pointwise("mul", power, x)
-    assert repetitions_of([power]) == ()
+        power = numbering.pointwise("mul", power, x)
+    assert rerolled_loops([power]) == ()
 
 
 def test_what_no_row_changes_is_computed_before_the_rows_and_not_in_a_loop() -> None:
-    pool = Pool()
-    value = pool.load("w", COL)
+    numbering = ValueNumbering()
+    value = numbering.load("w", COL)
     for _ in range(9):
-        value = pool.pointwise("exp", pool.pointwise("neg", pool.pointwise("abs", value)))
-    assert repetitions_of([pool.pointwise("mul", pool.load("x", FULL), value)]) == ()
+        value = numbering.pointwise("exp", numbering.pointwise("neg", numbering.pointwise("abs", value)))
+    assert rerolled_loops([numbering.pointwise("mul", numbering.load("x", FULL), value)]) == ()
 
 
 def test_two_loops_one_behind_the_other_are_two() -> None:
-    pool = Pool()
-    states = newton(pool, 6)
+    numbering = ValueNumbering()
+    states = newton(numbering, 6)
     value = states[-1]
     for _ in range(8):
-        value = pool.pointwise("tanh", pool.pointwise("sub", pool.pointwise("exp", value), states[-1]))
-    found = repetitions_of([value])
+        value = numbering.pointwise("tanh", numbering.pointwise("sub", numbering.pointwise("exp", value), states[-1]))
+    found = rerolled_loops([value])
     assert [(loop.count, len(loop.body)) for loop in found] == [(6, 4), (8, 3)]
 
 

@@ -1,27 +1,126 @@
-"""The schedule of rows wider than a block: passes over the row, one for each stage of reductions. Pure."""
+"""Rows wider than registers hold: passes over the row in blocks, one for each stage of reductions. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from workers.authors.compiler.domain import COL, FULL, SCALAR
-from workers.authors.compiler.kernels import NEUTRAL, KernelSource, KernelWriter, Store
-from workers.authors.compiler.moments import (
+from workers.authors.compiler.domain import COL, FULL, SCALAR, place_of, run_sizes
+from workers.authors.compiler.host import Scalars, row_index
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.reductions import (
     Moments,
     block_lines,
     bring_together,
+    largest_lines,
+    levels_of,
+    loses_nan,
     moments_of,
+    online_maxima,
     opening_lines,
+    place_lines,
+    with_nan,
 )
-from workers.authors.compiler.odd_rows import largest_lines, loses_nan, place_lines, with_nan
-from workers.authors.compiler.online import levels_of, online_maxima
-from workers.authors.compiler.partial_rows import row_index
 from workers.authors.compiler.statements import Statements
-from workers.authors.compiler.strides import place_of, run_sizes
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.values import Value, topological
 
 LOWEST = "-3.4028234e38"
 LANE = 8  # neighbours that one thread holds: a vector of 128 bits, in bfloat16
+BLOCK, NUM_WARPS, STAGES = 8192, 16, 3
+# Where a row is read once in any case, several programs a multiprocessor, each with a block, keep more bytes on their way.
+BLOCK_READ_ONCE, NUM_WARPS_READ_ONCE, WIDEST_READ_ONCE = 4096, 8, 4096
+WIDEST_TILE = 65536  # what a single block may hold at most
+
+LOOP_STAGES = '''def _loop_stages(device, block_bytes, most_stages):
+    """The next blocks of a row are on their way while one is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(most_stages, capacity // block_bytes))'''
+SOURCES = {"_loop_stages(": LOOP_STAGES}
+
+
+@dataclass(frozen=True)
+class Looped:
+    """The other half of a tile schedule: it takes rows of more than ``widest`` columns, a row a program, in blocks.
+
+    ``once``: the kernel reads a row once.
+    """
+
+    kernel: KernelSource
+    widest: int
+    once: bool
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, widest: int) -> Looped | None:
+        """Writes the kernel for rows wider than a tile holds well; None where a scan must see the row whole."""
+        doc = (*task.docstring, "", "For rows that are wider than one block.")
+        writer = LoopedKernel(program, names, scalars, replace(task, name=f"{task.name}_wide", docstring=doc))
+        if not writer.scans_block_by_block:
+            return None
+        return cls(writer.write(), WIDEST_READ_ONCE if writer.reads_once else widest, writer.reads_once)
+
+    @property
+    def _rule(self) -> tuple[int, int]:
+        return (BLOCK_READ_ONCE, NUM_WARPS_READ_ONCE) if self.once else (BLOCK, NUM_WARPS)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The bound to the tile, the block, its warps, and how many blocks are on their way."""
+        block, warps = self._rule
+        names = ("WIDEST", "LOOP_BLOCK", "LOOP_WARPS", "LOOP_STAGES")
+        return dict(zip(names, map(str, (self.widest, block, warps, STAGES)), strict=True))
+
+    def launch_lines(self, rows: Schedule) -> list[str]:
+        """Lines that start a program for each row, or few programs where rows are summed."""
+        grid = "(n_programs,)" if rows.task.sums_rows else "(n_rows,)"
+        if not rows.form.tunable:
+            block, warps = self._rule
+            return started(self.kernel, grid, {"BLOCK_SIZE": str(block)}, str(warps))
+        constants = {
+            "BLOCK_SIZE": 'tuned["LOOP_BLOCK"]',
+            "NUM_STAGES": "LOOP_STAGES",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        return [
+            f"block_bytes = {self._block_bytes(rows)}",
+            f'LOOP_STAGES = _loop_stages({rows.source}.device, block_bytes, tuned["LOOP_STAGES"])',
+            *started(self.kernel, grid, constants, 'tuned["LOOP_WARPS"]'),
+        ]
+
+    @staticmethod
+    def _block_bytes(rows: Schedule) -> str:
+        """Bytes that a turn loads, as source: a block of each tensor, and vectors of at most four bytes a column."""
+        tensors = rows.count_loads(FULL)
+        element = f"{f'{tensors} * ' if tensors > 1 else ''}{rows.source}.element_size()"
+        vectors = rows.count_loads(COL) + sum(store.summed and store.space == COL for store in rows.task.pieces)
+        return f'tuned["LOOP_BLOCK"] * ({element} + {4 * vectors})' if vectors else f'tuned["LOOP_BLOCK"] * {element}'
+
+    def other_bounds(self, cols: list[int]) -> tuple[int, ...]:
+        """Other values of ``widest``: rows near the bound may be better off on its other side."""
+        fewer = [self.widest // 2] if any(self.widest // 2 < n <= self.widest for n in cols) else []
+        more = [WIDEST_TILE] if any(self.widest < n <= WIDEST_TILE for n in cols) else []
+        return (*fewer, *more)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The bound, and what only rows beyond it have."""
+        bound: Knobs = [("WIDEST", self.other_bounds(cols))]
+        if not any(n > self.widest for n in cols):
+            return bound
+        return [
+            *bound,
+            ("LOOP_WARPS", (4, 8, 16, 32)),
+            ("LOOP_BLOCK", (4096, 8192, 16384, 32768)),
+            ("LOOP_STAGES", (1, 3)),
+        ]
+
+    @property
+    def sketch(self) -> tuple[str, str]:
+        """The kernel's name, and what a program does, for people."""
+        return self.kernel.name, f"a row a program, in blocks, for more than {self.widest} columns"
 
 
 class LoopedKernel(KernelWriter):
@@ -30,32 +129,32 @@ class LoopedKernel(KernelWriter):
 
     @property
     def block(self) -> str:
-        """Give the shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
+        """The shape of a block; maxima that grow do so for a few neighbours at a time, so that threads need not meet."""
         return f"(BLOCK_SIZE // {LANE}, {LANE})" if self._online else "(BLOCK_SIZE,)"
 
     first_block = "start == 0"
 
     @property
     def lanes(self) -> str:
-        """Give the shape of what is kept of each few neighbours."""
+        """The shape of what is kept of each few neighbours."""
         return f"(BLOCK_SIZE // {LANE}, 1)"
 
     @property
     def reads_once(self) -> bool:
-        """Tell whether one pass over the row is all, so that nothing is won by holding the row in registers."""
-        by_column = any(self._by_column(store) and not store.part for store in self.task.pieces)
+        """Whether one pass over the row is all, so that nothing is won by holding the row in registers."""
+        by_column = any(self._by_column(store) and not store.chunk for store in self.task.pieces)
         depths = {self._levels[value] for value in self.task.values if value.op == "over_cols"}
         return len(depths) == 1 and not by_column
 
     @property
     def scans_block_by_block(self) -> bool:
-        """Tell whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
+        """Whether what scans need of the blocks before can be carried along: from one end, in blocks of one dimension."""
         ends = {str(value.datum).endswith("reverse") for value in self.task.values if value.op == "scan"}
         # Sums about a mean begin with a row's first block.
         return not ends or (len(ends) == 1 and not self._online and not (True in ends and self._moments))
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         persistent = self.task.sums_rows
         head, body = self.scope(), self.scope(2 if persistent else 1)
         for load in self.loads:
@@ -65,8 +164,8 @@ class LoopedKernel(KernelWriter):
         strided = self.program.domain.is_strided
         row_offset = place_of(self.program.domain, "row", rows=True) if strided else "row * tl.cast(n_cols, tl.int64)"
         body.line(f"row_offset = {row_offset}")
-        widths = [part.width for load in self.loads if (part := self.part(load)) and load.space == FULL]
-        widths += [piece.part.width for piece in self.task.pieces if piece.part and piece.space == FULL]
+        widths = [chunk.width for load in self.loads if (chunk := self.chunk(load)) and load.space == FULL]
+        widths += [piece.chunk.width for piece in self.task.pieces if piece.chunk and piece.space == FULL]
         for width in dict.fromkeys(widths):
             body.line(f"packed_offset = row * tl.cast({width[1:-1]}, tl.int64)")
         for load in self.loads:
@@ -89,7 +188,7 @@ class LoopedKernel(KernelWriter):
         lines += body.lines
         for store in self.task.pieces:
             if store.summed and store.space == SCALAR:
-                place = f"program * {store.part.width}{store.part.shift}" if store.part else "program"
+                place = f"program * {store.chunk.width}{store.chunk.shift}" if store.chunk else "program"
                 lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
         read = (*self.loads, *self.picks)
         partial = (s for load in read for s in row_index(self.program, self.names, load)[1])
@@ -187,7 +286,7 @@ class LoopedKernel(KernelWriter):
             body.env[value] = self.names.of(value)
 
     def _whole(self, value: Value, running: list[Value]) -> str:
-        """Give what the loop over the row left, brought together."""
+        """The reduction of what the loop over the row left in each lane."""
         name = self.names.of(value)
         if value in running:
             return f"tl.max({name}_lane)"
@@ -201,7 +300,7 @@ class LoopedKernel(KernelWriter):
         return f"tl.{value.datum}({name}_block)"
 
     def blocks(self, length: str) -> str:
-        """Give the blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
+        """The blocks of a run of elements; how many are on their way is a setting where settings are tuned."""
         if self.task.form.tunable:
             return f"tl.range(0, {length}, BLOCK_SIZE, num_stages=NUM_STAGES)"
         return f"range(0, {length}, BLOCK_SIZE)"
@@ -228,8 +327,8 @@ class LoopedKernel(KernelWriter):
         """End the loop over the row."""
 
     def _scans(self, roots: list[Value]) -> list[Value]:
-        """Give the scans that values need, in the order in which they can be computed."""
-        return [value for value in ordered(roots) if value.op == "scan"]
+        """The scans that values need, in the order in which they can be computed."""
+        return [value for value in topological(roots) if value.op == "scan"]
 
     def _scan(self, inner: Statements, value: Value) -> None:
         """Combine a block, and what the blocks before it came to."""
@@ -272,8 +371,8 @@ class LoopedKernel(KernelWriter):
         scope.env[load] = name
         mask = f", mask=mask, other={self.fill(load)}{hint}" if load.space.cols else ""
         base = self.names.tensors[self.program.domain.base(str(load.datum))]
-        part = self.part(load)
-        address = f"{base}_ptr + {place}" if place else f"{base}_ptr{part.shift if part else ''}"
+        chunk = self.chunk(load)
+        address = f"{base}_ptr + {place}" if place else f"{base}_ptr{chunk.shift if chunk else ''}"
         scope.line(f"{name} = {self.converted(f'tl.load({address}{mask})', load)}")
 
     def _load_blocks(self, inner: Statements, roots: list[Value], last: bool) -> None:
@@ -297,9 +396,9 @@ class LoopedKernel(KernelWriter):
             inner.env[value] = name
         for load in self.loads:
             if load in needed:
-                part = self.part(load)
-                shift, width = (part.shift, part.width[1:-1]) if part else ("", "n_cols")
-                start = "packed_offset + " if part else "row_offset + "
+                chunk = self.chunk(load)
+                shift, width = (chunk.shift, chunk.width[1:-1]) if chunk else ("", "n_cols")
+                start = "packed_offset + " if chunk else "row_offset + "
                 place = f"{start}{self._columns}{shift}" if load.space == FULL else f"cols{shift}"
                 if self.partial_rows(load):
                     index = row_index(self.program, self.names, load, "row")[0]
@@ -333,12 +432,12 @@ class LoopedKernel(KernelWriter):
         for store in stores:
             if not store.summed:
                 text = inner.env.get(store.value) or inner.assign(store.value, store.name)
-                place = f"packed_offset + cols{store.part.shift}" if store.part else f"row_offset + {self._columns}"
+                place = f"packed_offset + cols{store.chunk.shift}" if store.chunk else f"row_offset + {self._columns}"
                 inner.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask=mask)")
             elif store.space == SCALAR:
                 inner.line(f"{store.name} += {self._masked(inner, store.value, 'sum')}")
             else:
-                width, shift = (store.part.width, store.part.shift) if store.part else ("n_cols", "")
+                width, shift = (store.chunk.width, store.chunk.shift) if store.chunk else ("n_cols", "")
                 place = f"{store.buffer}_ptr + program * {width} + cols{shift}"
                 inner.line(f"{store.name} = tl.load({place}, mask=mask & (row > program), other=0.0)")
                 inner.line(f"{store.name} += {inner.fitted(store.value)}")

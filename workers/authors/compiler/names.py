@@ -63,7 +63,6 @@ RESERVED = frozenset(
         "device_context",
     ]
 )
-
 _NOUNS = {
     "sigmoid": "sig",
     "tanh": "tanh",
@@ -122,7 +121,7 @@ class Names:
         }
 
     def fork(self) -> Names:
-        """Give names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
+        """Names for one kernel: what is taken stays taken, and what the kernel takes is free for the next."""
         fork = copy.copy(self)
         fork._taken, fork.values = set(self._taken), dict(self.values)  # noqa: SLF001 -- its own copy
         return fork
@@ -143,7 +142,7 @@ class Names:
         return candidate
 
     def of(self, value: Value) -> str:
-        """Give the name of a value, chosen once."""
+        """The name of a value, chosen once."""
         if value not in self.values:
             self.values[value] = self.free(self._read(value) or self._wanted(value))
         return self.values[value]
@@ -240,7 +239,7 @@ def _counts(value: Value) -> bool:
 
 
 def output_names(problem: Problem, graph: Graph) -> tuple[str, ...]:
-    """Give the outputs' names: those that the reference returns them by, else y, or c after a and b."""
+    """The outputs' names: those that the reference returns them by, else y, or c after a and b."""
     written = _returned(problem.source)
     if len(written) == len(graph.outputs) and all(written) and len(set(written)) == len(written):
         return tuple(str(name) for name in written)
@@ -267,8 +266,8 @@ def _returned(source: str) -> list[str | None]:
     return []
 
 
-def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
-    """Give what the reference calls the parts of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
+def chunk_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
+    """What the reference calls the chunks of a tensor, as in ``gate, up = x.chunk(2, dim=-1)``; nothing where it does not."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:
@@ -279,7 +278,7 @@ def part_names(source: str, tensor: str, count: int) -> tuple[str, ...]:
         targets = [target.id for target in node.targets[0].elts if isinstance(target, ast.Name)]
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"chunk", "split"}:
-            owners = [part.id for part in (call.func.value, *call.args[:1]) if isinstance(part, ast.Name)]
+            owners = [operand.id for operand in (call.func.value, *call.args[:1]) if isinstance(operand, ast.Name)]
             if tensor in owners and len(set(targets)) == count == len(node.targets[0].elts):
                 return tuple(targets)
     return ()

@@ -1,18 +1,86 @@
-"""The schedule of rows that fall into segments, such as the channels of a group: tiles of segments by their elements. Pure."""
+"""The schedule of rows that fall into segments: its kernel and its launch. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar, Self
+
 from workers.authors.compiler.domain import COL, FULL, SCALAR
-from workers.authors.compiler.kernels import KernelSource, KernelWriter, Store
-from workers.authors.compiler.lanes import Lane
-from workers.authors.compiler.looped_kernel import LoopedKernel
-from workers.authors.compiler.naming import Names
-from workers.authors.compiler.partial_rows import row_index
+from workers.authors.compiler.graph import CannotCompileError
+from workers.authors.compiler.host import HostScope, Scalars, row_index
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.names import Names
 from workers.authors.compiler.program import Program
-from workers.authors.compiler.refusals import CannotCompileError
-from workers.authors.compiler.scalars import Scalars
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Lane, Schedule, started
+from workers.authors.compiler.schedules.looped import LoopedKernel
 from workers.authors.compiler.statements import Statements
 from workers.authors.compiler.values import Value
+
+SEGMENT_SETTINGS = '''def _segment_settings(n_segments, segment_size):
+    """A tile holds whole segments where they are short: 4096 elements leave room for several programs."""
+    BLOCK_SIZE = min(triton.next_power_of_2(segment_size), 4096)
+    BLOCK_SEGMENTS = min(triton.next_power_of_2(n_segments), 4096 // BLOCK_SIZE)
+    return BLOCK_SEGMENTS, BLOCK_SIZE, max(4, min(16, BLOCK_SEGMENTS * BLOCK_SIZE // 512))'''
+CHOSEN = ("BLOCK_SEGMENTS", "BLOCK_SIZE", "num_warps")
+
+
+class Segmented(Schedule):
+    """A program takes a row that falls into segments, a tile of segments at a time."""
+
+    SOURCES: ClassVar = {"_segment_settings(": SEGMENT_SETTINGS}
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Whether a tensor has a number for each segment of a row."""
+        return task.sums_segments or bool(program.domain.segment_axes)
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Writes the kernel; all loads are read as the cache likes."""
+        task = replace(task, form=replace(task.form, streamed=frozenset()))
+        return cls(program, task, SegmentedKernel(program, names, scalars, task).write(), host)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The tile, its warps, and how many blocks are on their way."""
+        return {**{name: name for name in CHOSEN}, "NUM_STAGES": "1"}
+
+    def size_lines(self) -> list[str]:
+        """Lines that compute how many segments a row has and how long one is."""
+        host, domain = self.host, self.program.domain
+        axes = domain.segment_axes
+        lines = [f"n_segments = {host.product(axes)}", f"segment_size = {host.product(domain.col_axes[len(axes) :])}"]
+        return [*lines, "n_cols = n_segments * segment_size", f"n_rows = {host.rows}", *self.stride_lines()]
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the number of segments and their size."""
+        rule = f"{', '.join(CHOSEN)} = _segment_settings(n_segments, segment_size)"
+        return [rule, *(self.tuned_lines("n_cols", *CHOSEN) if self.form.tunable else [])]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each row."""
+        constants = {name: name for name in CHOSEN} | {"NUM_STAGES": 'tuned["NUM_STAGES"]'}
+        return started(self.kernel, "(n_rows,)", constants)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The tile, its warps and stages, whatever the columns."""
+        return [
+            ("num_warps", (4, 8, 16, 32)),
+            ("BLOCK_SIZE", (1024, 2048, 4096, 8192)),
+            ("BLOCK_SEGMENTS", (1, 2, 4, 8)),
+            ("NUM_STAGES", (1, 2, 3)),
+        ]
+
+    def partials(self, store: Store) -> str:
+        """A number of each row, or of each of its segments."""
+        return "(n_rows, n_segments)" if store.space.segments else "n_rows"
+
+    def total_line(self, store: Store, node: str, dtype: str) -> str:
+        """The line that adds up all rows, in the shape of the tensor where segments keep theirs apart."""
+        if not store.space.segments:
+            return super().total_line(store, node, dtype)
+        dims = ", ".join(self.host.product(dim) for dim in self.program.domain.shapes[node])
+        return f"{store.name} = {store.buffer}.view(-1, {dims}).sum(dim=0).to({dtype})"
 
 
 class SegmentedKernel(LoopedKernel):
@@ -21,14 +89,14 @@ class SegmentedKernel(LoopedKernel):
 
     @property
     def block(self) -> str:
-        """Give the shape of a tile."""
+        """The shape of a tile."""
         return "(BLOCK_SEGMENTS, BLOCK_SIZE)"
 
     first_block = "(first == 0) & (start == 0)"
 
     @property
     def lanes(self) -> str:
-        """Give the shape of what is kept of each segment of a tile."""
+        """The shape of what is kept of each segment of a tile."""
         return "(BLOCK_SEGMENTS, 1)"
 
     def __init__(self, program: Program, names: Names, scalars: Scalars, task: object) -> None:
@@ -36,15 +104,19 @@ class SegmentedKernel(LoopedKernel):
         self._by_segment = [v for v in self.loads if program.domain.segments_of(str(v.datum)) is not None]
         # What a segment's tensor holds past the elements of its segment is its number, not zero.
         self.others.update({str(load.datum): Lane.finite for load in self._by_segment})
-        if any(store.part or (store.summed and store.space == COL) for store in task.pieces):  # type: ignore[attr-defined]
+        if any(store.chunk or (store.summed and store.space == COL) for store in task.pieces):  # type: ignore[attr-defined]
             raise CannotCompileError(
                 "`sum` over rows is beside a sum over segments of rows, which takes two kernels", "sum"
             )
-        if self.picks or any(self.part(load) for load in self.loads) or any(v.op == "column" for v in self.task.values):
+        if (
+            self.picks
+            or any(self.chunk(load) for load in self.loads)
+            or any(v.op == "column" for v in self.task.values)
+        ):
             raise CannotCompileError("`slice` or `gather` is beside tensors with a number for each channel", "slice")
 
     def write(self) -> KernelSource:
-        """Give the kernel's source."""
+        """The kernel as source."""
         head, body = self.scope(), self.scope()
         for load in self.loads:
             if load.space == SCALAR:
@@ -66,7 +138,7 @@ class SegmentedKernel(LoopedKernel):
         return self.finish(lines, sizes, ("BLOCK_SEGMENTS", "BLOCK_SIZE", *stages))
 
     def fill(self, load: Value) -> str:
-        """Give what a load yields outside of the mask."""
+        """What a load yields outside of the mask."""
         return "0.0" if load in self._by_segment and not load.integer else super().fill(load)
 
     def _opened(self, body: Statements, roots: list[Value], stores: list[Store]) -> Statements:

@@ -9,7 +9,7 @@ from gpu_runner.contracts import Workload
 from tests.workers.compiler.captured import captured, proposal
 from tests.workers.compiler.formed import formed, section_style
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.compiler.components import components_of
+from workers.authors.compiler.programs import components_of
 from workers.authors.protocol import Brief, Limit, Proposal
 
 

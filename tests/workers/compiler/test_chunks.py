@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.workers.compiler.captured import answer, captured, proposal
-from workers.authors.compiler.naming import part_names
-from workers.authors.compiler.parts import Part, find_parting
+from workers.authors.compiler.axes import Chunk, find_chunking
+from workers.authors.compiler.names import chunk_names
 from workers.authors.protocol import Refusal
 
 
@@ -15,13 +15,13 @@ from workers.authors.protocol import Refusal
 )
 def test_equal_parts_are_counted(name: str, count: int) -> None:
     problem, graph = captured(name)
-    parting = find_parting(graph, problem.dimensions)
+    parting = find_chunking(graph, problem.dimensions)
     assert parting is not None and parting.count == count
 
 
 def test_a_graph_that_cuts_nothing_has_no_parts() -> None:
     problem, graph = captured("rms_norm")
-    assert find_parting(graph, problem.dimensions) is None
+    assert find_chunking(graph, problem.dimensions) is None
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def test_what_is_no_equal_part_is_refused_in_words(name: str, words: str) -> Non
 
 def test_parts_are_called_as_the_reference_calls_them() -> None:
     source = "def reference(x):\n    gate, up = x.chunk(2, dim=-1)\n    return gate * up\n"
-    assert part_names(source, "x", 2) == ("gate", "up")
-    assert part_names(source.replace("x.chunk(2", "torch.chunk(x, 2"), "x", 2) == ("gate", "up")
-    assert part_names(source, "y", 2) == ()
-    assert part_names(source, "x", 3) == ()
-    assert part_names(source.replace("gate, up", "up, up"), "x", 2) == ()
+    assert chunk_names(source, "x", 2) == ("gate", "up")
+    assert chunk_names(source.replace("x.chunk(2", "torch.chunk(x, 2"), "x", 2) == ("gate", "up")
+    assert chunk_names(source, "y", 2) == ()
+    assert chunk_names(source, "x", 3) == ()
+    assert chunk_names(source.replace("gate, up", "up, up"), "x", 2) == ()
 
 
 def test_places_of_parts_are_written_as_a_person_would() -> None:
-    assert [Part("x", index, 3).shift for index in range(3)] == ["", " + n_cols", " + 2 * n_cols"]
+    assert [Chunk("x", index, 3).shift for index in range(3)] == ["", " + n_cols", " + 2 * n_cols"]
 
 
 def test_a_row_that_does_not_fall_into_parts_raises() -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from workers.authors.compiler.values import Value, ordered
+from workers.authors.compiler.values import Value, topological
 
 LONGEST_TURN = 64  # operations
 LEAST_SEEN = 3  # turns that must be there whole
 LEAST_SAVED = 12  # operations that need not be written: for less, a loop is no easier to read
-
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Repetition:
+class RerolledLoop:
     """A loop: each state begins as its ``start``; ``body`` is one of the turns, from the states ``before`` it to those ``after``.
 
     ``ends`` are the states that the last turn leaves, None for one that nothing needs.
@@ -32,25 +31,25 @@ class Repetition:
 
     @property
     def outside(self) -> tuple[Value, ...]:
-        """Give what is computed before the first turn: the starts, and what every turn reads."""
+        """What is computed before the first turn: the starts, and what every turn reads."""
         inner = {*self.body, *self.before}
         read = (arg for value in self.body for arg in value.args if arg not in inner)
         return tuple(dict.fromkeys((*self.starts, *read)))
 
     @property
     def values(self) -> frozenset[Value]:
-        """Give all that the turns compute."""
+        """All that the turns compute."""
         return frozenset(value for turn in self.turns for value in turn if value is not None)
 
 
-def repetitions_of(roots: Iterable[Value]) -> tuple[Repetition, ...]:
-    """Give the loops among all that the roots need, in the order in which they come; no two share an operation."""
+def rerolled_loops(roots: Iterable[Value]) -> tuple[RerolledLoop, ...]:
+    """The loops among all that the roots need, in the order in which they come; no two share an operation."""
     trace = _Trace(tuple(roots))
     return tuple(_between(trace, 0, len(trace.values)))
 
 
-def _between(trace: _Trace, first: int, last: int) -> list[Repetition]:
-    """Give the loops from a place on and before another: the one that saves most, and those on both sides of it."""
+def _between(trace: _Trace, first: int, last: int) -> list[RerolledLoop]:
+    """The loops from a place on and before another: the one that saves most, and those on both sides of it."""
     trace.first, trace.last = first, last
     best = trace.longest()
     if best is None:
@@ -63,7 +62,7 @@ class _Trace:
     """All operations in order, with their places and their users; loops are looked for from ``first`` on, before ``last``."""
 
     def __init__(self, roots: Sequence[Value]) -> None:
-        self.values = [value for value in ordered(roots) if value.args]
+        self.values = [value for value in topological(roots) if value.args]
         self.place = {value: place for place, value in enumerate(self.values)}
         self.first, self.last = 0, len(self.values)
         self.known = {_key(value, value.args): value for value in self.values}
@@ -74,9 +73,9 @@ class _Trace:
         for root in roots:
             self.users.setdefault(root, set()).add(None)
 
-    def longest(self) -> Repetition | None:
-        """Give the loop that saves most."""
-        best: tuple[int, Repetition] | None = None
+    def longest(self) -> RerolledLoop | None:
+        """The loop that saves most."""
+        best: tuple[int, RerolledLoop] | None = None
         for length in range(1, min(LONGEST_TURN, (self.last - self.first) // LEAST_SEEN) + 1):
             for begin, end in self._runs(length):
                 if best is not None and length % len(best[1].body) == 0 and self.values[begin] in best[1].values:
@@ -88,7 +87,7 @@ class _Trace:
         return None if best is None else best[1]
 
     def _runs(self, length: int) -> list[tuple[int, int]]:
-        """Give the stretches of several turns in which every operation is that of the turn before, moved."""
+        """The stretches of several turns in which every operation is that of the turn before, moved."""
         runs: list[tuple[int, int]] = []
         begin = self.first + length
         for place in range(begin, self.last + 1):
@@ -106,13 +105,13 @@ class _Trace:
             for one, other in zip(value.args, earlier.args, strict=True)
         )
 
-    def _of_run(self, begin: int, end: int, length: int) -> Repetition | None:
+    def _of_run(self, begin: int, end: int, length: int) -> RerolledLoop | None:
         """A turn may be taken to begin at any operation: the fewest states are best, then the most turns."""
         last = min(begin + length, end - LEAST_SEEN * length + 1)
         found = [self._from(start, length) for start in range(begin, last)]
         return min((one for one in found if one), key=lambda one: (len(one.before), -one.count), default=None)
 
-    def _from(self, start: int, length: int) -> Repetition | None:
+    def _from(self, start: int, length: int) -> RerolledLoop | None:
         zero, body, third = (tuple(self.values[at : at + length]) for at in range(start, start + 3 * length, length))
         offsets: set[int] = set()
         for value, later in zip(body, third, strict=True):
@@ -130,7 +129,7 @@ class _Trace:
 
     def _whole(
         self, before: tuple[Value, ...], body: tuple[Value, ...], after: tuple[Value, ...], offsets: list[int]
-    ) -> Repetition | None:
+    ) -> RerolledLoop | None:
         """Follow the states down to where they start and up to where they end."""
         starts, turns = before, [body]
         while (lower := self._earlier(starts, before, body, after, offsets)) is not None:
@@ -150,15 +149,15 @@ class _Trace:
         if len(found) < LEAST_SEEN:
             return None
         ends = tuple(found[-1][offset] for offset in offsets)
-        loop = Repetition(len(found), starts, before, body, after, ends, tuple(found))
+        loop = RerolledLoop(len(found), starts, before, body, after, ends, tuple(found))
         read = {arg for value in body for arg in value.args}
-        early = loop.values | set(ordered(loop.outside))
+        early = loop.values | set(topological(loop.outside))
         return replace(loop, own=frozenset(s for s in starts if s not in read and self.users.get(s, set()) <= early))
 
     def _applied(
         self, body: tuple[Value, ...], before: tuple[Value, ...], states: Sequence[Value | None]
     ) -> tuple[Value | None, ...]:
-        """Give what the body computes from other states, as far as anything needs it."""
+        """What the body computes from other states, as far as anything needs it."""
         table: dict[Value, Value | None] = dict(zip(before, states, strict=True))
         for value in body:
             args = tuple(table.get(arg, arg) for arg in value.args)
@@ -173,7 +172,7 @@ class _Trace:
         after: tuple[Value, ...],
         offsets: list[int],
     ) -> tuple[tuple[Value, ...], tuple[Value, ...]] | None:
-        """Give the states that a turn before these would have begun with, and the turn."""
+        """The states that a turn before these would have begun with, and the turn."""
         bound: dict[Value, Value] = {}
         pairs = list(zip(after, states, strict=True))
         inner, carried, seen = set(body), set(before), set[tuple[Value, Value]]()
@@ -208,7 +207,7 @@ class _Trace:
         return all(value is None or self.first <= self.place[value] < self.last for value in turn)
 
     def _stands_alone(self, turns: list[tuple[Value | None, ...]], offsets: list[int]) -> bool:
-        """Tell whether nothing but the last states is used by what is not in the loop."""
+        """Whether nothing but the last states is used by what is not in the loop."""
         inner = {value for turn in turns for value in turn if value is not None}
         ends = {turns[-1][offset] for offset in offsets}
         return all(user in inner for value in inner - ends for user in self.users.get(value, ()))
@@ -227,5 +226,5 @@ def _same_operation(one: Value, other: Value) -> bool:
 
 
 def _same_kind(one: Value, other: Value) -> bool:
-    """Tell whether two values have the same shape and type in a kernel."""
+    """Whether two values have the same shape and type in a kernel."""
     return (one.space, one.boolean, one.integer) == (other.space, other.boolean, other.integer)

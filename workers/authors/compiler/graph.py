@@ -1,0 +1,280 @@
+"""What the compiler reads of a captured graph: operators, symbolic sizes, well-formedness. Pure."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS, Problem, Workload
+from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Multiple, Node, NodeRef
+from gpu_runner.contracts.syntax import UNPARSABLE
+
+
+class CannotCompileError(Exception):
+    """The graph is beyond what the compiler expresses: ``sentence`` names ``operator`` or the shape."""
+
+    def __init__(self, sentence: str, operator: str | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.operator = operator
+
+
+UNARY = frozenset(UNARY_OPERATORS)
+BINARY = frozenset(BINARY_OPERATORS) - {"atan2"}  # Triton has none
+COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
+# What stays whole where its operands are whole.
+WHOLE = frozenset(["add", "sub", "mul", "neg", "abs", "maximum", "minimum", "where"])
+BOOLEAN = COMPARISONS | {"logical_and", "logical_or", "logical_not", "isnan"}
+POINTWISE = UNARY | BINARY | {"where", "cast"}
+REDUCTIONS = frozenset({"sum", "amax", "amin", "prod", "argmax"})
+SCANS = frozenset({"cumsum", "cumprod"})
+GATHERS = frozenset({"gather", "index_select"})
+NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+# Rounding and growth of error are worst in these, so that a plan names them.
+PRECISION_SENSITIVE = (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log1p",
+    "expm1",
+    "rsqrt",
+    "sqrt",
+    "reciprocal",
+    "pow",
+    "tanh",
+    "erf",
+    "sigmoid",
+)
+# Products of powers of distinct primes of this size meet only where the sizes are the same in letters.
+FIRST_STAND_IN = 10_007
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of an expression in the order in which they are written.
+
+    Raises:
+        CannotCompileError: it is not arithmetic.
+    """
+    try:
+        tree = ast.parse(text, mode="eval")
+    except UNPARSABLE as error:
+        raise CannotCompileError(f"the size `{text}` is not arithmetic") from error
+    names: list[str] = []
+    allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Name, ast.Constant, ast.Load)
+    for node in ast.walk(tree):
+        if not isinstance(node, allowed):
+            raise CannotCompileError(f"the size `{text}` is not arithmetic")
+        if isinstance(node, ast.Name) and node.id not in names:
+            names.append(node.id)
+    return tuple(sorted(names, key=text.find))
+
+
+def renamed(text: str, table: dict[str, str]) -> str:
+    """Write arithmetic with other names."""
+    return re.sub(r"[A-Za-z_]\w*", lambda match: table.get(match.group(), match.group()), text)
+
+
+def _next_prime(number: int) -> int:
+    number += 1
+    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
+        number += 1
+    return number
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Names of dimensions, and of scalars that divide them, with a number standing in for each: a prime, or a multiple of one."""
+
+    stand_ins: dict[str, int]
+    scalars: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(dimensions: tuple[str, ...], rules: tuple[Multiple, ...] = ()) -> Sizes:
+        """Choose the stand-ins; the rules hold for them."""
+        scalars = tuple(dict.fromkeys(name for rule in rules for name in names_in(rule.of)))
+        table: dict[str, int] = {}
+        prime = FIRST_STAND_IN
+        for name in (*dimensions, *scalars):
+            table[name] = prime
+            prime = _next_prime(prime)
+        given = {name: table[name] for name in scalars}
+        for rule in rules:
+            table[rule.dimension] *= int(evaluate(Expr(rule.of), given))
+        return Sizes(table, frozenset(scalars))
+
+    @staticmethod
+    def divisible(dimensions: tuple[str, ...], graph: Graph) -> Sizes:
+        """Choose stand-ins that every number divides by which the sizes of a graph divide."""
+        dims: Iterable[Dim] = (dim for node in graph.nodes for dim in node.meta.shape)
+        whole = {int(n) for dim in dims if isinstance(dim, Expr) for n in re.findall(r"// (\d{1,4})\b", dim.text)}
+        return Sizes.of(dimensions, graph.multiples).times(math.lcm(*(n for n in whole if n > 0)))
+
+    def times(self, step: int) -> Sizes:
+        """Stand-ins for dimensions that are multiples of a number."""
+        table = {name: size if name in self.scalars else size * step for name, size in self.stand_ins.items()}
+        return Sizes(table, self.scalars)
+
+    def value(self, dim: Dim) -> int:
+        """The size that stands in for a dimension.
+
+        Raises:
+            CannotCompileError: it is not whole, or names something that is no dimension.
+        """
+        if isinstance(dim, int):
+            return dim
+        value = evaluate(dim, self.stand_ins)
+        if isinstance(value, float) and value != int(value):
+            raise CannotCompileError(f"the size `{dim.text}` is not a whole number")
+        return int(value)
+
+
+def numbers_of(problem: Problem, workload: Workload) -> dict[str, int]:
+    """The sizes and the whole scalars of a workload by name."""
+    scalars = {spec.name: spec.default for spec in problem.scalars} | dict(workload.scalars)
+    return {name: value for name, value in scalars.items() if type(value) is int} | dict(workload.sizes)
+
+
+def evaluate(expression: Expr, values: dict[str, int]) -> float | int:
+    """Compute arithmetic over known names.
+
+    Raises:
+        CannotCompileError: a name is unknown, or it is not arithmetic.
+    """
+    names_in(expression.text)
+    return _evaluate(ast.parse(expression.text, mode="eval").body, expression.text, values)
+
+
+def _evaluate(node: ast.expr, text: str, values: dict[str, int]) -> float | int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in values:
+        return values[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate(node.operand, text, values)
+    if isinstance(node, ast.BinOp):
+        left, right = _evaluate(node.left, text, values), _evaluate(node.right, text, values)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.FloorDiv) and right:
+            return left // right
+        if isinstance(node.op, ast.Div) and right:
+            return left / right
+    raise CannotCompileError(f"the size `{text}` cannot be read")
+
+
+# How many arguments an operator has at least and at most; of operators that are not here the compiler says that it lacks them.
+ARITIES = {
+    **dict.fromkeys(UNARY | {"cast", "reshape", "expand"}, (1, 1)),
+    **dict.fromkeys(BINARY, (2, 2)),
+    **dict.fromkeys(REDUCTIONS, (1, 3)),
+    **dict.fromkeys(GATHERS, (3, 3)),
+    **dict.fromkeys(SCANS, (3, 3)),
+    "where": (3, 3),
+    "arange": (1, 1),
+    "full": (1, 1),
+    "permute": (2, 2),
+    "slice": (2, 5),
+    "cat": (2, 2),
+    "input": (0, 0),
+    "upstream": (0, 0),
+}
+
+
+def require_well_formed(problem: Problem, graph: Graph) -> None:
+    """Look at every name, argument and dimension that the compiler follows.
+
+    Raises:
+        CannotCompileError: one of them leads nowhere.
+    """
+    known: dict[str, Node] = {}
+    for node in graph.nodes:
+        _require(node.name not in known, f"two nodes of the graph have the name `{node.name}`")
+        _require_node(node, known)
+        known[node.name] = node
+    given = tuple(spec.name for spec in problem.inputs)
+    _require(set(graph.inputs) == set(given), "the graph's inputs are not the problem's")
+    _require(all(known[name].op == "input" for name in given if name in known), "an input of the graph is computed")
+    ranks = {spec.name: len(spec.dims) for spec in problem.inputs}
+    for name in (n for n in given if n in known):
+        _require(len(known[name].meta.shape) == ranks[name], f"`{name}` has another rank than the problem says")
+    for node in graph.nodes:
+        handed = {"input": given, "upstream": graph.upstream}.get(node.op, (node.name,))
+        _require(node.name in handed, f"`{node.name}` is handed to the graph by nobody", node.op)
+    _require(bool(graph.outputs), "the graph has no output")
+    _require(len(graph.upstream) == len(graph.outputs), "the graph names more or fewer upstream gradients than outputs")
+    gradients = dict(graph.gradients)
+    _require(set(gradients) <= set(given), "the graph has the gradient of something that is no input")
+    for wanted in (*given, *graph.outputs, *graph.upstream, *gradients.values()):
+        _require(wanted is None or wanted in known, f"the graph lacks the node `{wanted}`, which it names")
+    parameters = {*given, *(spec.name for spec in problem.scalars)}
+    _require(set(problem.parameters) <= parameters, "a parameter of the reference is neither an input nor a scalar")
+    free = any(spec.dtype is None for spec in problem.inputs)
+    _require(free, "every input has a dtype of its own, so that no dtype follows from the call")
+
+
+def _require_node(node: Node, known: dict[str, Node]) -> None:
+    operator = node.op
+    for reference in references(node.args):
+        _require(
+            reference.name in known, f"`{operator}` takes `{reference.name}`, which nothing computes before", operator
+        )
+    if operator not in ARITIES:
+        return
+    least, most = ARITIES[operator]
+    _require(least <= len(node.args) <= most, f"`{operator}` has {len(node.args)} arguments", operator)
+    for dim in node.meta.shape:
+        whole = isinstance(dim, int) and not isinstance(dim, bool) and dim >= 1
+        _require(whole or isinstance(dim, Expr), f"`{operator}` gives a dimension of the size {dim!r}", operator)
+    if operator == "cat":
+        pieces = node.args[0] if isinstance(node.args[0], tuple) else ()
+        whole = bool(pieces) and len(references(pieces)) == len(pieces)
+        _require(whole and bool(node.meta.shape), "`cat` joins something that is no tensor", operator)
+    if operator in GATHERS:
+        _require(len(references(node.args)) == 2, f"`{operator}` looks up in something that is no tensor", operator)
+    if operator == "arange":
+        _require(len(node.meta.shape) == 1, "`arange` has more than one dimension", operator)
+    if operator in REDUCTIONS | GATHERS | SCANS | {"reshape", "expand", "permute", "slice"}:
+        _require(isinstance(node.args[0], NodeRef), f"`{operator}` moves something that is no tensor", operator)
+        _require_dimensions(node, len(known[references(node.args)[0].name].meta.shape))
+
+
+def _require_dimensions(node: Node, rank: int) -> None:
+    operator = node.op
+    if operator == "expand":
+        _require(rank <= len(node.meta.shape), "`expand` drops a dimension", operator)
+    over_all = operator in REDUCTIONS and (len(node.args) < 2 or node.args[1] is None)
+    if operator in {"reshape", "expand"} or over_all:
+        return
+    argument = node.args[1]
+    dims = argument if isinstance(argument, tuple) else (argument,)
+    single = operator not in GATHERS | SCANS | {"slice"} or len(dims) == 1
+    kept = operator != "slice" or len(node.meta.shape) == rank
+    _require(single and kept, f"`{operator}` changes the rank or names more than one dimension", operator)
+    for dim in dims:
+        inside = isinstance(dim, int) and (-rank <= dim < rank or (rank == 0 and dim in {0, -1}))
+        _require(inside, f"`{operator}` names the dimension {dim!r} of a tensor of rank {rank}", operator)
+    if operator == "permute":
+        counted = sorted(dim % rank for dim in dims if isinstance(dim, int) and rank)
+        _require(counted == list(range(rank)), "`permute` does not name each dimension once", operator)
+
+
+def _require(holds: bool, sentence: str, operator: str | None = None) -> None:
+    if not holds:
+        raise CannotCompileError(sentence, operator)
+
+
+def references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
+    """The nodes that an argument names, in order."""
+    if isinstance(argument, NodeRef):
+        return [argument]
+    if isinstance(argument, tuple):
+        return [ref for item in argument for ref in references(item)]
+    return []

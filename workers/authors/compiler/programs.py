@@ -1,0 +1,317 @@
+"""A problem as a list of programs: one, or one for each part that shares no computation with the others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import Graph, Problem
+from gpu_runner.contracts.graph import Arg, Expr, Node
+from workers.authors.compiler.design import Design, build_design
+from workers.authors.compiler.graph import CannotCompileError, names_in, references, require_well_formed
+from workers.authors.compiler.launchers import (
+    backward_arguments,
+    backward_launcher,
+    forward_launcher,
+    forward_results,
+    gradient_text,
+)
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import UPSTREAM
+from workers.authors.protocol import Brief, SourceStyle
+
+# What each part may compute for itself: it moves tensors that all share, and computes nothing of them.
+SHAREABLE = frozenset({"input", "full", "arange", "reshape", "expand", "permute", "slice", "cast"})
+
+
+@dataclass(frozen=True)
+class Component:
+    """A problem that is a part of another; ``outputs`` are the places of its outputs among those of the whole."""
+
+    problem: Problem
+    graph: Graph
+    outputs: tuple[int, ...]
+
+    def may_overwrite(self, allowed: tuple[str, ...]) -> tuple[str, ...]:
+        """What of the whole's memory may be overwritten, by the component's own numbers of outputs."""
+        own = {f"{UPSTREAM}{place}": f"{UPSTREAM}{index}" for index, place in enumerate(self.outputs)}
+        return tuple(own.get(name, name) for name in allowed if name in own or name in self.graph.inputs)
+
+
+def components_of(problem: Problem, graph: Graph) -> tuple[Component, ...]:
+    """The parts of a well-formed graph that share nothing but what they load."""
+    nodes = {node.name: node for node in graph.nodes}
+    ends = [*graph.outputs, *(node for _, node in graph.gradients if node is not None)]
+    needed = {end: _ancestors(end, nodes) for end in ends}
+    for output, upstream in zip(graph.outputs, graph.upstream, strict=True):
+        needed[output] |= {upstream} if upstream is not None else set()
+    groups: list[set[str]] = []
+    for end in dict.fromkeys(ends):
+        held = {name for name in needed[end] if not _is_shareable(name, nodes)} | {end}
+        joined = [group for group in groups if group & held]
+        groups = [group for group in groups if group not in joined]
+        groups.append(set().union(held, *joined))
+    first = [min((i for i, node in enumerate(graph.outputs) if node in group), default=len(ends)) for group in groups]
+    ordered = [group for _, group in sorted(zip(first, groups, strict=True), key=lambda pair: pair[0])]
+    if any(not group & set(graph.outputs) for group in groups):
+        return ()  # a gradient that follows from no output
+    return tuple(_component(problem, graph, group, needed) for group in ordered)
+
+
+def _ancestors(end: str, nodes: dict[str, Node]) -> set[str]:
+    found: set[str] = set()
+    waiting = [end]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(ref.name for ref in references(nodes[name].args))
+    return found
+
+
+def _is_shareable(name: str, nodes: dict[str, Node]) -> bool:
+    return all(nodes[inner].op in SHAREABLE for inner in _ancestors(name, nodes))
+
+
+def _component(problem: Problem, graph: Graph, group: set[str], needed: dict[str, set[str]]) -> Component:
+    places = tuple(index for index, node in enumerate(graph.outputs) if node in group)
+    gradients = tuple((name, node) for name, node in graph.gradients if node in group)
+    outputs = tuple(graph.outputs[place] for place in places)
+    used = set().union(*(needed[end] for end in (*outputs, *(node for _, node in gradients if node is not None))))
+    used |= {name for name, _ in gradients}
+    kept = tuple(node for node in graph.nodes if node.name in used)
+    inputs = tuple(name for name in graph.inputs if name in used)
+    texts = {name for node in kept for text in _texts((*node.args, *node.meta.shape)) for name in names_in(text)}
+    rules = tuple(rule for rule in graph.multiples if texts & {*names_in(rule.of)} and rule.dimension in texts)
+    texts |= {name for rule in rules for name in names_in(rule.of)}
+    scalars = tuple(s for s in problem.scalars if s.name in texts or s.name in graph.specialised)
+    known = {*inputs, *(scalar.name for scalar in scalars)}
+    own = replace(
+        problem,
+        inputs=tuple(spec for spec in problem.inputs if spec.name in inputs),
+        scalars=scalars,
+        parameters=tuple(name for name in problem.parameters if name in known),
+    )
+    part = replace(
+        graph,
+        nodes=kept,
+        inputs=inputs,
+        outputs=outputs,
+        upstream=tuple(graph.upstream[place] for place in places),
+        gradients=gradients,
+        tuple_output=len(outputs) > 1,
+        rounded=tuple(rounding for rounding in graph.rounded if rounding.node in used),
+        multiples=rules,
+        output_dtypes=tuple(graph.output_dtypes[place] for place in places) if graph.output_dtypes else (),
+    )
+    return Component(own, part, places)
+
+
+def _texts(arguments: tuple[Arg, ...]) -> list[str]:
+    found: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, Expr):
+            found.append(argument.text)
+        elif isinstance(argument, tuple):
+            found += _texts(argument)
+    return found
+
+
+TENSORS, VECTORS = ("x", "z", "u", "v"), ("w", "b", "s", "t")  # what inputs of most dimensions are called, and others
+
+
+@dataclass(frozen=True)
+class CommonNames:
+    """What to call inputs (by the problem's names) and outputs; ``group`` tells parts apart that are not alike."""
+
+    group: int
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...]
+
+
+def common_names(components: Sequence[Component]) -> list[CommonNames | None]:
+    """Names for each part that looks like another one, None for a part that looks like none."""
+    kinds = [_kind(part) for part in components]
+    distinct = list(dict.fromkeys(kinds))
+    pairs = list(zip(components, kinds, strict=True))
+    return [_names(distinct.index(kind), [p for p, other in pairs if other == kind], part) for part, kind in pairs]
+
+
+def _kind(part: Component) -> tuple[object, ...]:
+    inputs = tuple(replace(spec, name="", dims=("",) * len(spec.dims)) for spec in part.problem.inputs)
+    operators = tuple(node.op for node in part.graph.nodes)
+    return inputs, operators, len(part.outputs), part.problem.scalars, part.graph.specialised
+
+
+def _names(group: int, alike: list[Component], part: Component) -> CommonNames | None:
+    if len(alike) < 2:
+        return None
+    rows = [[spec.name for spec in other.problem.inputs] for other in alike]
+    own = [spec.name for spec in part.problem.inputs]
+    places = [place for place, names in enumerate(zip(*rows, strict=True)) if len(set(names)) > 1]
+    kept = {name for names in rows for place, name in enumerate(names) if place not in places}
+    most = max(len(spec.dims) for spec in part.problem.inputs)
+    free = [[name for name in names if name not in kept] for names in (TENSORS, VECTORS)]
+    inputs = []
+    for place in places:
+        left = free[len(part.problem.inputs[place].dims) < most]
+        if not left:
+            return None
+        inputs.append((own[place], left.pop(0)))
+    count = len(part.outputs)
+    outputs = ("y",) if count == 1 else tuple(f"y_{index}" for index in range(count))
+    return CommonNames(group, tuple(inputs), outputs)
+
+
+EACH = "each"  # what kernels are called that several programs start
+COMPARED = SourceStyle("", "forward", "backward", section=True)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the programs: its design, and what its functions are called.
+
+    ``table`` has the module's names for its functions' tensors and scalars; ``gradients`` what its backward function gives for
+    each input, by the module's names.
+    """
+
+    design: Design
+    forward: str
+    backward: str
+    table: Mapping[str, str]
+    gradients: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The programs of a problem, usually one, and the names of the module."""
+
+    problem: Problem
+    graph: Graph
+    names: Names
+    members: tuple[Member, ...]
+
+    @property
+    def designs(self) -> list[Design]:
+        """The design of each program."""
+        return [member.design for member in self.members]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The reference's parameters by their names in the module."""
+        table = {**self.names.tensors, **self.names.scalars}
+        return [table[name] for name in self.problem.parameters]
+
+    @property
+    def saved(self) -> list[str]:
+        """What forward makes for backward besides the outputs."""
+        return [
+            m.table[name] for m in self.members for name in forward_results(m.design)[len(m.design.names.outputs) :]
+        ]
+
+    @property
+    def upstream(self) -> list[str]:
+        """The upstream gradient of each output; one that nothing needs begins with an underscore."""
+        return [
+            self.names.tensors[node] if node is not None else f"_d{output}"
+            for node, output in zip(self.graph.upstream, self.names.outputs, strict=True)
+        ]
+
+    @property
+    def backward_arguments(self) -> list[str]:
+        """What backward takes: upstream gradients first, each once."""
+        every = [m.table[name] for m in self.members for name in backward_arguments(m.design)]
+        return list(dict.fromkeys([*(name for name in self.upstream if name in every), *every]))
+
+    @property
+    def gradients(self) -> dict[str, str]:
+        """The gradient of each input that has one, by the input's name in the problem."""
+        return {name: text for member in self.members for name, text in member.gradients.items()}
+
+    @property
+    def backward_results(self) -> list[str]:
+        """The tensors that backward makes; an upstream gradient that is handed on is none of them."""
+        return [text for text in dict.fromkeys(self.gradients.values()) if text not in self.upstream]
+
+
+def whole(brief: Brief) -> Programs:
+    """The problem as one program.
+
+    Raises:
+        CannotCompileError: it is beyond what the schedules express.
+    """
+    problem, graph = brief.problem, brief.graph
+    design = build_design(brief.name, problem, graph, brief.style.tunable, brief.may_overwrite, sizes=brief.sizes)
+    names = design.names
+    own = (*names.tensors.values(), *names.scalars.values(), *names.outputs)
+    gradients = {name: gradient_text(design, name) for name, _ in design.program.gradients}
+    style = brief.style
+    member = Member(
+        design, style.forward_function, style.backward_function, dict(zip(own, own, strict=True)), gradients
+    )
+    return Programs(problem, graph, names, (member,))
+
+
+def in_parts(brief: Brief) -> Programs:
+    """The problem as a program for each independent part; parts that are alike have the same kernels and functions.
+
+    Raises:
+        CannotCompileError: it has one part, or a part is beyond what the schedules express.
+    """
+    problem, graph = brief.problem, brief.graph
+    require_well_formed(problem, graph)
+    components = components_of(problem, graph)
+    if len(components) < 2:
+        raise CannotCompileError("every part of the problem shares computation with the others")
+    names = Names(problem, graph)
+    for node, text in zip(graph.outputs, names.outputs, strict=True):
+        names.tensors.setdefault(node, text)
+    given = common_names(components)
+
+    def build(index: int, common: CommonNames | None) -> tuple[str, Design]:
+        part = components[index]
+        others = {name for other in components if other is not part for name in other.graph.inputs}
+        # A tensor that another program reads must last until then.
+        allowed = tuple(name for name in part.may_overwrite(brief.may_overwrite) if name not in others)
+        outputs = tuple(names.outputs[place] for place in part.outputs)
+        stem = next((n for n in part.graph.inputs if n not in others), str(index))
+        inputs: tuple[tuple[str, str], ...] = ()
+        if common is not None:
+            stem, inputs, outputs = EACH + (f"_{common.group}" if common.group else ""), common.inputs, common.outputs
+        own, tunable = f"{brief.name}_{stem}", brief.style.tunable
+        return own, build_design(own, part.problem, part.graph, tunable, allowed, outputs, inputs, brief.sizes)
+
+    built = [build(index, common) for index, common in enumerate(given)]
+    for group in {common.group for common in given if common is not None}:
+        places = [index for index, common in enumerate(given) if common is not None and common.group == group]
+        if len({_text_of(built[index][1]) for index in places}) > 1:
+            for index in places:
+                built[index] = build(index, None)
+    members = []
+    for part, (own, design) in zip(components, built, strict=True):
+        gradients = {name: names.gradients[name] for name, _ in design.program.gradients}
+        table = _table(design, names, part.outputs)
+        members.append(Member(design, f"_{own}_forward", f"_{own}_backward", table, gradients))
+    return Programs(problem, graph, names, tuple(members))
+
+
+def _text_of(design: Design) -> tuple[str, ...]:
+    kernels = [kernel.source for schedule in design.passes for kernel in schedule.kernels]
+    launchers = [forward_launcher(design, COMPARED)]
+    launchers += [backward_launcher(design, COMPARED)] if design.program.gradients else []
+    return (*kernels, *launchers)
+
+
+def _table(design: Design, names: Names, places: tuple[int, ...]) -> dict[str, str]:
+    table = {text: names.scalars[name] for name, text in design.names.scalars.items()}
+    # A tensor may be two of the outputs, each of which has a name.
+    table |= {text: names.outputs[place] for text, place in zip(design.names.outputs, places, strict=True)}
+    for key, text in design.names.tensors.items():
+        if key in names.tensors:
+            table[text] = names.tensors[key]
+    for name, text in design.names.gradients.items():
+        if name in names.gradients:
+            table[text] = names.gradients[name]
+    for key, _ in design.program.saved:
+        table[design.names.tensors[key]] = names.free(design.names.tensors[key])
+    return table

@@ -1,0 +1,14 @@
+"""Schedules: how the programs of a kernel walk its rows and columns.
+
+To add one, write a subclass of ``base.Schedule`` in a file of its own and put it into the table. Pure.
+"""
+
+from __future__ import annotations
+
+from workers.authors.compiler.schedules.base import Schedule
+from workers.authors.compiler.schedules.flat import Flat
+from workers.authors.compiler.schedules.segmented import Segmented
+from workers.authors.compiler.schedules.tile import Tile
+
+# The first that fits a task takes it. ``Tile`` hands rows that registers do not hold on to ``looped.Looped``.
+SCHEDULES: tuple[type[Schedule], ...] = (Segmented, Flat, Tile)

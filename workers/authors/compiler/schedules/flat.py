@@ -1,0 +1,92 @@
+"""The schedule of element-wise kernels: the tensors as one long row, a block a program. Pure."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from workers.authors.compiler.domain import SCALAR
+from workers.authors.compiler.host import HostScope, Scalars
+from workers.authors.compiler.kernels import KernelSource, KernelTask
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.schedules.base import KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.statements import write_loop
+
+FLAT_BLOCK = 4096
+
+
+class Flat(Schedule):
+    """Every element stands alone: a program takes a block of them."""
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Whether every element stands alone."""
+        return task.is_flat(program.domain)
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Writes the kernel."""
+        return cls(program, task, FlatKernel(program, names, scalars, task).write(), host)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The block and its warps."""
+        return {"BLOCK_SIZE": "BLOCK_SIZE", "num_warps": "num_warps", **self.streamed_settings}
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the settings by the number of elements."""
+        rule = f"BLOCK_SIZE, num_warps = calculate_settings(min(n_elements, {FLAT_BLOCK}))"
+        return [rule, *(self.tuned_lines("n_elements", "BLOCK_SIZE", "num_warps") if self.form.tunable else [])]
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start a program for each block."""
+        constants = {
+            "BLOCK_SIZE": "BLOCK_SIZE",
+            "EVEN": "n_elements % BLOCK_SIZE == 0",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        return started(self.kernel, "(triton.cdiv(n_elements, BLOCK_SIZE),)", constants)
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """The block and its warps, whatever the columns."""
+        return [("BLOCK_SIZE", (1024, 2048, 4096, 8192)), ("num_warps", (4, 8, 16)), *self.streamed_knobs]
+
+
+class FlatKernel(KernelWriter):
+    """Every element stands alone."""
+
+    def write(self) -> KernelSource:
+        """The kernel as source."""
+        scope = self.scope()
+        for load in self.loads:
+            name = self.tensor(load)
+            scope.env[load] = name
+            if load.space == SCALAR:
+                text = f"tl.load({name}_ptr)"
+            else:
+                text = f"tl.load({name}_ptr + offsets, mask=mask, other=0.0{self.hint(load)})"
+            scope.line(f"{name} = {self.converted(text, load)}")
+        scope.line("")
+        for loop in self.loops:
+            write_loop(scope, self.scope(scope.depth + 1), loop, f"for _ in range({loop.count}):", lambda *_: None)
+        stored: list[tuple[str, str]] = []
+        for store in self.task.stores:
+            text = scope.env.get(store.value) or scope.assign(store.value, store.name)
+            stored.append((store.buffer, text))
+        for buffer, text in stored:
+            scope.line(f"tl.store({buffer}_ptr + offsets, {text}, mask=mask)")
+        hints = self.hint_lines(scope.lines)
+        head = [
+            "    offsets = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
+            f"    mask = {'(offsets < n_elements) | EVEN' if self.task.form.tunable else 'offsets < n_elements'}",
+            *self.scalar_lines(),
+            *hints,
+            "",
+        ]
+        sizes = ("n_cols", "n_elements") if self.scalars.needs_n_cols else ("n_elements",)
+        constants = [
+            "BLOCK_SIZE",
+            *(["EVEN"] if self.task.form.tunable else []),
+            *(["EVICT_FIRST"] if hints else []),
+        ]
+        return self.finish(head + scope.lines, sizes, tuple(constants))

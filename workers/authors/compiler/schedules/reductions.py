@@ -1,0 +1,175 @@
+"""Reductions over a row: NaN, running maxima, moments in one pass. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.statements import Statements
+from workers.authors.compiler.values import Value, topological
+
+
+def loses_nan(value: Value, values: Sequence[Value]) -> bool:
+    """Whether the NaN of a row would be lost with its largest or smallest element.
+
+    Where exponentials are taken about it, as in a softmax, it is in their sum.
+    """
+    if value.op != "over_cols" or value.datum not in {"max", "min"}:
+        return False
+    shifted = {user for user in values if user.op == "sub" and user.args[1] is value}
+    return not any(user.op == "exp" and user.args[0] in shifted for user in values)
+
+
+def argmax_lines(name: str, elements: str) -> list[str]:
+    """Write the statements that find the first of the largest elements of each row; NaN is larger than any number, as in torch."""
+    return [
+        f"{name}_odd = tl.where({elements} == {elements}, 0, 1)",
+        f"{name} = tl.argmax({elements}, axis=1, keep_dims=True)",
+        f"{name}_first_odd = tl.argmax({name}_odd, axis=1, keep_dims=True)",
+        f"{name} = tl.where(tl.max({name}_odd, axis=1, keep_dims=True) == 1, {name}_first_odd, {name})",
+    ]
+
+
+def place_lines(name: str, elements: str) -> list[str]:
+    """Write the statements by which each lane keeps its largest element so far, and the first column that has it."""
+    odd = f"({name}_next != {name}_next) & ({name}_block == {name}_block)"
+    return [
+        f"{name}_next = {elements}",
+        f"{name}_grows = ({name}_next > {name}_block) | ({odd})",
+        f"{name}_place = tl.where({name}_grows, cols, {name}_place)",
+        f"{name}_block = tl.where({name}_grows, {name}_next, {name}_block)",
+    ]
+
+
+def largest_lines(name: str) -> list[str]:
+    """Write the statements that tell which lanes have the largest element of the row."""
+    return [
+        f"{name}_odd = {name}_block != {name}_block",
+        f'{name}_top = tl.max(tl.where({name}_odd, -float("inf"), {name}_block))',
+        f"{name}_any = tl.max(tl.where({name}_odd, 1, 0))",
+        f"{name}_largest = tl.where({name}_any == 1, {name}_odd, {name}_block == {name}_top)",
+    ]
+
+
+def with_nan(name: str, elements: str, how: str) -> str:
+    """Write the statement that puts NaN in its place; ``how`` are the other arguments of the reduction."""
+    odd = f"tl.max(tl.where({elements} == {elements}, 0, 1){how})"
+    return f'{name} = tl.where({odd} == 1, float("nan"), {name})'
+
+
+def online_maxima(values: Sequence[Value]) -> dict[Value, Value]:
+    """The sums that can be kept up while the maximum in them is still growing, each with its maximum.
+
+    Every term of such a sum is a product with ``exp(x - maximum)`` and nothing else in it needs a reduction that comes as late.
+    """
+    levels = levels_of(values)
+    found: dict[Value, Value] = {}
+    for value in values:
+        if value.op != "over_cols" or value.datum != "sum":
+            continue
+        below = [v for v in topological(value.args) if v.op == "over_cols" and levels[v] == levels[value] - 1]
+        if len(below) == 1 and below[0].datum == "max" and _scales(value.args[0], below[0]):
+            found[value] = below[0]
+    return found
+
+
+def levels_of(values: Sequence[Value], online: dict[Value, Value] | None = None) -> dict[Value, int]:
+    """How many passes over a row each value comes after; a sum that is kept up with another shares its pass."""
+    levels: dict[Value, int] = {}
+    for value in values:
+        below = max((levels[arg] for arg in value.args), default=0)
+        shared = (online or {}).get(value)
+        levels[value] = levels[shared] if shared is not None else below + (value.op == "over_cols")
+    return levels
+
+
+def _scales(value: Value, top: Value) -> bool:
+    """Whether a value is multiplied by ``exp(a - b)`` where the maximum goes from b to a lower one, a."""
+    if value.op == "exp":
+        return _shifts(value.args[0], top)
+    if value.op in {"neg", "add", "sub", "rounded"}:
+        return all(_scales(arg, top) for arg in value.args)
+    if value.op == "mul":
+        return any(_scales(one, top) and not _holds(two, top) for one, two in (value.args, value.args[::-1]))
+    if value.op == "div":
+        return _scales(value.args[0], top) and not _holds(value.args[1], top)
+    if value.op == "where":
+        condition, yes, no = value.args
+        return not _holds(condition, top) and all(arm.number == 0 or _scales(arm, top) for arm in (yes, no))
+    return False
+
+
+def _shifts(value: Value, top: Value) -> bool:
+    if value.op == "rounded":
+        return _shifts(value.args[0], top)  # rounded about the maximum so far, which is as near as about the last one
+    if value.op == "sub":
+        left, right = value.args
+        if right is top:
+            return not _holds(left, top)
+        return _shifts(left, top) and not _holds(right, top)
+    if value.op == "add":
+        return any(_shifts(one, top) and not _holds(two, top) for one, two in (value.args, value.args[::-1]))
+    return False
+
+
+def _holds(value: Value, wanted: Value) -> bool:
+    return wanted in topological([value])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The sum over a row of ``column``, and that of its squares about ``mean``, which is computed from the sum."""
+
+    column: Value
+    total: Value
+    mean: Value
+    squares: Value
+
+
+def moments_of(values: Sequence[Value], others: Sequence[Value]) -> dict[Value, Moments]:
+    """The sums of squares that need no pass of their own, by their value; ``others`` are taken in another way."""
+    found: dict[Value, Moments] = {}
+    for squares in values:
+        if squares.op != "over_cols" or squares.datum != "sum" or squares in others:
+            continue
+        product = squares.args[0]
+        if product.op != "mul" or product.args[0] is not product.args[1] or product.args[0].op != "sub":
+            continue
+        column, mean = product.args[0].args
+        below = [value for value in topological([mean]) if value.op == "over_cols"]
+        single = len(below) == 1 and below[0].datum == "sum" and below[0].args == (column,)
+        taken = [moments.total for moments in found.values()]
+        if single and not mean.space.cols and below[0] not in others and below[0] not in taken:
+            found[squares] = Moments(column, below[0], mean, squares)
+    return found
+
+
+def opening_lines(total: str, squares: str, block: str) -> list[str]:
+    """Begin the sums of every lane."""
+    names = (f"{total}_shift", f"{total}_block", f"{squares}_block", f"{total}_count")
+    return [f"{name} = tl.zeros({block}, dtype=tl.float32)" for name in names]
+
+
+def block_lines(total: str, squares: str, column: str, first: str) -> list[str]:
+    """Take a block in; ``first`` says that it is the row's first, of which every lane that has elements has one."""
+    return [
+        f"{total}_shift = tl.where(mask & ({first}), {column}, {total}_shift)",
+        f"{total}_shifted = tl.where(mask, {column} - {total}_shift, 0.0)",
+        f"{total}_block += {total}_shifted",
+        f"{squares}_block += {total}_shifted * {total}_shifted",
+        f"{total}_count += tl.where(mask, 1.0, 0.0)",
+    ]
+
+
+def bring_together(body: Statements, names: Names, found: Moments) -> None:
+    """Add up what the lanes hold: each sum of squares moves from its lane's own mean to the row's."""
+    total, squares = names.of(found.total), names.of(found.squares)
+    body.line(f"{total} = tl.sum({total}_block + {total}_count * {total}_shift)")
+    body.env[found.total] = total
+    mean = body.env.get(found.mean) or body.assign(found.mean)
+    body.line(f"{total}_offset = {total}_block / tl.maximum({total}_count, 1.0)")
+    body.line(f"{squares}_block -= {total}_block * {total}_offset")
+    body.line(f"{total}_offset += {total}_shift - {mean}")
+    body.line(f"{squares} = tl.sum({squares}_block + {total}_count * {total}_offset * {total}_offset)")
+    body.env[found.squares] = squares

@@ -1,0 +1,494 @@
+"""The schedule of rows in registers: some rows a tile, a whole row of columns or a block of them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from workers.authors.compiler.axes import Chunk
+from workers.authors.compiler.domain import COL, FULL, ROW, SCALAR, Space, place_of, run_sizes
+from workers.authors.compiler.host import HostScope, Scalars, row_index
+from workers.authors.compiler.kernels import KernelSource, KernelTask, Store
+from workers.authors.compiler.names import Names
+from workers.authors.compiler.program import Program
+from workers.authors.compiler.rerolling import RerolledLoop
+from workers.authors.compiler.schedules import looped
+from workers.authors.compiler.schedules.base import NEUTRAL, KernelWriter, Knobs, Schedule, started
+from workers.authors.compiler.schedules.looped import WIDEST_TILE, Looped
+from workers.authors.compiler.schedules.reductions import argmax_lines, loses_nan, with_nan
+from workers.authors.compiler.statements import INDENT, Statements, write_loop
+from workers.authors.compiler.values import Value
+
+_PLACES = {FULL: ("offsets", "mask"), ROW: ("rows", "row_mask"), COL: ("cols", "col_mask")}
+# A row wider than this does not stay in registers: 32 warps have 65536 of them, and every tensor of the row takes its share.
+# Measured: H200, bfloat16: softmax backward at 32000 columns takes 487 us in registers and 590 us in blocks.
+WIDEST_ALONE, WIDEST_TOGETHER, WIDEST_WITH_SUMS = 65536, 32768, 16384
+MOST_STAGES = 3
+WARPS = (4, 8, 16, 32)
+ELEMENTS_A_THREAD = range(8, 129)  # fewer leave threads idle, more do not fit into registers
+SMALLEST_TILE, LARGEST_TILE = 4096, 16384  # elements; the rules choose tiles of 4096 or 8192 where rows are short
+A_PROGRAM_A_TILE = 64  # of each multiprocessor, which is about as many as there are tiles; no knob has the value 0
+
+TILE_SETTINGS = '''def _tile_settings(n_cols, n_tensors):
+    """Short rows share a program; few warps reduce a row fastest, as long as the row's tensors stay in their registers."""
+    BLOCK_SIZE, most_warps = calculate_settings(n_cols)
+    BLOCK_ROWS = max(1, 4096 // BLOCK_SIZE)
+    num_warps = max(4, min(most_warps, n_tensors * BLOCK_SIZE // 2048))
+    return BLOCK_ROWS, BLOCK_SIZE, num_warps'''
+
+STREAMING_SETTINGS = '''def _streaming_settings(n_cols):
+    """A program keeps the vectors of all columns and takes many tiles of whole rows, of 16384 elements each."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 16384 // BLOCK_SIZE), BLOCK_SIZE, max(16, min(32, BLOCK_SIZE // 1024))'''
+
+PERSISTENT_SETTINGS = '''def _persistent_settings(n_cols):
+    """A program takes many tiles of whole rows: 8192 elements a turn keep enough bytes on their way."""
+    BLOCK_SIZE, _ = calculate_settings(n_cols)
+    return max(1, 8192 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+
+BLOCK_SETTINGS = '''def _block_settings(n_cols):
+    """A tile is a block of columns of one row, or of several where rows are short."""
+    BLOCK_SIZE, _ = calculate_settings(min(n_cols, 4096))
+    return max(1, 4096 // BLOCK_SIZE), BLOCK_SIZE, 8'''
+
+NUM_PROGRAMS = '''def _num_programs(device, n_tiles):
+    """One program a multiprocessor, each with its own partial sums."""
+    if device.type == "cuda":
+        return min(n_tiles, torch.cuda.get_device_properties(device).multi_processor_count)
+    return min(n_tiles, 8)'''
+
+NUM_STAGES = '''def _num_stages(device, tile_bytes):
+    """The next rows are on their way while a row is computed, as far as shared memory holds them."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return 1
+    capacity = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return max(1, min(3, capacity // tile_bytes))'''
+
+PROGRAMS_AND_STAGES = '''def _programs_and_stages(device, n_tiles, tile_bytes, programs, most_stages):
+    """Some programs a multiprocessor, each over many tiles with the next ones on their way; a program a tile for none."""
+    if programs == 0:
+        return n_tiles, 1
+    if device.type != "cuda" or torch.version.hip is not None:
+        return min(n_tiles, 8), 1
+    properties = torch.cuda.get_device_properties(device)
+    n_programs = programs * properties.multi_processor_count
+    if n_tiles <= n_programs:
+        return n_tiles, 1
+    capacity = properties.shared_memory_per_block_optin // programs
+    return n_programs, max(1, min(most_stages, capacity // tile_bytes))'''
+
+
+@dataclass(frozen=True)
+class Tile(Schedule):
+    """A program takes tiles of rows: whole ones where rows are reduced, else a block of columns.
+
+    ``wide`` takes rows that registers do not hold.
+    """
+
+    SOURCES: ClassVar = {
+        "_tile_settings(": TILE_SETTINGS,
+        "_streaming_settings(": STREAMING_SETTINGS,
+        "_persistent_settings(": PERSISTENT_SETTINGS,
+        "_block_settings(": BLOCK_SETTINGS,
+        "_num_programs(": NUM_PROGRAMS,
+        "_num_stages(": NUM_STAGES,
+        "_programs_and_stages(": PROGRAMS_AND_STAGES,
+        **looped.SOURCES,
+    }
+
+    wide: Looped | None = None
+
+    @staticmethod
+    def fits(task: KernelTask, program: Program) -> bool:
+        """Every task falls into rows and columns."""
+        return True
+
+    @classmethod
+    def of(cls, program: Program, names: Names, scalars: Scalars, task: KernelTask, host: HostScope) -> Self:
+        """Writes the kernel; where a scan must see rows whole, a call with rows that no tile holds raises."""
+        kernel = TileKernel(program, names, scalars, task).write()
+        full = sum(value.op == "load" and value.space == FULL for value in task.values)
+        widest = WIDEST_WITH_SUMS if task.is_persistent else WIDEST_TOGETHER if full > 1 else WIDEST_ALONE
+        wide = Looped.of(program, names, scalars, task, widest) if task.reduces_cols else None
+        return cls(program, task, kernel, host, wide=wide)
+
+    def within(self, columns: list[int], tuned: list[int]) -> Self:
+        """The schedule without the kernel for wide rows where no row is, and none would be with another bound."""
+        if self.wide is None or columns[-1] > self.wide.widest or self.wide.other_bounds(tuned):
+            return self
+        return replace(self, wide=None, most=self.wide.widest)
+
+    @property
+    def kernels(self) -> tuple[KernelSource, ...]:
+        """The kernel for tiles, and the one for wide rows."""
+        return (self.kernel, *([self.wide.kernel] if self.wide else []))
+
+    @property
+    def sketches(self) -> list[tuple[str, str]]:
+        """What a program of each kernel does, for people."""
+        return [*super().sketches, *([self.wide.sketch] if self.wide else [])]
+
+    @property
+    def _streams(self) -> bool:
+        """Whether programs that take many rows each pay for rows that are stored: they load several vectors but once.
+
+        Measured: H200, bfloat16, 16384 x 8192: layer norm 142.8 us, with two vectors; rms norm, with one, is slower that way.
+        """
+        task = self.task
+        return self.form.tunable and task.reduces_cols and not task.sums_rows and self.count_loads(COL) > 1
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The tile, its warps, and the programs of a multiprocessor that take tiles in turn, none for a program a tile."""
+        names = [*self._tile, "num_warps"]
+        programs = {"PROGRAMS": str(int(self.task.is_persistent or self._streams)), "NUM_STAGES": str(MOST_STAGES)}
+        wide = self.wide.settings if self.wide else {}
+        return {**{name: name for name in names}, **programs, **wide, **self.streamed_settings}
+
+    @property
+    def _tile(self) -> list[str]:
+        return ["BLOCK_ROWS", *([] if self.task.reduces_cols else ["BLOCK_SIZE"])]
+
+    def setting_lines(self) -> list[str]:
+        """Lines that choose the tile by the number of columns, then programs and stages."""
+        lines = [f"BLOCK_ROWS, BLOCK_SIZE, num_warps = {self._rule()}"]
+        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+        if self.form.tunable:
+            lines += [
+                *self.tuned_lines("n_cols", *self._tile, "num_warps"),
+                f"n_tiles = {tiles}",
+                f"tile_bytes = {self._tile_bytes()}",
+                "n_programs, NUM_STAGES = _programs_and_stages("
+                f'{self.source}.device, n_tiles, tile_bytes, tuned["PROGRAMS"], tuned["NUM_STAGES"])',
+            ]
+        elif self.task.is_persistent:
+            lines += [
+                f"tile_bytes = {self._tile_bytes()}",
+                f"NUM_STAGES = _num_stages({self.source}.device, tile_bytes)",
+                f"n_programs = _num_programs({self.source}.device, {tiles})",
+            ]
+        elif self.task.sums_rows:
+            lines += ["NUM_STAGES = 1", f"n_programs = {tiles}"]
+        blocks = not self.task.reduces_cols and (self.form.tunable or self.task.sums_rows)
+        return [*lines, *(["n_blocks = triton.cdiv(n_cols, BLOCK_SIZE)"] if blocks else [])]
+
+    def _rule(self) -> str:
+        if not self.task.reduces_cols:
+            return "_block_settings(n_cols)"
+        width = "n_cols"
+        if self.wide is not None:
+            width = f"min(n_cols, {WIDEST_TILE if self.form.tunable else self.wide.widest})"
+        if self._streams:
+            return f"_streaming_settings({width})"
+        if self.task.is_persistent:
+            return f"_persistent_settings({width})"
+        return f"_tile_settings({width}, {1 << max(0, self.count_loads(FULL) - 1).bit_length()})"
+
+    def _tile_bytes(self) -> str:
+        """Bytes that a turn loads, as source: a tile of each tensor, and numbers of each row of at most eight bytes."""
+        tensors, numbers = self.count_loads(FULL), self.count_loads(ROW)
+        tile = f"{f'{tensors} * ' if tensors > 1 else ''}BLOCK_SIZE * {self.source}.element_size()"
+        return f"BLOCK_ROWS * ({tile} + {8 * numbers})" if numbers else f"BLOCK_ROWS * {tile}"
+
+    def launch_lines(self) -> list[str]:
+        """Lines that start the kernel that fits the row."""
+        constants = {
+            "BLOCK_ROWS": "BLOCK_ROWS",
+            "BLOCK_SIZE": "BLOCK_SIZE",
+            "NUM_STAGES": "NUM_STAGES",
+            "PERSISTENT": "n_programs < n_tiles",
+            "EVEN": "n_rows % BLOCK_ROWS == 0 and n_cols % BLOCK_SIZE == 0",
+            "EVICT_FIRST": 'tuned["EVICT_FIRST"]',
+        }
+        lines = started(self.kernel, self._grid(), constants)
+        if self.wide is None:
+            return lines
+        widest = 'tuned["WIDEST"]' if self.form.tunable else self.wide.widest
+        narrow, wide = ([INDENT + line for line in one] for one in (lines, self.wide.launch_lines(self)))
+        return [f"if n_cols <= {widest}:", *narrow, "else:", *wide]
+
+    def _grid(self) -> str:
+        if self.task.sums_rows or self.form.tunable:
+            return "(n_programs,)" if self.task.reduces_cols else "(n_programs, n_blocks)"
+        tiles = "triton.cdiv(n_rows, BLOCK_ROWS)"
+        return f"({tiles},)" if self.task.reduces_cols else f"({tiles}, triton.cdiv(n_cols, BLOCK_SIZE))"
+
+    def knobs(self, cols: list[int]) -> Knobs:
+        """What only wide rows have is left out where no workload is wide, and the other way round."""
+        narrow = [n for n in cols if self.wide is None or n <= self.wide.widest]
+        tiles = [1 << (n - 1).bit_length() for n in narrow]
+        found = self.wide.knobs(cols) if self.wide else []
+        if tiles:
+            found.append(("num_warps", _warps(tiles)))
+        if tiles or self.task.is_persistent:
+            most = () if self.task.is_persistent else (A_PROGRAM_A_TILE,) if self._streams else (8,)
+            found.append(("PROGRAMS", (1, 2, 4, *most)))
+        if tiles:
+            narrowest = min(tiles) if self.task.reduces_cols else min(1024, *tiles)
+            found += [("NUM_STAGES", (1, 2, 3, 4)), ("BLOCK_ROWS", _counts(16, LARGEST_TILE // narrowest))]
+            if not self.task.reduces_cols:
+                found.append(("BLOCK_SIZE", tuple(n for n in (1024, 2048, 4096, 8192) if n <= max(tiles))))
+        return [*found, *self.streamed_knobs]
+
+
+def _counts(most: int, fitting: int) -> tuple[int, ...]:
+    counts = tuple(1 << power for power in range(most.bit_length()) if 1 << power <= min(most, fitting))
+    return counts if len(counts) > 1 else ()
+
+
+def _warps(tiles: list[int]) -> tuple[int, ...]:
+    elements = {max(tile, SMALLEST_TILE) for tile in tiles}
+    return tuple(n for n in WARPS if any(count // (32 * n) in ELEMENTS_A_THREAD for count in elements))
+
+
+class TileKernel(KernelWriter):
+    """One pass over tiles of rows; with sums over rows, few programs take many tiles each and keep the sums in registers."""
+
+    def write(self) -> KernelSource:
+        """The kernel as source."""
+        head, columns, body = self.scope(), self.scope(), self.scope(2 if self._loops else 1)
+        self._columns(head)
+        for load in self.loads:
+            if not load.space.rows:
+                self._load(columns, load)
+        columns.env.update({value: "cols" for value in self.task.values if value.op == "column"})
+        self._hoist(columns)
+        body.env.update(columns.env)
+        late = self._loops and not self.task.sums_rows and bool(columns.lines)
+        head.lines += self._only_if("PERSISTENT", columns) if late else columns.lines
+        self._rows(body)
+        for load in self.loads:
+            if load.space.rows:
+                self._load(body, load)
+        if late:
+            # Columns that wait in registers for the program's only tile would leave room for fewer programs.
+            body.lines += [INDENT + line for line in self._only_if("not PERSISTENT", columns)]
+        for value in self.picks:
+            self._pick(body, value)
+        body.line("")
+        self._results(body)
+        hints = self.hint_lines(head.lines + body.lines)
+        lines = hints + self.scalar_lines() + head.lines
+        if self._loops:
+            lines += self._accumulators() + self._loop() + body.lines + self._partials()
+        else:
+            lines += body.lines
+        sizes = (*self.extra_sizes(), "n_rows", "n_cols")
+        more = {"PERSISTENT": late, "EVEN": self.task.form.tunable, "EVICT_FIRST": bool(hints)}
+        constants = ["BLOCK_ROWS", "BLOCK_SIZE", *(["NUM_STAGES"] if self._loops else [])]
+        return self.finish(lines, sizes, (*constants, *(name for name, wanted in more.items() if wanted)))
+
+    @staticmethod
+    def _only_if(condition: str, scope: Statements) -> list[str]:
+        return [f"{INDENT}if {condition}:", *(INDENT + line for line in scope.lines)]
+
+    @property
+    def _loops(self) -> bool:
+        """Whether programs take several tiles is a setting where settings are tuned."""
+        return self.task.sums_rows or self.task.form.tunable
+
+    def extra_sizes(self) -> tuple[str, ...]:
+        """The sizes that tensors with fewer rows need."""
+        partial = (size for load in (*self.loads, *self.picks) for size in row_index(self.program, self.names, load)[1])
+        return tuple(dict.fromkeys([*partial, *run_sizes(self.program.domain)]))
+
+    @property
+    def _blocks(self) -> bool:
+        return not self.task.reduces_cols
+
+    def _columns(self, head: Statements) -> None:
+        if self._loops:
+            head.line("program = tl.program_id(0)")
+        start = "tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
+        head.line(f"cols = ({start})[None, :]" if self._blocks else "cols = tl.arange(0, BLOCK_SIZE)[None, :]")
+        head.line(f"col_mask = {self._unless_even('cols < n_cols')}")
+
+    def _unless_even(self, mask: str) -> str:
+        """Masks fall away where rows and columns come out even, which the launch says."""
+        return f"({mask}) | EVEN" if self.task.form.tunable else mask
+
+    def _rows(self, body: Statements) -> None:
+        tile = "tile" if self._loops else "tl.program_id(0)"
+        if self.task.form.last_rows_first:
+            body.line("tile = n_tiles - 1 - turn")
+        body.line(f"rows = ({tile} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS))[:, None]")
+        body.line(f"row_mask = {self._unless_even('rows < n_rows')}")
+        body.line("mask = row_mask & col_mask")
+        widths = self._widths()
+        domain = self.program.domain
+        if domain.is_strided:
+            body.line(f"row_offsets = {place_of(domain, 'rows', rows=True)}")
+            body.line(f"offsets = row_offsets + {place_of(domain, 'cols', rows=False)}")
+        elif None in widths or len(widths) == 0:
+            body.line("offsets = rows.to(tl.int64) * n_cols + cols")
+        for chunk in widths - {None}:
+            body.line(f"packed_offsets = rows.to(tl.int64) * {chunk} + cols")
+
+    def _widths(self) -> set[str | None]:
+        """The widths of the rows that are loaded and stored, None for one of ``n_cols``."""
+        chunks = [self.chunk(load) for load in self.loads if load.space == FULL and not self.partial_rows(load)]
+        chunks += [piece.chunk for piece in self.task.pieces if piece.space == FULL]
+        return {chunk.width if chunk else None for chunk in chunks}
+
+    @staticmethod
+    def _place(space: Space, chunk: Chunk | None) -> str:
+        place = _PLACES[space][0]
+        return f"packed_offsets{chunk.shift}" if chunk and space == FULL else f"{place}{chunk.shift if chunk else ''}"
+
+    def _load(self, scope: Statements, load: Value) -> None:
+        name, chunk = self.tensor(load), self.chunk(load)
+        base = self.names.tensors[self.program.domain.base(str(load.datum))]
+        scope.env[load] = name
+        if load.space == SCALAR:
+            text = f"tl.load({base}_ptr{chunk.shift if chunk else ''})"
+        else:
+            place, mask = self._place(load.space, chunk), _PLACES[load.space][1]
+            if self.partial_rows(load):
+                index = row_index(self.program, self.names, load)[0]
+                place = index
+                if load.space == FULL:
+                    width = chunk.width if chunk else "n_cols"
+                    if chunk is None or f"{base}_offsets" not in "".join(scope.lines):
+                        scope.line(f"{base}_offsets = ({index}).to(tl.int64) * {width} + cols")
+                    place = f"{base}_offsets{chunk.shift if chunk else ''}"
+            text = f"tl.load({base}_ptr + {place}, mask={mask}, other={self.fill(load)}{self.hint(load)})"
+        scope.line(f"{name} = {self.converted(text, load)}")
+
+    def _pick(self, body: Statements, value: Value) -> None:
+        rows = row_index(self.program, self.names, value)[0]
+        if value.space.cols:
+            self._moved(body, value)
+            return
+        rows = f"{rows if rows == 'rows' else f'({rows})'}.to(tl.int64) * n_cols"
+        tensor, place, further = self.pick_place(body, value, rows, "row_mask")
+        name = self.names.of(value)
+        body.line(f"{name}_offsets = {place}")
+        text = f"tl.load({tensor}_ptr + {name}_offsets{further})"
+        body.line(f"{name} = {self.converted(text, value)}")
+        body.env[value] = name
+
+    def _moved(self, body: Statements, value: Value) -> None:
+        """Load the elements of each row at other columns."""
+        name, tensor = self.names.of(value), self.names.tensors[str(value.datum)]
+        rows, whole = row_index(self.program, self.names, value)[0], self.program.domain.space_of(str(value.datum)).rows
+        body.line(f"{name}_cols = {body.fitted(value.args[0])}")
+        body.line(f"{name}_mask = mask & ({name}_cols >= 0) & ({name}_cols < n_cols)")
+        rows = rows if rows == "rows" else f"({rows})"
+        place = f"{rows}.to(tl.int64) * n_cols + {name}_cols" if whole else f"{name}_cols"
+        body.line(f"{name}_offsets = {place}")
+        text = f"tl.load({tensor}_ptr + {name}_offsets, mask={name}_mask, other={self.fill(value)})"
+        body.line(f"{name} = {self.converted(text, value)}")
+        body.env[value] = name
+
+    def _hoist(self, head: Statements) -> None:
+        """What no row changes is computed once, before the rows."""
+        for value in self.task.values:
+            if value.args and not value.space.rows and any(arg.space.cols or arg.op == "load" for arg in value.args):
+                users = [user for user in self.task.values if value in user.args]
+                if any(user.space.rows for user in users):
+                    head.assign(value)
+
+    def _results(self, body: Statements) -> None:
+        loops = {value: loop for loop in self.loops if self._is_even(loop) for value in loop.values}
+        for value in self.task.values:
+            if value in loops:
+                self._repeat(body, loops[value])
+            elif value.op == "over_cols" and value not in body.env:
+                self._reduce(body, value)
+            elif value.op == "scan" and value not in body.env:
+                self._scan(body, value)
+        stored: list[tuple[Store, str]] = []
+        for store in self.task.pieces:
+            if store.summed:
+                body.line(f"{store.name} += {self._masked(body, store.value, 'sum', True)}")
+            else:
+                known = body.env.get(store.value)
+                stored.append((store, known or body.assign(store.value, store.name)))
+        for store, text in stored:
+            place, mask = self._place(store.space, store.chunk), _PLACES[store.space][1]
+            body.line(f"tl.store({store.buffer}_ptr + {place}, {text}, mask={mask})")
+
+    def _repeat(self, body: Statements, loop: RerolledLoop) -> None:
+        if not any(value in body.env for value in loop.ends if value is not None):
+            write_loop(body, self.scope(body.depth + 1), loop, self._turns(loop), self._reduce)
+
+    def _turns(self, loop: RerolledLoop) -> str:
+        """A loop of tiles that are on their way must hold no other loop: Triton pipelines the innermost one alone."""
+        if not self._loops:
+            return f"for _ in range({loop.count}):"
+        return f"for _ in tl.range({loop.count}, loop_unroll_factor={loop.count} if NUM_STAGES > 1 else 1):"
+
+    def _is_even(self, loop: RerolledLoop) -> bool:
+        """Whether every turn reduces alike."""
+        for reductions in zip(*loop.turns, strict=True):
+            ways = {
+                (self.neutral_outside(value.args[0], str(value.datum), False), loses_nan(value, self.task.values))
+                for value in reductions
+                if value is not None and value.op == "over_cols"
+            }
+            if len(ways) > 1:
+                return False
+        return True
+
+    def _reduce(self, body: Statements, value: Value) -> None:
+        kind = str(value.datum)
+        inner = self._masked(body, value.args[0], kind, False)
+        name = self.names.of(value)
+        if kind == "argmax":
+            body.line(f"{name}_of = {inner}")
+            body.lines += [INDENT * body.depth + line for line in argmax_lines(name, f"{name}_of")]
+        elif kind == "prod":
+            body.line(f"{name} = tl.reduce({inner}, 1, _multiplied, keep_dims=True)")
+        else:
+            body.line(f"{name} = tl.{kind}({inner}, axis=1, keep_dims=True)")
+        if loses_nan(value, self.task.values):
+            body.line(with_nan(name, inner, ", axis=1, keep_dims=True"))
+        body.env[value] = name
+
+    def _scan(self, body: Statements, value: Value) -> None:
+        kind, _, reverse = str(value.datum).partition(" ")
+        name = self.names.of(value)
+        inner = self._masked(body, value.args[0], kind, False)
+        body.line(f"{name} = tl.cum{kind}({inner}, axis=1{', reverse=True' if reverse else ''})")
+        body.env[value] = name
+
+    def _masked(self, body: Statements, value: Value, kind: str, over_rows: bool) -> str:
+        text = body.reduced(value)
+        if self.neutral_outside(value, kind, over_rows):
+            return text
+        return f"tl.where({'mask' if value.space.cols else 'row_mask'}, {text}, {NEUTRAL[kind]})"
+
+    def _accumulators(self) -> list[str]:
+        lines = []
+        for store in self.task.pieces:
+            if store.summed:
+                shape = "(BLOCK_ROWS, BLOCK_SIZE)" if store.value.space.cols else "(BLOCK_ROWS, 1)"
+                lines.append(f"    {store.name} = tl.zeros({shape}, dtype=tl.float32)")
+        return lines
+
+    def _loop(self) -> list[str]:
+        tiles = "tl.cdiv(n_rows, BLOCK_ROWS)"
+        if not self.task.form.last_rows_first:
+            return ["", f"    for tile in tl.range(program, {tiles}, tl.num_programs(0), num_stages=NUM_STAGES):"]
+        return [
+            "",
+            "    # The last rows first: forward left them in the L2 cache.",
+            f"    n_tiles = {tiles}",
+            "    for turn in tl.range(program, n_tiles, tl.num_programs(0), num_stages=NUM_STAGES):",
+        ]
+
+    def _partials(self) -> list[str]:
+        lines = [""] if self.task.sums_rows else []
+        for store in self.task.pieces:
+            if store.summed and store.space == COL:
+                total, place = f"tl.sum({store.name}, axis=0, keep_dims=True)", "program * n_cols + cols"
+                if store.chunk:
+                    lines.append(f"    {store.name} = {total}")
+                    total, place = store.name, f"program * {store.chunk.width} + cols{store.chunk.shift}"
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, {total}, mask=col_mask)")
+            elif store.summed:
+                place = "program * tl.num_programs(1) + tl.program_id(1)" if self._blocks else "program"
+                if store.chunk:
+                    place = f"{f'({place})' if self._blocks else place} * {store.chunk.width}{store.chunk.shift}"
+                lines.append(f"    tl.store({store.buffer}_ptr + {place}, tl.sum({store.name}))")
+        return lines
