@@ -42,6 +42,7 @@ from workers.stages.modifying.proof import Judge, full_verdict
 from workers.stages.modifying.styling import Styled, styled
 from workers.stages.modifying.testing import Suites, pass_tests
 from workers.stages.problem_text import parse
+from workers.stages.profiling import profiled_if_asked
 from workers.stages.proving import verdict_failure
 from workers.stages.suites import json_bytes, run_suite
 from workers.stages.workbench import (
@@ -87,6 +88,8 @@ class Confirm:
             raise UserFacingError(replace(failure, cure=PUSHED))
         compared = not judge.changes_function or change.broken_call is None
         measured = _measured(context, replace(subject, problem=parse(str(left["today"]))), judge, changes, compared)
+        form = subject.form(judge.problem, _own(subject, changes))
+        profile = profiled_if_asked(context, subject.standing.name, judge.problem, form, measured)
         script, data = _script(context, subject, changes, measured)
         images = draw_plots(context, subject.standing.name, verdict, measured)
         summary = ConfirmSummary(
@@ -100,6 +103,7 @@ class Confirm:
             provenance=provenance(context.request, measured),
             reproduce=reproduce_modify(context.request),
             notes=(*style.notes, *suites.notes, *_about_speed(judge, measured, compared)),
+            profile=profile,
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("request.txt", context.request.words.encode(), "text/plain")
