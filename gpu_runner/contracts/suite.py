@@ -22,7 +22,7 @@ class TestsRequest:
     """Run ``python -m MODULE ARGUMENTS`` in a repository snapshot with changed files laid over it.
 
     ``module`` is ``pytest`` for tests, or ``benchmark`` with the path of a script as the first argument. The content of the
-    paths in ``collect`` comes back, such as a benchmark data file.
+    paths in ``collect`` comes back, such as a benchmark data file, and so do the PNG images of ``pictures``.
     """
 
     __test__ = False
@@ -33,6 +33,15 @@ class TestsRequest:
     arguments: tuple[str, ...]
     import_roots: tuple[str, ...] = (".",)
     collect: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG image that a script drew, untrusted."""
+
+    path: str
+    base64: str
 
 
 @dataclass(frozen=True)
@@ -59,3 +68,4 @@ class TestsResult:
     summary: str  # one line
     log: str  # the end of the output; untrusted text
     collected: tuple[SourceFile, ...] = ()
+    pictures: tuple[Picture, ...] = ()

@@ -53,6 +53,7 @@ class SuiteRun:
     import_roots: tuple[str, ...]
     collect: tuple[str, ...] = ()
     support: tuple[SourceFile, ...] = ()
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,10 @@ class Layout(Protocol):
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        ...
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """The runs of the library's own visualizer on the rows that are new in ``data``; none where it has none."""
         ...
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:

@@ -42,7 +42,7 @@ from workers.stages.authoring.remarks import HEARD, new_points
 from workers.stages.authoring.writing import COMPILER, Written, mended, reads_words, restored, stored, write
 from workers.stages.profiling import profiled_if_asked
 from workers.stages.proving import prove, styled_changes
-from workers.stages.suites import failing, json_bytes, run_suite
+from workers.stages.suites import failing, json_bytes, library_plots, run_suite
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     Workbench,
@@ -88,6 +88,7 @@ class Validate:
         profile = profiled_if_asked(context, bench.name, bench.problem, _form(bench, gate), measured)
         script = _run_script(context, bench, gate, measured)
         data = _data_changes(bench, gate, script, measured)
+        plots = library_plots(context, bench.layout, bench.tree, data)
         images = draw_plots(context, bench.name, kernel.verdict, measured)
         summary = ValidateSummary(
             kernel.style,
@@ -98,7 +99,7 @@ class Validate:
             images,
             (*provenance(context.request, measured), *((("model", kernel.model),) if kernel.model else ())),
             reproduce(bench.name, asks=kernel.author == MODEL, profiles=profile is not None),
-            gate.notes,
+            (*gate.notes, *plots),
             kernel.answered,
             book.attempts,
             profile,

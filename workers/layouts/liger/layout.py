@@ -11,6 +11,7 @@ from workers.layouts.kernel_profile import kernel_profile
 from workers.layouts.liger import data, paths
 from workers.layouts.liger.catalog import known_problems
 from workers.layouts.liger.exports import export_changes, exported, function_module
+from workers.layouts.liger.library_plots import SWEEP_OPTION, plot_runs
 from workers.layouts.liger.module_file import module_source
 from workers.layouts.liger.renewed import renewed
 from workers.layouts.liger.script_file import script_source, takes_sweeps
@@ -160,6 +161,14 @@ class LigerLayout(StandingKernels):
         script = required(standing.script, "benchmark script", standing)
         told = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
         return SuiteRun("benchmark", (script, *told), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """The runs of the library's own visualizer, one for each kernel, metric and sweep, on the rows that are new in ``data``."""
+        visualizer, original = tree.read(paths.VISUALIZER), tree.read(paths.DATA)
+        text = next((change.text for change in data if change.path == paths.DATA), None)
+        if visualizer is None or original is None or text is None:
+            return ()
+        return plot_runs(original, text, tells_sweeps=SWEEP_OPTION in visualizer)
 
     def module_of(self, path: str, tree: Tree) -> str:
         """Give the import name of a kernel's main file."""

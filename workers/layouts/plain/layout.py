@@ -140,6 +140,10 @@ class PlainLayout(StandingKernels):
         """Give nothing: such a library keeps no benchmark data."""
         return ()
 
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """None: such a library keeps no benchmark data."""
+        return ()
+
     def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
         """Give the run of the kernel's benchmark script."""
         script = required(standing.script, "benchmark script", standing)
