@@ -17,7 +17,7 @@ from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTime
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import Session
 
-MODULES = ("pytest", "benchmark", "ruff")
+MODULES = ("pytest", "benchmark", "ruff", "imports")
 REPORT = ".kernelsmith-report.jsonl"
 MAX_REPORT_BYTES = 32 * 2**20
 MAX_COLLECTED_BYTES = 16 * 2**20

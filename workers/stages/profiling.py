@@ -51,6 +51,7 @@ from workers.reports.profile_page import kernel_page, profile_page, profile_path
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
 from workers.stages.listening import heard
 from workers.stages.model_brief import variant_brief
+from workers.stages.preflight import check_host
 from workers.stages.problem_text import revised_source
 from workers.stages.proving import verdict_failure
 from workers.stages.situation import Profiled, situation_of, turn_of
@@ -83,6 +84,8 @@ class Profile:
         context.note("looking for the kernel, its tests, its benchmark script and its problem")
         turn = turn_of(context)
         bench = open_bench(context, _revised(context))
+        if context.request.verb is not Verb.profile and own_result(context, self.name) is None:
+            check_host(context, bench.layout, bench.tree, bench.standing.name)
         bench, notes = _traced(context, bench)
         bench, more = _sized(context, bench)
         verdict = _judged(context, bench)

@@ -175,3 +175,27 @@ def test_pictures_come_back_and_what_is_none_does_not(folder: Path) -> None:
     assert base64.b64decode(result.pictures[0].base64).startswith(
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0"
     )
+
+
+def test_imports_are_tried_one_by_one_and_packages_looked_for(folder: Path) -> None:
+    files = {
+        "src/lib/needy.py": "import not_installed_anywhere.inner\n",
+        "src/lib/older.py": "from lib import NOT_YET\n",
+        "src/lib/no_gpu.py": "raise RuntimeError('no GPU')\n",
+        "src/lib/ends.py": "raise SystemExit(3)\n",
+    }
+    asked = ("lib", "lib.needy", "lib.older", "lib.no_gpu", "lib.ends", "nowhere", "package:pytest", "package:nowhere")
+    result = suite.run(request(*asked, module="imports", files=files), RunContext(folder, LIMITS))
+    found = {case.node: (case.outcome.value, case.message) for case in result.cases}
+    outcome, older = found.pop("lib.older")
+    assert outcome == "failed"
+    assert (older or "").startswith("lib: cannot import name 'NOT_YET' from 'lib' (")
+    assert found == {
+        "lib": ("passed", None),
+        "lib.needy": ("failed", "not_installed_anywhere: No module named 'not_installed_anywhere'"),
+        "lib.no_gpu": ("skipped", "RuntimeError: no GPU"),
+        "lib.ends": ("skipped", "SystemExit: 3"),
+        "nowhere": ("failed", "nowhere: No module named 'nowhere'"),
+        "package:pytest": ("passed", None),
+        "package:nowhere": ("failed", "nowhere: No package metadata was found for nowhere"),
+    }
