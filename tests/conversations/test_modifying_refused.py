@@ -70,7 +70,7 @@ def test_a_change_that_weakens_a_test_is_refused(open_talk: Open) -> None:
     replaced = slope(tests="def expected(a, b):\n    return a\n\n\ndef test_all():\n    assert expected(1, 2) == 1\n")
     speaks(edited, replaced)
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE} --repairs 1")
-    assert talk.asked() == ["verify"]
+    assert talk.asked() == ["imports", "verify"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -117,7 +117,7 @@ def test_a_change_outside_of_the_kernels_files_is_refused(open_talk: Open) -> No
     )
     speaks(elsewhere, others)
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE} --repairs 1")
-    assert talk.asked() == ["verify"]
+    assert talk.asked() == ["imports", "verify"]
     assert heard(talk, number) == snapshot(
         [
             """\
