@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import struct
 import tomllib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts import CaseOutcome, SourceFile, TestCase, TestsRequest, TestsResult
+from gpu_runner.contracts import CaseOutcome, Picture, SourceFile, TestCase, TestsRequest, TestsResult
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.scratch import Scratch, ScratchError
 from gpu_runner.session import Session
 
-MODULES = ("pytest", "benchmark", "ruff")
+MODULES = ("pytest", "benchmark", "ruff", "imports")
 REPORT = ".kernelsmith-report.jsonl"
 MAX_REPORT_BYTES = 32 * 2**20
 MAX_COLLECTED_BYTES = 16 * 2**20
 MAX_CASES = 20_000
+MAX_PICTURES = 16
+MAX_PICTURE_BYTES = 2 * 2**20
+MAX_PICTURE_SIDE = 8192
+PNG_HEAD = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"  # Source: PNG specification, sections 5.2 and 11.2.1
 MAX_MESSAGE_CHARS = 2000
 MAX_PROJECT_BYTES = 2**20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -69,6 +75,7 @@ def _ran(session: Session, request: TestsRequest) -> TestsResult:
     session.settle()
     cases = read_report(session.scratch.read(REPORT, MAX_REPORT_BYTES) or b"")
     collected = tuple(_collected(session, path) for path in request.collect)
+    pictures = tuple(_picture(session, path) for path in request.pictures[:MAX_PICTURES])
     return TestsResult(
         passed(request.module, exit_code, cases) and not ended,
         exit_code,
@@ -76,6 +83,7 @@ def _ran(session: Session, request: TestsRequest) -> TestsResult:
         summary(cases, exit_code, ended),
         session.log,
         tuple(file for file in collected if file is not None),
+        tuple(picture for picture in pictures if picture is not None),
     )
 
 
@@ -129,6 +137,17 @@ def _collected(session: Session, path: str) -> SourceFile | None:
         return None if content is None else SourceFile(str(PurePosixPath(path)), content.decode("utf-8"))
     except UnicodeDecodeError:
         return None
+
+
+def _picture(session: Session, path: str) -> Picture | None:
+    """An image that begins as PNG does and is no larger than its limits; it is handed on as it is, never decoded."""
+    content = session.scratch.read(path, MAX_PICTURE_BYTES) or b""
+    head = len(PNG_HEAD)
+    if not content.startswith(PNG_HEAD) or len(content) < head + 8:
+        return None
+    if not all(0 < side <= MAX_PICTURE_SIDE for side in struct.unpack(">II", content[head : head + 8])):
+        return None
+    return Picture(str(PurePosixPath(path)), base64.b64encode(content).decode("ascii"))
 
 
 def distribution(scratch: Scratch) -> Mapping[str, str]:

@@ -224,6 +224,7 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
         candidates=given.candidates or standard.candidates,
         repairs=given.repairs or standard.repairs,
         choose=given.choose or standard.choose,
+        profile=given.profile,
     )
 
 

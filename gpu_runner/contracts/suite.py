@@ -21,8 +21,10 @@ class CaseOutcome(StrEnum):
 class TestsRequest:
     """Run ``python -m MODULE ARGUMENTS`` in a repository snapshot with changed files laid over it.
 
-    ``module`` is ``pytest`` for tests, or ``benchmark`` with the path of a script as the first argument. The content of the
-    paths in ``collect`` comes back, such as a benchmark data file.
+    ``module`` is ``pytest`` for tests, ``benchmark`` with the path of a script as the first argument, or ``imports`` with modules
+    to import and, as ``package:NAME``, installed packages to look for. Each of these is a case: failed on an ImportError, with the
+    message ``MISSING: TEXT``, and skipped where the import ended on anything else. The content of the paths in ``collect`` comes
+    back, such as a benchmark data file, and so do the PNG images of ``pictures``.
     """
 
     __test__ = False
@@ -33,6 +35,15 @@ class TestsRequest:
     arguments: tuple[str, ...]
     import_roots: tuple[str, ...] = (".",)
     collect: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG image that a script drew, untrusted."""
+
+    path: str
+    base64: str
 
 
 @dataclass(frozen=True)
@@ -59,3 +70,4 @@ class TestsResult:
     summary: str  # one line
     log: str  # the end of the output; untrusted text
     collected: tuple[SourceFile, ...] = ()
+    pictures: tuple[Picture, ...] = ()

@@ -18,11 +18,14 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tupl
     roots = [path for path in sys.path if path.startswith(str(state.work))]
     environment = os.environ | {"PYTHONPATH": ":".join([*roots, os.environ.get("PYTHONPATH", "")])}
     arguments = list(meta["arguments"])
-    if meta["module"] == "pytest":
+    if meta["module"] in ("pytest", "imports"):
         environment["KERNELSMITH_REPORT"] = str(state.work / meta["report"])
+    if meta["module"] == "pytest":
         # A plugin that opens a socket as it loads would end the run where there is no network at all.
         plugins = ["-p", "gpu_runner.roles.pytest_report", "-p", "no:cacheprovider", "-p", "no:rerunfailures"]
         command = ["-m", "pytest", *plugins, *arguments]
+    elif meta["module"] == "imports":
+        command = ["-m", "gpu_runner.roles.imports", *arguments]
     elif meta["module"] == "benchmark":
         command = arguments
     else:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
 Auto = Annotated[bool, typer.Option("--auto", help="Skip the checkpoints.")]
+Profiled = Annotated[bool, typer.Option("--profile", help="Profile the kernel once it is proved.")]
 Layout = Annotated[str | None, typer.Option(help="liger or plain; by default found by looking.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report; by default .git/kernelsmith/NAME.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")]
@@ -76,6 +77,7 @@ def create(
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
     choose: Annotated[Choose, typer.Option(help="Which of a model's proved kernels to take.")] = Choose.first,
+    profile: Profiled = False,
     record: Recorded = None,
     out: Out = None,
     fresh: Fresh = False,
@@ -87,7 +89,15 @@ def create(
     """
     from service.local.asking import LocalJob
 
-    options = JobOptions(author=author, layout=layout, auto=auto, candidates=candidates, repairs=repairs, choose=choose)
+    options = JobOptions(
+        author=author,
+        layout=layout,
+        auto=auto,
+        candidates=candidates,
+        repairs=repairs,
+        choose=choose,
+        profile=profile,
+    )
     text = text_of(problem)
     words = ProblemText(ProblemKind.words, text.strip()) if problem.suffix.lower() in WORDS else None
     asked = LocalJob(kernel_name(problem, name), "" if words else text, options, fresh, given=words)
@@ -164,6 +174,7 @@ def modify(
         int, typer.Option(min=1, max=MAX_CANDIDATES, help="How many changes to ask a model for at once.")
     ] = 3,
     repairs: Annotated[int, typer.Option(min=1, max=MAX_REPAIRS, help="How often a model sees what failed.")] = 3,
+    profile: Profiled = False,
     layout: Layout = None,
     record: Recorded = None,
     out: Out = None,
@@ -180,7 +191,9 @@ def modify(
         raise typer.BadParameter("say what to change, by --words or by --request, one of the two")
     told = words if words is not None else text_of(request) if request is not None else ""
     source = text_of(problem) if problem is not None else ""
-    options = JobOptions(author=AuthorName(author), layout=layout, auto=auto, candidates=candidates, repairs=repairs)
+    options = JobOptions(
+        author=AuthorName(author), layout=layout, auto=auto, candidates=candidates, repairs=repairs, profile=profile
+    )
     asked = LocalJob(name, source, options, fresh, Verb.modify, words=told)
     ended(run_job(asked, repo, out, as_json=as_json, record=record))
 

@@ -28,6 +28,7 @@ class GivenOptions:
     repairs: int | None = None
     choose: Choose | None = None
     dry_run: bool = False
+    profile: bool = False
 
 
 @dataclass(frozen=True)

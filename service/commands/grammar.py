@@ -191,6 +191,11 @@ _TARGET = Option(
     "TEXT",
     kind=ValueKind.target,
 )
+_PROFILE = Option(
+    "profile",
+    "profile the kernel once it is proved, and say what bounds it: by Nsight Compute where the GPU host allows it, else by its "
+    "bytes and operations",
+)
 _AUTO = Option("auto", "do not stop for reviews; the pull request stays open all the same")
 _DRY_RUN = Option("dry-run", "say what would be done, and what it may take at most, and start nothing")
 _AGAINST = Option(
@@ -218,7 +223,7 @@ GRAMMAR: tuple[Rule, ...] = (
         "Write, prove and measure a new kernel, on a pull request.",
         "/kernel create reglu --layout liger",
         (Argument(ArgumentKind.name, "NAME", "the new kernel's name, in snake_case", required=True), _PROBLEM),
-        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _AUTO, _DRY_RUN),
+        (_ANY_AUTHOR, *_SEARCH, _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
         "a fenced Python block that holds the problem, or words where a model is configured",
         synonyms=("build", "add", "write", "generate", "implement", "new"),
         suggested_for=("make", "port", "fuse"),
@@ -259,7 +264,7 @@ GRAMMAR: tuple[Rule, ...] = (
             _NAMED_KERNEL,
             Argument(ArgumentKind.text, "TEXT", "what to change; it may go on below", required=True),
         ),
-        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _AUTO, _DRY_RUN),
+        (_MODEL_AUTHOR, *_SEARCH[:2], _LAYOUT, _GPU, _PROFILE, _AUTO, _DRY_RUN),
         "more words, and a fenced Python block with a problem and its `CALL`: what the kernel shall compute afterwards, or what "
         "it computes today where the library's is not known",
         synonyms=("fix", "update", "change", "extend", "edit", "adapt"),

@@ -47,5 +47,6 @@ def _options(command: Command) -> list[str]:
         ("repairs", given.repairs),
         ("choose", given.choose and given.choose.value),
     )
-    flags = [name for name, is_given in (("--auto", given.auto), ("--dry-run", given.dry_run)) if is_given]
+    asked = (("--profile", given.profile), ("--auto", given.auto), ("--dry-run", given.dry_run))
+    flags = [name for name, is_given in asked if is_given]
     return [f"--{name} {value}" for name, value in pairs if value] + flags

@@ -36,6 +36,7 @@ def given_options(values: Mapping[str, str]) -> GivenOptions:
         repairs=int(values["repairs"]) if "repairs" in values else None,
         choose=Choose(values["choose"]) if "choose" in values else None,
         dry_run=bool(values.get("dry-run")),
+        profile=bool(values.get("profile")),
     )
 
 

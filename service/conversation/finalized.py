@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from gpu_runner.contracts import BenchmarkResult, Status, Word
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
 from service.conversation.comparisons import CANDIDATE, PassResult, by_pass, change, overall_memory, overall_speedup
-from service.conversation.links import Links
+from service.conversation.links import Links, pictures
 from service.conversation.markdown import bullets, folded, paragraphs
 from service.conversation.profiled import TITLES as PROFILE_TITLES
 from service.conversation.quantities import counted, ratio
 from service.conversation.status import pull_link
-from service.conversation.validated import pictures, provenance_line, repetition, style_section, tests_section
+from service.conversation.validated import provenance_line, repetition, style_section, tests_section
 from service.conversation.variants import STOP_WORDS, lineage, variant_notes, variants_table
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence

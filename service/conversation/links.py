@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from service.escape import inline
+from workers.contracts import Image
 
 URL_SAFE = "/:?#@!$&'*+,;=%~-._"  # without the brackets, which would end a markdown link
 
@@ -43,6 +45,11 @@ def link(label: str, url: str) -> str:
 def image(alt: str, url: str) -> str:
     """Give a markdown image with its text form; only the text where the address is none of the web."""
     return f"![{inline(alt)}]({safe_url(url)})" if safe_url(url) else inline(alt)
+
+
+def pictures(images: tuple[Image, ...], image_urls: Mapping[str, str]) -> str:
+    """Give the images that can be seen."""
+    return "\n".join(image(item.alt, image_urls[item.name]) for item in images if item.name in image_urls)
 
 
 def safe_url(url: str) -> str:

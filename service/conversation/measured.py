@@ -26,10 +26,10 @@ from service.conversation.comparisons import (
 from service.conversation.conclusion import Conclusion
 from service.conversation.conditions import noise_sentence
 from service.conversation.failures import reason
-from service.conversation.links import Links
+from service.conversation.links import Links, pictures
 from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import counted, ratio
-from service.conversation.validated import pictures, provenance_line, repetition
+from service.conversation.validated import provenance_line, repetition
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, inline, label, sentence
 from workers.contracts import JobView, MeasuredKernel, MeasureSummary

@@ -8,9 +8,11 @@ from gpu_runner.contracts import CaseOutcome, Status, Word, WorkloadTiming
 from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
 from service.conversation.comparisons import CANDIDATE, compared, overall_speedup
+from service.conversation.links import pictures
 from service.conversation.markdown import bullets, folded, paragraphs, table
+from service.conversation.profiled import profile_section
 from service.conversation.quantities import counted, ratio
-from service.conversation.validated import pictures, provenance_line, style_section, tests_section
+from service.conversation.validated import provenance_line, style_section, tests_section
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import AddedTest, ConfirmSummary, JobView, ModifySummary
@@ -135,6 +137,7 @@ def confirmed_sections(summary: ConfirmSummary, image_urls: Mapping[str, str]) -
         folded("The library's benchmark script", tests_section(summary.script) if summary.script else ""),
         folded("Style check", style_section(summary.style)),
         folded("Peak memory", memory_table(summary.benchmark, TITLES)),
+        folded("Profile", profile_section(summary.profile) if summary.profile else ""),
         provenance_line(summary.provenance),
         _repetition(summary.reproduce),
     )

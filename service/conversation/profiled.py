@@ -8,6 +8,7 @@ from gpu_runner.contracts import Bound, Finding, ProfileResult, Status
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table, memory_table
 from service.conversation.comparisons import CANDIDATE, ORIGINAL, median_us
 from service.conversation.counters import counters_section, peaks_line
+from service.conversation.links import pictures
 from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import (
     DASH,
@@ -19,7 +20,6 @@ from service.conversation.quantities import (
     usable,
 )
 from service.conversation.source_reading import reading_section
-from service.conversation.validated import pictures
 from service.conversation.verdicts import excused_errors, verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
 from workers.contracts import JobView, ModelReading, PlannedStrategy, ProfileSummary, Scope, written_scope

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from gpu_runner.contracts import Check, Status, Verdict
 from service.conversation.conclusion import Conclusion
-from service.conversation.links import Links
+from service.conversation.links import Links, pictures
 from service.conversation.markdown import bullets, paragraphs, table
 from service.conversation.measured import compared_line, is_wrong, kernel_details, skipped_list
 from service.conversation.quantities import DASH, counted, small
-from service.conversation.validated import pictures, provenance_line, repetition
+from service.conversation.validated import provenance_line, repetition
 from service.conversation.verdicts import INTERPRETED, verdict_words
 from service.escape import code, inline, sentence
 from workers.contracts import JobView, MeasuredKernel, MeasureSummary

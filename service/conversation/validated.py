@@ -8,12 +8,13 @@ from gpu_runner.contracts import CaseOutcome, Status, TestsResult
 from service.conversation.analyzed import review_answered
 from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import benchmark_table, memory_table, speed_sentence
-from service.conversation.links import image
+from service.conversation.links import pictures
 from service.conversation.markdown import bullets, folded, paragraphs, table
+from service.conversation.profiled import profile_section
 from service.conversation.quantities import counted
 from service.conversation.verdicts import verdict_section, verdict_words
 from service.escape import code, code_block, inline, sentence
-from workers.contracts import Image, JobView, StyleOutcome, ValidateSummary
+from workers.contracts import JobView, StyleOutcome, ValidateSummary
 
 MAX_CASES = 40
 OUTCOME_ORDER = (CaseOutcome.failed, CaseOutcome.error, CaseOutcome.skipped, CaseOutcome.passed)
@@ -54,6 +55,7 @@ def validated_sections(summary: ValidateSummary, image_urls: Mapping[str, str]) 
         folded("The library's benchmark script", tests_section(summary.script) if summary.script else ""),
         folded("Style check", style_section(summary.style)),
         folded("Peak memory", memory_table(summary.benchmark)),
+        folded("Profile", profile_section(summary.profile) if summary.profile else ""),
         provenance_line(summary.provenance),
         repetition(summary.reproduce),
     )
@@ -65,11 +67,6 @@ def repetition(reproduce: str) -> str:
         return ""
     how = "To repeat it on a checkout of the base commit, with `problem.py` from the job's page:"
     return paragraphs(how, code_block(reproduce, "sh", 2_000))
-
-
-def pictures(images: tuple[Image, ...], image_urls: Mapping[str, str]) -> str:
-    """Give the images that can be seen."""
-    return "\n".join(image(item.alt, image_urls[item.name]) for item in images if item.name in image_urls)
 
 
 def tests_section(result: TestsResult) -> str:

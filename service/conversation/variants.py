@@ -8,9 +8,9 @@ from gpu_runner.contracts import BenchmarkResult, Pass, Status
 from service.conversation.attempts import attempts_section
 from service.conversation.benchmark_table import CONTENDERS, benchmark_table
 from service.conversation.comparisons import CANDIDATE, ORIGINAL, change, mean_speedup, median_us, overall_memory
+from service.conversation.links import pictures
 from service.conversation.markdown import bullets, folded, paragraphs, table
 from service.conversation.quantities import DASH, counted, ratio, usable
-from service.conversation.validated import pictures
 from service.conversation.verdicts import STATUS_WORDS
 from service.escape import code, inline, label, sentence
 from workers.contracts import (

@@ -67,6 +67,8 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     if asked.verb is Verb.optimize:
         parts += [options.goal.value, written_scope(options.scope, options.regime)]
         parts += [str(options.variants), options.target or ""]
+    if options.profile:
+        parts += ["profile"]
     if asked.verb is Verb.modify:
         parts += [asked.words, str(options.candidates), str(options.repairs)]
     return JobRequest(

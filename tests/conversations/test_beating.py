@@ -160,4 +160,4 @@ Files, by the `compiler` author:
 def test_without_a_gpu_nobody_is_asked(ask_models: Ask) -> None:
     asking = ask_models()
     assert "model" not in written(asking)
-    assert (asking.line.prompts(), asking.talk.asked()) == ([], ["capture", "verify", "benchmark"])
+    assert (asking.line.prompts(), asking.talk.asked()) == ([], ["imports", "capture", "verify", "benchmark"])

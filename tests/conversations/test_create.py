@@ -230,7 +230,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
             "Kernelsmith: completed success, validate: passed",
         ]
     )
-    assert talk.asked() == ["capture", "verify", "tests", "benchmark"]
+    assert talk.asked() == ["imports", "capture", "verify", "tests", "benchmark"]
 
 
 def test_auto_asks_nobody_and_ends_in_an_open_pull_request(open_talk: Open) -> None:

@@ -50,7 +50,7 @@ def test_a_kernel_is_changed_from_the_command_to_the_pull_request(open_talk: Ope
     model = speaks(slope())
     runs_tests(talk)
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE}\nToday's slope stays the default.")
-    assert talk.asked() == ["verify", "capture", "verify", "verify", "tests", "tests", "tests", "verify"]
+    assert talk.asked() == ["imports", "verify", "capture", "verify", "verify", "tests", "tests", "tests", "verify"]
     assert "let the caller choose the slope of the gate\n\nToday's slope stays the default." in model.told(0)
     assert heard(talk, number) == snapshot(
         [
@@ -129,7 +129,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
     runs_tests(talk)
     talk.answer("tests", to_json(suite(SUITE)))
     approve(talk)
-    assert talk.asked()[8:] == ["tests", "tests", "tests", "verify", "benchmark", "tests"]
+    assert talk.asked()[9:] == ["tests", "tests", "tests", "verify", "benchmark", "tests"]
     assert talk.job().state is JobState.waiting
     assert heard(talk, number) == snapshot(
         [

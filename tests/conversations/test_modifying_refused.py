@@ -70,7 +70,7 @@ def test_a_change_that_weakens_a_test_is_refused(open_talk: Open) -> None:
     replaced = slope(tests="def expected(a, b):\n    return a\n\n\ndef test_all():\n    assert expected(1, 2) == 1\n")
     speaks(edited, replaced)
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE} --repairs 1")
-    assert talk.asked() == ["verify"]
+    assert talk.asked() == ["imports", "verify"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -117,7 +117,7 @@ def test_a_change_outside_of_the_kernels_files_is_refused(open_talk: Open) -> No
     )
     speaks(elsewhere, others)
     number = talk.ask(f"/kernel modify geglu {WORDS} {ONE} --repairs 1")
-    assert talk.asked() == ["verify"]
+    assert talk.asked() == ["imports", "verify"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -259,7 +259,7 @@ def test_without_words_the_form_is_shown(open_talk: Open) -> None:
     number = talk.ask("/kernel modify geglu --auto")
     assert heard(talk, number) == snapshot(
         [
-            "`/kernel modify geglu --auto`: `TEXT` is missing. The form is `/kernel modify NAME TEXT [--author llm|auto] [--candidates N] [--repairs N] [--layout liger|plain] [--gpu ARCH] [--auto] [--dry-run]`, for example `/kernel modify geglu let the caller choose the slope of the gate; today's is the default`."
+            "`/kernel modify geglu --auto`: `TEXT` is missing. The form is `/kernel modify NAME TEXT [--author llm|auto] [--candidates N] [--repairs N] [--layout liger|plain] [--gpu ARCH] [--profile] [--auto] [--dry-run]`, for example `/kernel modify geglu let the caller choose the slope of the gate; today's is the default`."
         ]
     )
     assert talk.untouched()

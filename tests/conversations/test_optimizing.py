@@ -23,7 +23,7 @@ def test_a_kernel_is_made_faster_from_the_command_to_the_pull_request(open_talk:
     talk.answer("tests", to_json(TESTS), always=True)
     before = dict(talk.hub.branches(REPOSITORY))
     number = talk.ask("/kernel optimize geglu --goal speed")
-    assert talk.asked() == ["capture", "record", "verify", "benchmark", "profile"]
+    assert talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -93,7 +93,7 @@ These would be tried, in this order:
         ]
     )
     approve(talk, number)
-    assert talk.asked()[5:] == ["tune", *["verify", "benchmark"] * 3]
+    assert talk.asked()[6:] == ["tune", *["verify", "benchmark"] * 3]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -142,7 +142,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
     talk.clock[0] += 10
     talk.say(number, "/kernel revise Less code is better, use v2")
     talk.settle()
-    assert talk.asked()[12:] == []
+    assert talk.asked()[13:] == []
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -193,7 +193,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
     assert talk.changed() == snapshot(["optimization/geglu/profile.md +33 -0"])
     approve(talk, number)
-    assert talk.asked()[12:] == ["tests", "verify", "benchmark", "tests"]
+    assert talk.asked()[13:] == ["tests", "verify", "benchmark", "tests"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -340,7 +340,7 @@ maintainer reviewed: approved\
     pull = talk.pull()
     talk.say(pull, "/kernel bench")
     talk.settle()
-    assert talk.asked()[16:] == ["benchmark"]
+    assert talk.asked()[17:] == ["benchmark"]
     assert [gist(body) for body in heard(talk, pull)] == snapshot(
         [
             """\

@@ -13,10 +13,11 @@ from workers.contracts import JobState
 @pytest.mark.slow
 def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open) -> None:
     talk = open_talk(real_runner=True)
-    number = talk.ask(create("reglu", REGLU, "--auto"))
+    number = talk.ask(create("reglu", REGLU, "--auto --profile"))
     assert talk.job().state is JobState.done, talk.heard(number)
     talk.skip(number)
-    understood, proved, reported = [gist(body, 1) for body in talk.heard(talk.pull())]
+    heard = talk.heard(talk.pull())
+    understood, proved, reported = [gist(body, 1) for body in heard]
     assert understood.startswith("**`reglu` is understood:** tier 1, element-wise")
     assert proved.startswith("**`reglu` is written and proved in Triton's interpreter:**")
     assert reported.startswith("**`reglu` is proved in Triton's interpreter and passes the library's tests.**")
@@ -25,3 +26,6 @@ def test_the_real_runner_carries_a_kernel_to_a_pull_request(open_talk: Open) -> 
         "small/kernels/reglu.py",
         "tests/test_reglu.py",
     ]
+    profile = heard[-1].partition("<summary>Profile</summary>")[2]
+    assert "**memory-bound** on" in profile
+    assert "Nsight Compute was not used" in profile

@@ -21,7 +21,14 @@ from tests.workers.stages import library
 from workers.contracts import JobView
 
 COMMAND = "/kernel optimize geglu --goal speed --variants 2 --auto"
-PROFILE = ("capture: capture", "record: record", "verify: verify", "benchmark: benchmark", "profile: profile")
+PROFILE = (
+    "tests: environment",
+    "capture: capture",
+    "record: record",
+    "verify: verify",
+    "benchmark: benchmark",
+    "profile: profile",
+)
 VARIANTS = ("tune: v1-tune", *(f"{what}: v{number}-{what}" for number in (2, 3) for what in ("verify", "benchmark")))
 FINALIZE = ("tests: tests-v2", "verify: verify-v2", "benchmark: benchmark", "tests: script")
 REQUESTS = (*PROFILE, *VARIANTS, *FINALIZE)

@@ -30,7 +30,14 @@ from workers.store.models import GpuWork, OutboxUpdate, StageAttempt
 pytestmark = pytest.mark.fault
 
 RUNNER = Path(__file__).with_name("quick_runner.py")
-PROFILE = ["capture: capture", "record: record", "verify: verify", "benchmark: benchmark", "profile: profile"]
+PROFILE = [
+    "tests: environment",
+    "capture: capture",
+    "record: record",
+    "verify: verify",
+    "benchmark: benchmark",
+    "profile: profile",
+]
 VARIANTS = ["tune: v1-tune"] + [f"{what}: v{n}-{what}" for n in (2, 3, 4) for what in ("verify", "benchmark")]
 FINALIZE = ["tests: tests-v2", "verify: verify-v2", "benchmark: benchmark", "tests: script"]
 

@@ -210,6 +210,7 @@ class JobOptions:
     conventional_commits: bool = False  # the repository wants its commits and pull requests named so
     regime: Regime = EVERY_SIZE  # the sizes that optimize is to improve; by default all
     budget_minutes: int = 120  # nightly: of GPU time
+    profile: bool = False  # create, modify: profile the new kernel once it is proved
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,7 @@ class ValidateSummary:
     notes: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()  # feedback of the last review, and what was done about it
     attempts: tuple[Attempt, ...] = ()  # of a model
+    profile: ProfileResult | None = None  # of the new kernel, with --profile
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ class ConfirmSummary:
     provenance: tuple[tuple[str, str], ...]
     reproduce: str
     notes: tuple[str, ...] = ()
+    profile: ProfileResult | None = None  # of the changed kernel, with --profile
 
 
 @dataclass(frozen=True)

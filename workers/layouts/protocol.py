@@ -18,6 +18,7 @@ from gpu_runner.contracts import (
 )
 from workers.authors.protocol import KernelPlan, SourceStyle
 from workers.contracts import Failure, FileChange, KernelProfile
+from workers.layouts.needs import Needs
 from workers.tree import Tree
 
 
@@ -53,6 +54,7 @@ class SuiteRun:
     import_roots: tuple[str, ...]
     collect: tuple[str, ...] = ()
     support: tuple[SourceFile, ...] = ()
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,14 @@ class Layout(Protocol):
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        ...
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """The runs of the library's own visualizer on the rows that are new in ``data``; none where it has none."""
+        ...
+
+    def needs_of(self, name: str, tree: Tree) -> Needs:
+        """What the test file of a kernel needs of the host, of one that stands there or of one that is yet to be written."""
         ...
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:

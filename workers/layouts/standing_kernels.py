@@ -10,7 +10,9 @@ from workers.contracts import Failure, FileChange, UserFacingError
 from workers.layouts import section
 from workers.layouts.adapter import call_of, kernel_form
 from workers.layouts.calls import defined_functions
+from workers.layouts.imports import Import, read_imports
 from workers.layouts.known_problem import first_of, own_problem
+from workers.layouts.needs import Needs, dev_extra, needed_modules
 from workers.layouts.problem_tables import problem_in_suite
 from workers.layouts.protocol import Changeable, Shared, Standing, SuiteRun
 from workers.layouts.recorded import workloads_of
@@ -54,6 +56,27 @@ class StandingKernels(ABC):
     @abstractmethod
     def catalogued(self, name: str) -> str | None:
         """Give the problem that is known of the library's own kernel."""
+
+    @abstractmethod
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """Give the file in which a new kernel's module will stand."""
+
+    @abstractmethod
+    def new_suite_imports(self) -> tuple[Import, ...]:
+        """What the test file of a new kernel imports, besides the kernel itself."""
+
+    def dev_extra(self, tree: Tree) -> tuple[str, ...]:
+        """The library's dev extra, as pip reads it."""
+        return dev_extra(tree)
+
+    def needs_of(self, name: str, tree: Tree) -> Needs:
+        """What the test file of a kernel needs of the host, of one that stands there or of one that is yet to be written."""
+        places = self.suite_places(name, tree)
+        suite = first_there(places, tree.files)
+        there = read_imports(tree.read(suite) or "") if suite is not None else ()
+        imports = tuple(one.imported for one in there) if suite is not None else self.new_suite_imports()
+        roots = roots_of(self.existing(tree).get(name) or self.kernel_path(name, tree))
+        return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, self.dev_extra(tree))
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
         """Give the files through which a kernel is used, besides its own."""

@@ -1,13 +1,15 @@
-"""The page ``profile.md``: what stands today against its limits and what would be tried, as it lies in the repository. Pure."""
+"""The page ``profile.md``: a kernel against its limits and, of one that stands, what would be tried. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from gpu_runner.contracts import BenchmarkResult, ProfileResult
 from workers.contracts import PlannedStrategy, ProfileSummary, Scope, written_scope
 from workers.strategies.evidence import standing_us
 
 MOST_ROWS = 60
+CANDIDATE = "candidate"
 
 
 def profile_path(kernel: str) -> str:
@@ -16,33 +18,88 @@ def profile_path(kernel: str) -> str:
 
 
 def profile_page(kernel: str, summary: ProfileSummary) -> str:
-    """Give the page."""
-    gpu = summary.profile.gpu
-    measured = "predicted, no GPU took part" if summary.benchmark.predicted else "measured"
+    """The page of a kernel that stands, with the strategies that would be tried."""
     scope = written_scope(summary.scope, summary.regime)
-    bounds = [f"- {timed_pass.value}: {bound.value}" for timed_pass, bound in summary.profile.bounds]
     parts = (
-        f"# Profile of {_cell(kernel)}",
-        f"GPU: {_cell(gpu.name)}, {gpu.bandwidth_gbps:.0f} GB/s ({'measured' if gpu.measured else _cell(gpu.source)})",
+        _title(kernel),
+        _gpu(summary.profile),
         f"Goal: {summary.goal}; scope: {scope if scope != Scope.general.value else 'all passes and sizes'}"
         + (f"; target: {_cell(summary.target)}" if summary.target else ""),
-        "## What bounds it\n\n" + "\n".join(bounds or ["- not known"]),
-        f"## Times ({measured})\n\n"
-        + _table(("sizes", "pass", "time (us)", "floor (us)", "of the floor"), _times(summary)),
+        _bounds(summary.profile),
+        _times(summary.benchmark),
         "## Strategies, in the order in which they are tried\n\n"
         + _table(("", "strategy", "because", "expected gain"), _strategies(summary.strategies)),
         "\n".join(f"- {_cell(note)}" for note in summary.notes),
     )
+    return _joined(parts)
+
+
+def kernel_page(kernel: str, profile: ProfileResult, benchmark: BenchmarkResult) -> str:
+    """The page of a new or changed kernel: ``benchmark`` timed it as the candidate."""
+    return _joined(
+        (
+            _title(kernel),
+            _gpu(profile),
+            _bounds(profile),
+            _findings(profile),
+            _counters(profile),
+            _times(benchmark, CANDIDATE),
+        )
+    )
+
+
+def _joined(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _times(summary: ProfileSummary) -> list[tuple[str, ...]]:
+def _title(kernel: str) -> str:
+    return f"# Profile of {_cell(kernel)}"
+
+
+def _gpu(profile: ProfileResult) -> str:
+    gpu = profile.gpu
+    return (
+        f"GPU: {_cell(gpu.name)}, {gpu.bandwidth_gbps:.0f} GB/s ({'measured' if gpu.measured else _cell(gpu.source)})"
+    )
+
+
+def _bounds(profile: ProfileResult) -> str:
+    lines = [f"- {timed_pass.value}: {bound.value}" for timed_pass, bound in profile.bounds]
+    return "## What bounds it\n\n" + "\n".join(lines or ["- not known"])
+
+
+def _findings(profile: ProfileResult) -> str:
+    rows = [
+        (finding.subject, finding.metric, f"{finding.value:.3g}", f"{finding.threshold:.3g}", finding.rule)
+        for finding in profile.findings[:MOST_ROWS]
+    ]
+    return f"## Evidence\n\n{_table(('of', 'metric', 'value', 'threshold', 'rule'), rows)}" if rows else ""
+
+
+def _counters(profile: ProfileResult) -> str:
+    """What Nsight Compute measured of each launch, or why it was not used."""
+    rows = [
+        (
+            launch.kernel,
+            launch.timed_pass.value,
+            _number(launch.duration_us),
+            *(_share(value) for value in (launch.dram_share, launch.sm_share, launch.occupancy)),
+        )
+        for launch in profile.counters[:MOST_ROWS]
+    ]
+    header = ("kernel", "pass", "time (us)", "memory", "multiprocessors", "occupancy")
+    why = f"Nsight Compute was not used: {_cell(profile.counters_error)}" if profile.counters_error else ""
+    return f"## Nsight Compute\n\n{_table(header, rows)}" if rows else why
+
+
+def _times(benchmark: BenchmarkResult, *contenders: str) -> str:
+    measured = "predicted, no GPU took part" if benchmark.predicted else "measured"
     rows = list[tuple[str, ...]]()
-    for row in summary.benchmark.rows[:MOST_ROWS]:
-        time_us, floor_us = standing_us(row), row.floor_us
+    for row in benchmark.rows[:MOST_ROWS]:
+        time_us, floor_us = standing_us(row, *contenders), row.floor_us
         share = f"{floor_us / time_us:.0%}" if time_us and floor_us else "-"
         rows.append((row.workload.label(), row.timed_pass.value, _number(time_us), _number(floor_us), share))
-    return rows
+    return f"## Times ({measured})\n\n{_table(('sizes', 'pass', 'time (us)', 'floor (us)', 'of the floor'), rows)}"
 
 
 def _strategies(planned: Sequence[PlannedStrategy]) -> list[tuple[str, ...]]:
@@ -50,6 +107,10 @@ def _strategies(planned: Sequence[PlannedStrategy]) -> list[tuple[str, ...]]:
         (str(number), item.title, item.trigger, f"{item.gain_low:.2f} to {item.gain_high:.2f}")
         for number, item in enumerate(planned, 1)
     ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
 
 
 def _number(value: float | None) -> str:

@@ -24,12 +24,13 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
     return tuple(rows)
 
 
-def reproduce(name: str, *, asks: bool = False) -> str:
+def reproduce(name: str, *, asks: bool = False, profiles: bool = False) -> str:
     """Give the one command that repeats the job, and its measurement, on a checkout of the base commit.
 
     With ``asks`` a model is asked again, which may write another kernel.
     """
-    return f"kernelsmith create problem.py --name {name} --repo . --auto{' --author llm' if asks else ''}"
+    words = ["kernelsmith", "create", "problem.py", "--name", name, "--repo", ".", "--auto"]
+    return shlex.join([*words, *(["--author", "llm"] if asks else []), *(["--profile"] if profiles else [])])
 
 
 def reproduce_optimize(request: JobRequest) -> str:
@@ -56,6 +57,7 @@ def reproduce_modify(request: JobRequest) -> str:
     words = ["kernelsmith", "modify", request.kernel, "--repo", ".", "--request", "request.txt", "--auto"]
     # With a problem of a person's own in a file beside the words.
     words += ["--problem", "problem.py"] if request.problem.kind is ProblemKind.block else []
+    words += ["--profile"] if request.options.profile else []
     return shlex.join([*words, *_search(request.options, "candidates", "repairs")])
 
 

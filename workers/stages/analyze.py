@@ -26,6 +26,7 @@ from workers.stages.authoring.problems import Captured, capture, problem_brief, 
 from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
 from workers.stages.authoring.wishes import Wish, is_installed, named_freely, wish_of
 from workers.stages.authoring.writing import foreseen, reads_words
+from workers.stages.preflight import check_host
 from workers.stages.problem_text import parse, problem_source, revised_source
 from workers.stages.workbench import (
     build,
@@ -63,6 +64,8 @@ class Analyze:
         tree = open_tree(context)
         layout = choose_layout(context, tree)
         earlier = own_result(context, self.name)
+        if earlier is None:
+            check_host(context, layout, tree, context.request.kernel)
         read = _read(context, layout, tree, earlier)
         bench = build(context, tree, layout, read.source, read.graph)
         author, design = foreseen(context, bench)

@@ -24,7 +24,7 @@ def gpu_seconds(request: JobRequest) -> float:
         Verb.optimize: PROFILED_S + TUNED_S + VARIANT_S * options.variants + MEASURED_S,
         Verb.bench: MEASURED_S * (len(request.kernels) or measuring.MOST_KERNELS),
     }
-    return found.get(request.verb, 0.0)
+    return found.get(request.verb, 0.0) + (profiling.PROFILE_BUDGET_S if options.profile else 0.0)
 
 
 def asks_models(request: JobRequest) -> bool:

@@ -34,7 +34,7 @@ from workers.reports.provenance import provenance, reproduce_optimize
 from workers.stages.applying import Gate, Passed
 from workers.stages.situation import Profiled, left_by_profile
 from workers.stages.standing import Bench, reopen_bench
-from workers.stages.suites import json_bytes, run_suite
+from workers.stages.suites import json_bytes, library_plots, run_suite
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json, changes_to_json, merged, own_result
 
 START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
@@ -59,6 +59,7 @@ class Finalize:
         context.note("measuring the winner beside the original, eager and torch.compile")
         measured = _measured(context, bench, passed.changes)
         script, data = _script(context, bench, passed.changes, measured)
+        plots = library_plots(context, bench.layout, bench.tree, data)
         images = draw_plots(context, bench.standing.name, passed.verdict, measured)
         summary = FinalizeSummary(
             applied=True,
@@ -74,7 +75,7 @@ class Finalize:
             provenance=provenance(context.request, measured),
             reproduce=reproduce_optimize(context.request),
             stop=compared.stop,
-            notes=tried,
+            notes=(*tried, *plots),
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("winner.patch", summary.diff.encode(), "text/x-diff")

@@ -9,14 +9,17 @@ from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
     BenchmarkResult,
+    CandidateSource,
     CaptureRequest,
     CaptureResult,
+    Problem,
     ProfileRequest,
     ProfileResult,
     RecordResult,
     Status,
     Verdict,
     VerifyRequest,
+    Workload,
     from_json,
     to_json,
 )
@@ -44,10 +47,11 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.models.protocol import Answer
 from workers.reports.plots import draw_speed
-from workers.reports.profile_page import profile_page, profile_path
+from workers.reports.profile_page import kernel_page, profile_page, profile_path
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
 from workers.stages.listening import heard
 from workers.stages.model_brief import variant_brief
+from workers.stages.preflight import check_host
 from workers.stages.problem_text import revised_source
 from workers.stages.proving import verdict_failure
 from workers.stages.situation import Profiled, situation_of, turn_of
@@ -80,11 +84,13 @@ class Profile:
         context.note("looking for the kernel, its tests, its benchmark script and its problem")
         turn = turn_of(context)
         bench = open_bench(context, _revised(context))
+        if context.request.verb is not Verb.profile and own_result(context, self.name) is None:
+            check_host(context, bench.layout, bench.tree, bench.standing.name)
         bench, notes = _traced(context, bench)
         bench, more = _sized(context, bench)
         verdict = _judged(context, bench)
         measured = _measured(context, bench)
-        profile = _profiled(context, bench)
+        profile = profiled(context, bench.problem, bench.form(), bench.workloads[0])
         reading = read_source(bench.standing.path, bench.original)
         options = context.request.options
         regime = aim_of(bench.problem, options).regime
@@ -222,17 +228,34 @@ def _measured(context: StageContext, bench: Bench) -> BenchmarkResult:
     return from_json(BenchmarkResult, answer)
 
 
-def _profiled(context: StageContext, bench: Bench) -> ProfileResult:
+def profiled(context: StageContext, problem: Problem, form: CandidateSource, workload: Workload) -> ProfileResult:
+    """What bounds a kernel at one size.
+
+    Raises:
+        UserFacingError: the GPU host failed.
+    """
     context.note("profiling it")
     request = ProfileRequest(
-        bench.problem.source,
-        bench.form(),
-        workloads=bench.workloads[:1],
-        gpu=context.request.options.gpu,
-        budget_s=PROFILE_BUDGET_S,
+        problem.source, form, workloads=(workload,), gpu=context.request.options.gpu, budget_s=PROFILE_BUDGET_S
     )
     beside = {SNAPSHOT_FILE: context.request.snapshot}
     return from_json(ProfileResult, answer_of(context.gpu("profile", request, Action.profile, beside, lasting=True)))
+
+
+def profiled_if_asked(
+    context: StageContext, kernel: str, problem: Problem, form: CandidateSource, measured: BenchmarkResult
+) -> ProfileResult | None:
+    """With ``--profile`` the profile of a new or changed kernel at the problem's first size, kept as JSON and as a page.
+
+    Raises:
+        UserFacingError: the GPU host failed.
+    """
+    if not context.request.options.profile:
+        return None
+    found = profiled(context, problem, form, problem.workloads[0])
+    context.artifact("profile.json", json_bytes(found), "application/json")
+    context.artifact("profile.md", kernel_page(kernel, found, measured).encode(), "text/markdown")
+    return found
 
 
 def _diagnosed(context: StageContext, bench: Bench, known: Profiled) -> tuple[ModelReading | None, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from gpu_runner.contracts import (
     Action,
     BenchmarkRequest,
     BenchmarkResult,
+    CandidateSource,
     TestsResult,
     Verdict,
     from_json,
@@ -39,8 +40,9 @@ from workers.stages.authoring.attempts import Book
 from workers.stages.authoring.judging import MODEL
 from workers.stages.authoring.remarks import HEARD, new_points
 from workers.stages.authoring.writing import COMPILER, Written, mended, reads_words, restored, stored, write
+from workers.stages.profiling import profiled_if_asked
 from workers.stages.proving import prove, styled_changes
-from workers.stages.suites import failing, json_bytes, run_suite
+from workers.stages.suites import failing, json_bytes, library_plots, run_suite
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     Workbench,
@@ -83,8 +85,10 @@ class Validate:
         kernel = gate.kernel
         context.note("measuring")
         measured = _measure(context, bench, gate)
+        profile = profiled_if_asked(context, bench.name, bench.problem, _form(bench, gate), measured)
         script = _run_script(context, bench, gate, measured)
         data = _data_changes(bench, gate, script, measured)
+        plots = library_plots(context, bench.layout, bench.tree, data)
         images = draw_plots(context, bench.name, kernel.verdict, measured)
         summary = ValidateSummary(
             kernel.style,
@@ -94,10 +98,11 @@ class Validate:
             dataclasses.replace(script, collected=()) if script else None,
             images,
             (*provenance(context.request, measured), *((("model", kernel.model),) if kernel.model else ())),
-            reproduce(bench.name, asks=kernel.author == MODEL),
-            gate.notes,
+            reproduce(bench.name, asks=kernel.author == MODEL, profiles=profile is not None),
+            (*gate.notes, *plots),
             kernel.answered,
             book.attempts,
+            profile,
         )
         updates = self._updates(context, bench, before, gate, data, summary)
         output: dict[str, Any] = stored(kernel) | {
@@ -230,9 +235,12 @@ def _check_standing(
     return outcome
 
 
+def _form(bench: Workbench, gate: Gate) -> CandidateSource:
+    return bench.layout.candidate(gate.kernel.design, gate.kernel.changes, SNAPSHOT_FILE)
+
+
 def _measure(context: StageContext, bench: Workbench, gate: Gate) -> BenchmarkResult:
-    candidate = bench.layout.candidate(gate.kernel.design, gate.kernel.changes, SNAPSHOT_FILE)
-    request = BenchmarkRequest(bench.problem.source, candidate)
+    request = BenchmarkRequest(bench.problem.source, _form(bench, gate))
     result = context.gpu("benchmark", request, Action.benchmark, {SNAPSHOT_FILE: context.request.snapshot})
     return from_json(BenchmarkResult, answer_of(result))
 

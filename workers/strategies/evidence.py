@@ -32,10 +32,10 @@ def nothing_foreseen(situation: Situation) -> Worth | None:
     return None
 
 
-def standing_us(row: WorkloadTiming) -> float | None:
-    """Give the time of what stands in the repository."""
+def standing_us(row: WorkloadTiming, *contenders: str) -> float | None:
+    """The time of what stands in the repository, or of the first of ``contenders`` that has one."""
     times = {timing.contender: timing.median_us for timing in row.timings}
-    return next((times[name] for name in STANDING if times.get(name) is not None), None)
+    return next((times[name] for name in contenders or STANDING if times.get(name) is not None), None)
 
 
 def floor_share(benchmark: BenchmarkResult, timed_pass: Pass) -> float | None:

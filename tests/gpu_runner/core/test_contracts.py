@@ -43,6 +43,7 @@ from gpu_runner.contracts import (
     Node,
     NodeRef,
     Pass,
+    Picture,
     ProfileRequest,
     ProfileResult,
     RecordedCall,
@@ -195,8 +196,18 @@ EXAMPLES = {
         (RecordedCall((RecordedTensor((4096, 8192), "bfloat16", True, False), 2, 1e-6, True, "tanh", None), 3),),
         "the script ended on an error",
     ),
-    "tests_request": TestsRequest("tree.tar.gz", (FILE,), "pytest", ("-q", "test"), ("src",), ("data.csv",)),
-    "tests_result": TestsResult(True, 0, (TestCase("a::b", CaseOutcome.passed, 0.5),), "1 passed", "log", (FILE,)),
+    "tests_request": TestsRequest(
+        "tree.tar.gz", (FILE,), "pytest", ("-q", "test"), ("src",), ("data.csv",), ("a.png",)
+    ),
+    "tests_result": TestsResult(
+        True,
+        0,
+        (TestCase("a::b", CaseOutcome.passed, 0.5),),
+        "1 passed",
+        "log",
+        (FILE,),
+        (Picture("a.png", "iVBORw0KGgo="),),
+    ),
     "doctor_request": DoctorRequest(quick=True),
     "host_report": HostReport(
         "3.12.3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import tarfile
@@ -149,3 +150,52 @@ def test_a_project_without_a_usable_name_gives_no_metadata(project: str) -> None
         assert suite.distribution(scratch) == {}
     finally:
         scratch.remove()
+
+
+DRAW = """
+import pathlib, struct
+def png(name, width, height, begins=b"\\x89PNG\\r\\n\\x1a\\n"):
+    pathlib.Path(name).write_bytes(begins + b"\\0\\0\\0\\rIHDR" + struct.pack(">II", width, height) + b"\\x08\\x06")
+png("a.png", 640, 480)
+png("page.png", 640, 480, b"<html>\\r\\n")
+png("vast.png", 2**31 - 1, 480)
+png("empty.png", 0, 480)
+pathlib.Path("short.png").write_bytes(b"\\x89PNG\\r\\n\\x1a\\n")
+pathlib.Path("link.png").symlink_to("a.png")
+"""
+
+
+def test_pictures_come_back_and_what_is_none_does_not(folder: Path) -> None:
+    asked = ("a.png", "page.png", "vast.png", "empty.png", "short.png", "link.png", "none.png", "../a.png")
+    result = suite.run(
+        request("draw.py", module="benchmark", files={"draw.py": DRAW}, pictures=asked), RunContext(folder, LIMITS)
+    )
+    assert result.passed, result.log
+    assert [picture.path for picture in result.pictures] == ["a.png"]
+    assert base64.b64decode(result.pictures[0].base64).startswith(
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0"
+    )
+
+
+def test_imports_are_tried_one_by_one_and_packages_looked_for(folder: Path) -> None:
+    files = {
+        "src/lib/needy.py": "import not_installed_anywhere.inner\n",
+        "src/lib/older.py": "from lib import NOT_YET\n",
+        "src/lib/no_gpu.py": "raise RuntimeError('no GPU')\n",
+        "src/lib/ends.py": "raise SystemExit(3)\n",
+    }
+    asked = ("lib", "lib.needy", "lib.older", "lib.no_gpu", "lib.ends", "nowhere", "package:pytest", "package:nowhere")
+    result = suite.run(request(*asked, module="imports", files=files), RunContext(folder, LIMITS))
+    found = {case.node: (case.outcome.value, case.message) for case in result.cases}
+    outcome, older = found.pop("lib.older")
+    assert outcome == "failed"
+    assert (older or "").startswith("lib: cannot import name 'NOT_YET' from 'lib' (")
+    assert found == {
+        "lib": ("passed", None),
+        "lib.needy": ("failed", "not_installed_anywhere: No module named 'not_installed_anywhere'"),
+        "lib.no_gpu": ("skipped", "RuntimeError: no GPU"),
+        "lib.ends": ("skipped", "SystemExit: 3"),
+        "nowhere": ("failed", "nowhere: No module named 'nowhere'"),
+        "package:pytest": ("passed", None),
+        "package:nowhere": ("failed", "nowhere: No package metadata was found for nowhere"),
+    }

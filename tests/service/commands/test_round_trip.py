@@ -30,6 +30,7 @@ OPTIONS = st.builds(
     layout=st.one_of(st.none(), st.sampled_from(LAYOUTS)),
     auto=st.booleans(),
     dry_run=st.booleans(),
+    profile=st.booleans(),
     gpu=st.one_of(st.none(), st.sampled_from(["sm_80", "sm_90", "sm_100a", "interpreter"])),
 )
 GOALS = st.builds(
@@ -47,6 +48,7 @@ CHANGES = st.builds(
     candidates=st.one_of(st.none(), st.integers(1, 8)),
     repairs=st.one_of(st.none(), st.integers(1, 5)),
     auto=st.booleans(),
+    profile=st.booleans(),
 )
 AGAINST = st.builds(GivenOptions, against=st.one_of(st.none(), st.sampled_from(["main", "v1.2.0", "topic/a-b"])))
 

@@ -11,14 +11,19 @@ from gpu_runner.contracts import Bound, Evidence, Pass, ProfileResult
 from service.conversation import (
     checkpoint_comment,
 )
+from service.conversation.modified import confirmed_sections
+from service.conversation.profiled import profile_section
+from service.conversation.validated import validated_sections
 from tests.conversations.normal import folded, gist
-from tests.service.conversation.facts import LINKS, WRONG
+from tests.service.conversation.facts import LINKS, VALIDATED, WRONG
 from tests.service.conversation.kernels_facts import (
     NOTHING_TIMED,
     PEAKS,
     PROFILE_SUMMARY,
     PROFILE_WAITS,
+    PROFILED,
 )
+from tests.service.conversation.test_modified import REPORT
 from workers.contracts import (
     CheckpointUpdate,
     StageName,
@@ -250,3 +255,20 @@ def test_what_stands_and_is_imprecise_is_profiled_with_what_it_errs() -> None:
 - gradient of b errs by 0.0071, where 0.0063 is allowed (`N=8 C=512 S=512 bfloat16`)\
 """)
     assert "What stands today errs" not in profiled()
+
+
+def test_the_profile_of_a_new_or_changed_kernel_stands_folded_in_its_report() -> None:
+    shown = profile_section(PROFILED)
+    for told in (
+        validated_sections(replace(VALIDATED, profile=PROFILED), {}),
+        confirmed_sections(replace(REPORT, profile=PROFILED), {}),
+    ):
+        assert f"<details><summary>Profile</summary>\n\n{shown}\n\n</details>" in told
+    assert "<summary>Profile</summary>" not in validated_sections(VALIDATED, {})
+
+
+def test_without_counters_the_report_says_what_the_roofline_says_and_why_there_is_no_more() -> None:
+    roofline = replace(PROFILED, counters=(), findings=(), counters_error="no GPU is here.")
+    told = validated_sections(replace(VALIDATED, profile=roofline), {})
+    assert "memory-bound in forward" in told
+    assert "Nsight Compute was not used: no GPU is here." in told

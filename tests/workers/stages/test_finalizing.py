@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 
-from gpu_runner.contracts import CaseOutcome, Evidence, SourceFile, Status, TestCase, TestsResult, Verdict
+from gpu_runner.contracts import CaseOutcome, Evidence, Picture, SourceFile, Status, TestCase, TestsResult, Verdict
 from tests.workers.layouts.miniature import DATA
+from tests.workers.stages import library
 from tests.workers.stages.answers import answers, benchmark, failing_tests
 from tests.workers.stages.context import Answers, FakeContext
 from tests.workers.stages.jobs import different, finalized, optimized, profiled, scripted
@@ -14,6 +17,7 @@ from workers.contracts import (
     CloseUpdate,
     CommitPurpose,
     CommitUpdate,
+    FinalizeSummary,
     PullRequestUpdate,
     ReadyUpdate,
     ReportUpdate,
@@ -21,6 +25,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.stages.finalizing import BACK, NOTHING, Finalize
+from workers.tree import Tree
 
 PAGE = "optimization/geglu/profile.md"
 CSV = "benchmark/data/all_benchmark_data.csv"
@@ -29,11 +34,14 @@ Patch = pytest.MonkeyPatch
 
 
 def searched(
-    monkeypatch: Patch, made: Answers | None = None, speedups: tuple[float, ...] = (1.1, 1.5, 1.3)
+    monkeypatch: Patch,
+    made: Answers | None = None,
+    speedups: tuple[float, ...] = (1.1, 1.5, 1.3),
+    tree: Tree | None = None,
 ) -> FakeContext:
     """Give a job whose comparison stands, with its variants so many times as fast."""
     found: Answers = answers() | {f"benchmark v{n}-benchmark": benchmark(s) for n, s in enumerate(speedups, 1)}
-    context = scripted(monkeypatch, profiled(found | (made or {})), *different(len(speedups)))
+    context = scripted(monkeypatch, profiled(found | (made or {}), tree), *different(len(speedups)))
     optimized(context)
     return context.again()
 
@@ -168,6 +176,53 @@ def test_benchmark_data_is_what_the_librarys_script_wrote_and_a_commit_of_its_ow
     ]
     assert ROW in (commits[1].changes[0].text or "")
     assert report.script is not None and report.script.collected == ()
+
+
+def drawing(
+    monkeypatch: Patch, plots: TestsResult | str, answer: TestsResult | None = None
+) -> tuple[FakeContext, FinalizeSummary]:
+    """Have the library's visualizer end like this, after its script wrote a row."""
+    tree = library.tree()
+    tree = Tree(tree.files | {"benchmark/benchmarks_visualizer.py": b"import seaborn\n"})
+    written = answer or TestsResult(True, 0, (), "done", "", (SourceFile(CSV, DATA + ROW),))
+    context = searched(monkeypatch, {"tests script": written, "tests visualizer-1": plots}, tree=tree)
+    report, _ = finalized(context)
+    assert report.applied is True
+    return context, report
+
+
+def test_the_librarys_own_visualizer_draws_the_rows_and_its_pictures_are_kept(monkeypatch: Patch) -> None:
+    name = "geglu_speed_forward.png"
+    picture = Picture(f"benchmark/visualizations/{name}", base64.b64encode(b"a picture").decode())
+    context, report = drawing(monkeypatch, TestsResult(True, 0, (), "exit code 0", "", pictures=(picture,)))
+    asked = dict(context.asked)["tests visualizer-1"]
+    assert asked.arguments[0] == "benchmark/benchmarks_visualizer.py"
+    assert [file.path for file in asked.files] == [CSV], "nothing of the change is needed, and nothing of it is run"
+    assert context.load(context.names[name]) == b"a picture"
+    assert report.notes == (f"The library's own plots of these rows are among the job's artifacts: `{name}`.",)
+
+
+@pytest.mark.parametrize(
+    ("plots", "reason"),
+    [
+        (
+            TestsResult(False, 1, (), "exit code 1", "Traceback\nModuleNotFoundError: No module named 'seaborn'\n"),
+            "ModuleNotFoundError: No module named 'seaborn'",
+        ),
+        (TestsResult(False, None, (), "killed at the limit", ""), "killed at the limit"),
+        ("its host was lost", "the GPU host could not run the library's own checks: its host was lost"),
+    ],
+    ids=["raises", "hangs", "no host"],
+)
+def test_a_visualizer_that_fails_is_a_note(monkeypatch: Patch, plots: TestsResult | str, reason: str) -> None:
+    _, report = drawing(monkeypatch, plots)
+    assert report.notes == (f"The library's own visualizer did not draw everything: {reason}",)
+
+
+def test_without_rows_the_visualizer_does_not_run(monkeypatch: Patch) -> None:
+    context, report = drawing(monkeypatch, "it is not asked", TestsResult(True, 0, (), "done", ""))
+    assert "tests visualizer-1" not in context.order
+    assert report.notes == ()
 
 
 @pytest.mark.parametrize(

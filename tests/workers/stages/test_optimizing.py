@@ -21,7 +21,7 @@ from tests.workers.stages.context import FakeContext
 from tests.workers.stages.jobs import different, optimized, profiled, scripted, text_of
 from tests.workers.stages.library import GEGLU, PATH
 from workers.contracts import Guardrail, Outcome, StopReason
-from workers.reports.notebook import NOT_RUN
+from workers.reports.notebook import NOT_RUN, PROPOSED
 from workers.stages.choosing import WORDS_ALONE
 from workers.stages.optimizing import Optimize
 from workers.stages.trial import Trials
@@ -269,3 +269,10 @@ def test_what_was_measured_of_a_variant_is_kept_as_csv(monkeypatch: Patch) -> No
 
 def text(context: FakeContext, name: str) -> str:
     return context.load(context.names[name]).decode()
+
+
+def test_without_a_gpu_a_variant_that_would_be_taken_is_proposed_and_not_kept_in_its_notes(monkeypatch: Patch) -> None:
+    context = scripted(monkeypatch, profiled(answers(benchmark=benchmark(predicted=True))), *different(1))
+    (variant,) = optimized(context).variants
+    assert (variant.outcome, variant.score) == (Outcome.kept, None)
+    assert PROPOSED in text(context, "v1_notes.md")

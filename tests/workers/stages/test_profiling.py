@@ -29,7 +29,14 @@ from workers.tree import Tree
 
 # A kernel of which nothing known says how it is called.
 OTHER = library.GEGLU.replace("LigerGELUMulFunction", "OtherFunction").replace("geglu_", "other_").encode()
-ORDER = ["capture capture", "record record", "verify verify", "benchmark benchmark", "profile profile"]
+ORDER = [
+    "tests environment",
+    "capture capture",
+    "record record",
+    "verify verify",
+    "benchmark benchmark",
+    "profile profile",
+]
 
 
 def profile(context: FakeContext) -> ProfileSummary:
@@ -119,7 +126,7 @@ def test_a_problem_that_is_not_what_the_kernel_computes_ends_the_job_before_anyt
     assert found.code is FailureCode.problem
     assert "does not say what `geglu` computes today" in found.message
     assert "CALL" in (found.cure or "")
-    assert context.order == ORDER[:3]
+    assert context.order == ORDER[:4]
 
 
 @pytest.mark.parametrize("action", [place.split()[0] for place in ORDER])

@@ -74,7 +74,7 @@ def test_words_become_a_problem_that_is_traced_and_the_compiler_still_writes_the
     assert WORDS in text(context.questions["problem-1"])
     assert (summary.author, summary.problem_source) == ("compiler", REGLU)
     assert [note for note in summary.notes if note.startswith("Assumed")] == [f"Assumed: {it}" for it in assumed]
-    assert context.order == ["capture capture-1"]
+    assert context.order == ["tests environment", "capture capture-1"]
 
 
 def test_what_is_wrong_with_a_problem_is_told_in_the_next_round() -> None:
@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_problem_is_told_in_the_next_round() -> None:
     assert "parse" in text(context.questions["problem-2"])
     third = text(context.questions["problem-3"])
     assert "relu takes no lists" in third and "line 7" in third and "Give a tensor." in third
-    assert context.order == ["capture capture-2", "capture capture-3"]
+    assert context.order == ["tests environment", "capture capture-2", "capture capture-3"]
 
 
 def test_after_three_rounds_the_failure_says_what_each_came_to() -> None:

@@ -7,14 +7,17 @@ import re
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
+from workers.layouts.imports import Import
 from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.liger import data, paths
+from workers.layouts.liger import data, paths, suite_file
 from workers.layouts.liger.catalog import known_problems
 from workers.layouts.liger.exports import export_changes, exported, function_module
+from workers.layouts.liger.library_plots import SWEEP_OPTION, plot_runs
 from workers.layouts.liger.module_file import module_source
 from workers.layouts.liger.renewed import renewed
 from workers.layouts.liger.script_file import script_source, takes_sweeps
 from workers.layouts.liger.script_parts import PROVIDERS
+from workers.layouts.liger.setup_file import extra_in_setup
 from workers.layouts.liger.suite_file import suite_source
 from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
@@ -160,6 +163,22 @@ class LigerLayout(StandingKernels):
         script = required(standing.script, "benchmark script", standing)
         told = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
         return SuiteRun("benchmark", (script, *told), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
+
+    def new_suite_imports(self) -> tuple[Import, ...]:
+        """What the test file of a new kernel imports, besides the kernel itself."""
+        return suite_file.IMPORTS
+
+    def dev_extra(self, tree: Tree) -> tuple[str, ...]:
+        """The library's dev extra: setup.py's, where pyproject.toml leaves it to that."""
+        return super().dev_extra(tree) or extra_in_setup(tree.read("setup.py") or "", "dev")
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """The runs of the library's own visualizer, one for each kernel, metric and sweep, on the rows that are new in ``data``."""
+        visualizer, original = tree.read(paths.VISUALIZER), tree.read(paths.DATA)
+        text = next((change.text for change in data if change.path == paths.DATA), None)
+        if visualizer is None or original is None or text is None:
+            return ()
+        return plot_runs(original, text, tells_sweeps=SWEEP_OPTION in visualizer)
 
     def module_of(self, path: str, tree: Tree) -> str:
         """Give the import name of a kernel's main file."""

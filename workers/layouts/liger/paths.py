@@ -16,6 +16,8 @@ SCRIPTS = "benchmark/scripts"
 SCRIPT_HELPERS = f"{SCRIPTS}/utils.py"
 MODEL_CONFIGS = f"{SCRIPTS}/benchmark_model_configs.py"
 DATA = "benchmark/data/all_benchmark_data.csv"
+VISUALIZER = "benchmark/benchmarks_visualizer.py"
+VISUALIZATIONS = "benchmark/visualizations"
 METADATA = "src/liger_kernel.egg-info/PKG-INFO"
 
 IMPORT_ROOTS = ("src", ".")

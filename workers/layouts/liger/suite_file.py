@@ -13,6 +13,13 @@ from workers.layouts.suite import Suite, Words, suite_of
 from workers.tree import Tree
 
 SKIP_BFLOAT16 = 'pytest.mark.skipif(not supports_bfloat16(), reason="bfloat16 not supported on this device")'
+IMPORTS = (
+    Import("pytest"),
+    Import("torch"),
+    Import("test.utils", "assert_verbose_allclose"),
+    Import("test.utils", "set_seed"),
+    Import(f"{PACKAGE}.utils", "infer_device"),
+)
 ASSERT_MATCHES = '''\
 def assert_matches(expected, actual, atol, rtol, extra_info):
     """Compare with atol relative to the largest value, so that outputs of a small scale are held to account as well."""
@@ -55,12 +62,8 @@ def _first_party(tree: Tree) -> frozenset[str]:
 def _imports(suite: Suite) -> tuple[Import, ...]:
     design, names = suite.design, suite.design.names
     return (
-        Import("pytest"),
-        Import("torch"),
-        Import("test.utils", "assert_verbose_allclose"),
-        Import("test.utils", "set_seed"),
+        *IMPORTS,
         *([Import("test.utils", "supports_bfloat16")] if "bfloat16" in suite.dtypes else []),
         Import(f"{PACKAGE}.transformers.functional", names.functional),
         Import(f"{PACKAGE}.transformers.{design.name}", names.module),
-        Import(f"{PACKAGE}.utils", "infer_device"),
     )

@@ -15,6 +15,7 @@ from workers.layouts.suite import Words, suite_of
 from workers.layouts.tensors import assignments
 from workers.layouts.written import source_of
 
+SUITE_IMPORTS = (Import("pytest"), Import("torch"))
 DEVICE = '''\
 # Without a GPU the kernels run in Triton's interpreter: set TRITON_INTERPRET=1.
 device = "cuda" if torch.cuda.is_available() else "cpu"'''
@@ -54,7 +55,7 @@ def suite_source(design: Design, home: Home, single_line: bool, width: int) -> s
     reference = reference_of(design.problem)
     names = [Import(home.module(design.name), name) for name in (design.names.functional, design.names.module)]
     sections = [
-        opening(design) + _header((*reference.imports, Import("pytest"), Import("torch"), *names), home, single_line),
+        opening(design) + _header((*reference.imports, *SUITE_IMPORTS, *names), home, single_line),
         DEVICE + (NEEDS_BFLOAT16 if "bfloat16" in suite.dtypes else ""),
         f"\n{reference.code}",
         f"\n{tables_source(design, width)}",

@@ -6,10 +6,11 @@ from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, 
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
+from workers.layouts.imports import Import
 from workers.layouts.kernel_profile import kernel_profile
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
 from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
-from workers.layouts.plain.files import kernel_source, script_source, suite_source
+from workers.layouts.plain.files import SUITE_IMPORTS, kernel_source, script_source, suite_source
 from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
 from workers.layouts.prose import fitted
 from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
@@ -138,6 +139,14 @@ class PlainLayout(StandingKernels):
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
         """Give nothing: such a library keeps no benchmark data."""
+        return ()
+
+    def new_suite_imports(self) -> tuple[Import, ...]:
+        """What the test file of a new kernel imports, besides the kernel itself."""
+        return SUITE_IMPORTS
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """None: such a library keeps no benchmark data."""
         return ()
 
     def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:

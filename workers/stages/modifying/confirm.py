@@ -42,8 +42,9 @@ from workers.stages.modifying.proof import Judge, full_verdict
 from workers.stages.modifying.styling import Styled, styled
 from workers.stages.modifying.testing import Suites, pass_tests
 from workers.stages.problem_text import parse
+from workers.stages.profiling import profiled_if_asked
 from workers.stages.proving import verdict_failure
-from workers.stages.suites import json_bytes, run_suite
+from workers.stages.suites import json_bytes, library_plots, run_suite
 from workers.stages.workbench import (
     SNAPSHOT_FILE,
     answer_of,
@@ -87,7 +88,10 @@ class Confirm:
             raise UserFacingError(replace(failure, cure=PUSHED))
         compared = not judge.changes_function or change.broken_call is None
         measured = _measured(context, replace(subject, problem=parse(str(left["today"]))), judge, changes, compared)
+        form = subject.form(judge.problem, _own(subject, changes))
+        profile = profiled_if_asked(context, subject.standing.name, judge.problem, form, measured)
         script, data = _script(context, subject, changes, measured)
+        plots = library_plots(context, subject.layout, subject.tree, data)
         images = draw_plots(context, subject.standing.name, verdict, measured)
         summary = ConfirmSummary(
             change=change,
@@ -99,7 +103,8 @@ class Confirm:
             images=images,
             provenance=provenance(context.request, measured),
             reproduce=reproduce_modify(context.request),
-            notes=(*style.notes, *suites.notes, *_about_speed(judge, measured, compared)),
+            notes=(*style.notes, *suites.notes, *_about_speed(judge, measured, compared), *plots),
+            profile=profile,
         )
         context.artifact("report.json", json_bytes(summary), "application/json")
         context.artifact("request.txt", context.request.words.encode(), "text/plain")

@@ -27,6 +27,7 @@ from workers.stages.modifying.judging import Proved
 from workers.stages.modifying.preflight import NO_MODEL, Subject, open_subject
 from workers.stages.modifying.proof import hold_what_stands
 from workers.stages.modifying.searching import Given, Search
+from workers.stages.preflight import check_host
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import changes_from_json, changes_to_json, only_new, own_result
 
@@ -51,8 +52,10 @@ class Modify:
         subject = open_subject(context)
         if not context.memo("has_models", lambda: context.has_models):
             raise UserFacingError(NO_MODEL)
-        subject = hold_what_stands(context, subject)
         earlier = own_result(context, self.name)
+        if earlier is None:
+            check_host(context, subject.layout, subject.tree, subject.standing.name)
+        subject = hold_what_stands(context, subject)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         new = new_points(context.feedback, earlier)
         remarks = remarks_of(new, subject.tree.overlaid(before))

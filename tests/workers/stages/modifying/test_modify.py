@@ -51,6 +51,7 @@ def test_what_is_cheap_is_asked_first_and_the_full_verdict_last() -> None:
     context = modifying()
     summary, result = modified(context)
     assert context.order == [
+        "tests environment",
         "verify verify-today",
         "capture capture-candidate-1",
         "verify old-candidate-1",
@@ -85,6 +86,7 @@ def test_a_change_of_no_function_is_held_against_todays_problem_beside_the_origi
     context.answers["tests tests-candidate-1"] = ran(nodes=("test_values",))
     summary, _ = modified(context)
     assert context.order == [
+        "tests environment",
         "verify verify-today",
         "verify quick-candidate-1",
         "tests tests-today",
@@ -163,7 +165,7 @@ def test_a_persons_problem_that_holds_today_already_is_taken_for_todays() -> Non
     context = modifying(speaks=[change(PATH, NOTE)], problem=other_sizes)
     context.answers["tests tests-candidate-1"] = ran(nodes=("test_values",))
     summary, _ = modified(context)
-    assert context.order[:3] == ["verify verify-today", "verify verify-given", "verify quick-candidate-1"]
+    assert context.order[1:4] == ["verify verify-today", "verify verify-given", "verify quick-candidate-1"]
     assert dict(context.asked)["verify verify-candidate-1"].problem_source == other_sizes
     assert summary.changes_function is False
 
