@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,39 +46,55 @@ LETTER_WIDTH, BADGE_PADDING, MOST_LABEL = 6.6, 12, 60
 
 @dataclass(frozen=True)
 class Rendering:
-    """Where the pages stand and what their commits link to; ``html_url`` None: nothing, as for a checkout."""
+    """Where the pages stand, and of which GitHub; ``repository_url`` is where the commits are, if not there by the name."""
 
     site: Site
     html_url: str | None
+    repository_url: str | None = None
 
     def environment(self) -> Environment:
         """Give the templates with all that they call; every text is escaped and without secrets."""
         made = Environment(
             loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=shown
         )
-        made.globals |= {"site": self.site, "commit_url": self.commit_url, "LENGTHS": LENGTHS, "chart": chart}
+        made.globals |= {"site": self.site, "commit_url": lru_cache(maxsize=4096)(self.commit_url), "LENGTHS": LENGTHS}
         made.filters |= {
             "day": day,
             "minute": minute,
-            "percent": percent,
+            "percent": lambda share: Figure(percent(share)),
             "commit": short,
             "metric": lambda name: METRIC_WORDS.get(name, name),
             "testbed": testbed_text,
             "state_word": lambda state: state.replace("_", " "),
         }
-        made.globals |= {"value_text": value_text, "choice_of": choice_of}
+        made.globals |= {
+            "value_text": value_text,
+            "choice_of": choice_of,
+            "trend_of": trend_of,
+            "ratio_text": ratio_text,
+        }
         return made
 
     def commit_url(self, repository: str, revision: str) -> str | None:
         """Give where a commit, or a release's tag, is seen on GitHub."""
-        if self.html_url is None or repository.startswith("local/") or not REPOSITORY.fullmatch(repository):
-            return None
-        kind = "commit" if SHA.fullmatch(revision) else "tree"
-        return f"{self.html_url}/{repository}/{kind}/{quote(revision, safe='')}"
+        base = self.repository_url
+        if base is None:
+            if self.html_url is None or repository.startswith("local/") or not REPOSITORY.fullmatch(repository):
+                return None
+            base = f"{self.html_url}/{repository}"
+        return f"{base}/{'commit' if SHA.fullmatch(revision) else 'tree'}/{quote(revision, safe='')}"
+
+
+class Figure(str):
+    """Text that this program made of numbers alone: there is no secret in it to look for, which takes time."""
+
+    __slots__ = ()
 
 
 def shown(value: object) -> object:
     """Give what a page may show of a value: text without secrets. What is markup already stays so."""
+    if isinstance(value, Figure):
+        return value
     if isinstance(value, Markup):
         return Markup(redact(value))  # noqa: S704 - escaped before, and what is put in has no sign of markup
     return redact(value) if isinstance(value, str) else value
@@ -161,32 +178,29 @@ def overview_form(
     repository: str | None, repositories: Sequence[str], states: Sequence[KernelState], operation: Operation | None
 ) -> dict[str, Any]:
     """Give the overview for programs."""
-    return _clean(
-        {
-            "repository": repository,
-            "repositories": list(repositories),
-            "kernels": [asdict(state) for state in states],
-            "operation": None if operation is None else asdict(operation),
-        }
-    )
+    found = {"repository": repository, "repositories": repositories, "kernels": states, "operation": operation}
+    return {name: _form(value) for name, value in found.items()}
 
 
 def history_form(history: KernelHistory) -> dict[str, Any]:
     """Give a kernel's history for programs; a number's name is that of its metric, with its unit."""
-    metric = history.chosen.metric
-    form = asdict(history)
-    for line, made in zip(history.lines, form["lines"], strict=True):
-        made["points"] = [_point_form(metric, point) for point in line.points]
-    return _clean(form)
+    form = _fields(replace(history, lines=()))
+    form["lines"] = [
+        _fields(replace(line, points=()))
+        | {"points": [_form(_point_form(history.chosen.metric, point)) for point in line.points]}
+        for line in history.lines
+    ]
+    return form
 
 
 def comparison_form(found: CommitComparison) -> dict[str, Any]:
     """Give a comparison for programs."""
-    form = asdict(found)
+    form = _fields(replace(found, rows=()))
+    form["rows"] = [_fields(row) for row in found.rows]
     for row in form["rows"]:
         metric = row["metric"]
         row[f"before_{metric}"], row[f"after_{metric}"] = row.pop("before"), row.pop("after")
-    return _clean(form)
+    return form
 
 
 def _point_form(metric: str, point: Point) -> dict[str, Any]:
@@ -204,12 +218,24 @@ def _point_form(metric: str, point: Point) -> dict[str, Any]:
     }
 
 
-def _clean(value: Any) -> Any:
+def _form(value: Any) -> Any:
+    """Give a value as JSON takes it, its texts without secrets."""
     if isinstance(value, str):
         return redact(str(value))
+    if isinstance(value, list | tuple):
+        return [_form(item) for item in value]
     if isinstance(value, dict):
-        return {name: _clean(item) for name, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: _form(item) for name, item in value.items()}
+    return _fields(value) if is_dataclass(value) else value
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: _form(getattr(value, name)) for name in _names(type(value))}
+
+
+@lru_cache(maxsize=100)
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True)
@@ -277,6 +303,17 @@ def choice_of(state: KernelState) -> Choice:
     return Choice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
 
 
+def trend_of(state: KernelState) -> Figure:
+    """Give a kernel's trend as the points of a line."""
+    return Figure(chart.spark([week.time_us for week in state.trend]))
+
+
+def ratio_text(ratio: float | None) -> Figure:
+    """Give new over old."""
+    return Figure(DASH if ratio is None else f"{ratio:.3f}")
+
+
+@lru_cache(maxsize=1000)
 def testbed_text(testbed: Testbed) -> str:
     """Give a testbed in one line; what is not recorded is left out."""
     named = (("driver", testbed.driver), ("torch", testbed.torch), ("triton", testbed.triton))
@@ -284,13 +321,13 @@ def testbed_text(testbed: Testbed) -> str:
     return ", ".join([testbed.gpu, *([testbed.gpu_uuid[:12]] if testbed.gpu_uuid else []), *facts])
 
 
-def value_text(metric: str, value: float | None) -> str:
+def value_text(metric: str, value: float | None) -> Figure:
     """Give a number of a metric with its unit."""
     if value is None:
-        return DASH
+        return Figure(DASH)
     if metric == Metric.time_us:
-        return f"{value:.4g} µs" if value < 1000 else f"{value / 1000:.4g} ms"
-    return size_bytes(value) if metric == Metric.peak_bytes else f"{value:g}"
+        return Figure(f"{value:.4g} µs" if value < 1000 else f"{value / 1000:.4g} ms")
+    return Figure(size_bytes(value) if metric == Metric.peak_bytes else f"{value:g}")
 
 
 def short(revision: str) -> str:
@@ -298,11 +335,11 @@ def short(revision: str) -> str:
     return revision[:10] if SHA.fullmatch(revision) else revision
 
 
-def day(at: float) -> str:
+def day(at: float) -> Figure:
     """Give the day of a time, in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return Figure(datetime.fromtimestamp(at, UTC).date().isoformat())
 
 
-def minute(at: float) -> str:
+def minute(at: float) -> Figure:
     """Give a time to the minute, in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Figure(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC"))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 from workers.history import Choice
 
@@ -19,7 +20,6 @@ class Site(Protocol):
     is_live: bool
     style: str
     script: str
-    jobs: str | None
 
     def overview(self, repository: str) -> str | None:
         """Give the address of a repository's overview."""
@@ -41,7 +41,7 @@ class LiveSite:
     """The service's own addresses."""
 
     is_live = True
-    style, script, jobs = "/static/style.css", "/static/chart.js", "/"
+    style, script = "/static/style.css", "/static/chart.js"
 
     def overview(self, repository: str) -> str:
         """Give the address of a repository's overview."""
@@ -75,10 +75,10 @@ class LiveSite:
 
 
 class StaticSite:
-    """Files of one folder and two below it, by relative addresses; ``written`` tells which comparisons there are."""
+    """Files of one folder and of two below it, by relative addresses; of comparisons there are those that are named."""
 
     is_live = False
-    style, script, jobs = "style.css", "chart.js", None
+    style, script = "style.css", "chart.js"
 
     def __init__(self, comparisons: frozenset[tuple[str, str]]) -> None:
         self.comparisons = comparisons
@@ -94,7 +94,7 @@ class StaticSite:
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
         """Give the address of a comparison that was written."""
         known = (before, after) in self.comparisons
-        return f"{file_name('compare', before, after, gpu, metric)}.html" if known else None
+        return f"{file_name('compare', before, after)}.html" if known else None
 
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
         """Give the address of a badge."""
@@ -105,11 +105,14 @@ class StaticSite:
 
 
 def file_name(*names: str) -> str:
-    """Give names as one that every file system takes; where that loses something, a digest keeps them apart."""
+    """Give names as one that every file system takes; a digest keeps apart what differs in other characters only."""
     plain = [re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] for name in names]
     digest = hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:10]
     return "-".join([*(part for part in plain if part), digest])
 
 
 def _query(path: str, **values: str) -> str:
-    return f"{path}?{urlencode({name: value for name, value in values.items() if value})}"
+    return f"{path}?{'&'.join(f'{name}={_quoted(value)}' for name, value in values.items() if value)}"
+
+
+_quoted = lru_cache(maxsize=4096)(quote_plus)  # a page names few things many times

@@ -30,5 +30,7 @@ def test_every_action_is_named_by_its_commit(path: Path) -> None:
 
 
 def test_the_command_says_its_version() -> None:
-    told = subprocess.run([sys.executable, "-m", "service.cli", "--version"], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-m", "service.cli", "--version"], capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == f"kernelsmith {PROJECT['version']}"

@@ -31,6 +31,7 @@ GPUS = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA
 PASSES = ("forward", "backward")
 WORKLOADS = ("T=4096 H=4096 bfloat16", "T=16384 H=4096 bfloat16")
 METRICS = (Metric.time_us, Metric.peak_bytes)
+SERIES_EACH = len(PASSES) * len(WORKLOADS) * len(METRICS)
 DAY_S = 86_400.0
 POINT = "INSERT INTO measured_points (series_id, revision, measured_at, value, low, high, samples, floor_share, sm_clock_mhz, source) VALUES (?, ?, ?, ?, ?, ?, 12, ?, 1800, 'night')"  # noqa: E501
 CHANGE = "INSERT INTO series_changes (series_id, state, good_revision, bad_revision, ratio, ratio_low, ratio_high, reason, opened_at, changed_at) VALUES (?, ?, ?, ?, 1.05, 1.04, 1.06, '', ?, ?)"  # noqa: E501
@@ -53,7 +54,9 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{count:,} points in {time.perf_counter() - begin:.0f} s", flush=True)
     size = Path(str(database.engine.url.database)).stat().st_size
     print(f"database: {size / 2**20:,.0f} MiB; {os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}\n")
-    print("| page | goal | first | median | slowest | size |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| page | goal | first | median | slowest | CPU, median | size |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    )
     app = FastAPI()
     app.include_router(
         pages_router(Pages(inbox.recent_jobs, inbox.get_job, lambda _: b"", Addresses("", "https://github.com"), None))
@@ -61,11 +64,12 @@ def main(arguments: Sequence[str]) -> int:
     late = False
     with TestClient(app) as client:
         for name, path, goal_ms in pages(commits_of(chosen.commits)):
-            times, text = [], b""
+            times, busy, text = [], [], b""
             for _ in range(chosen.rounds + 1):
-                begin = time.perf_counter()
+                begin, begin_busy = time.perf_counter(), time.process_time()
                 answer = client.get(path)
                 times.append((time.perf_counter() - begin) * 1e3)
+                busy.append((time.process_time() - begin_busy) * 1e3)
                 text = answer.content
                 answer.raise_for_status()
             middle = statistics.median(times[1:])
@@ -76,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
                 f"{times[0]:.0f} ms",
                 f"{middle:.0f} ms",
                 f"{max(times[1:]):.0f} ms",
+                f"{statistics.median(busy[1:]):.0f} ms",
                 f"{len(text) / 1024:.0f} KiB",
             )
             print(f"| {' | '.join(cells)} |", flush=True)
@@ -112,7 +117,7 @@ def fill(path: Path, kernels: int, commits: Sequence[str]) -> int:
     """Write all points, through SQLite itself: the store's own way checks each of millions."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous=OFF")
-    chance = random.Random(0)
+    connection.execute("PRAGMA cache_size=-1000000")
     end = time.time()
     times = [end - (len(commits) - place) * DAY_S / 2 for place in range(len(commits))]
     count = 0
@@ -121,20 +126,26 @@ def fill(path: Path, kernels: int, commits: Sequence[str]) -> int:
             "INSERT INTO measured_commits (repository, revision, snapshot, measured_at) VALUES (?, ?, '', ?)",
             [(REPOSITORY, commit, at) for commit, at in zip(commits, times, strict=True)],
         )
-        for key in series(kernels):
-            series_id = add_series(connection, key)
-            values = list(numbers(chance, len(commits)))
-            connection.executemany(POINT, [
-                (series_id, commit, at, value, value * 0.995, value * 1.006, 50 / value)
-                for commit, at, value in zip(commits, times, values, strict=True)
-            ])  # fmt: skip
-            count += len(values)
+        chances = [random.Random(number) for number in range(len(GPUS) * kernels * SERIES_EACH)]
+        ids = [add_series(connection, key) for key in series(kernels)]
+        values = [numbers(chance, len(commits)) for chance in chances]
+        # Night after night, as they come: the points of a series are spread over the whole file.
+        for commit, at in zip(commits, times, strict=True):
+            night = ((series_id, next(number)) for series_id, number in zip(ids, values, strict=True))
+            connection.executemany(
+                POINT,
+                [
+                    (series_id, commit, at, value, value * 0.995, value * 1.006, 50 / value)
+                    for series_id, value in night
+                ],
+            )
+            count += len(ids)
+        for series_id, chance in zip(ids, chances, strict=True):
             if chance.random() < 0.2:
                 place = chance.randrange(1, len(commits))
                 state = chance.choice(("confirmed", "recovered", "triaged", "undecided"))
-                connection.execute(
-                    CHANGE, (series_id, state, commits[place - 1], commits[place], times[place], times[place])
-                )
+                good, bad, at = commits[place - 1], commits[place], times[place]
+                connection.execute(CHANGE, (series_id, state, good, bad, at, at))
     connection.execute("ANALYZE")
     connection.close()
     return count

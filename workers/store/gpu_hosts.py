@@ -111,7 +111,8 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
         GpuWork.host, GpuWork.architecture, GpuWork.state, GpuWork.lease_until, GpuWork.started_at, GpuWork.ended_at
     ).where(GpuWork.host.is_not(None), GpuWork.started_at > now - SHOWN_S)
     found: dict[str, GpuHost] = {}
-    for host, architecture, state, lease_until, started_at, ended_at in session.execute(query):
+    for name, architecture, state, lease_until, started_at, ended_at in session.execute(query):
+        host = str(name)
         known = found.get(host, GpuHost(host, (), 0, 0, 0.0))
         live = state == "running" and lease_until is not None and lease_until > now
         found[host] = GpuHost(
@@ -119,7 +120,7 @@ def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
             tuple(sorted({*known.queues, architecture})),
             known.running + live,
             known.lost + (state == "running" and not live),
-            max(known.last_seen_at_s, now if live else ended_at or started_at),
+            max(known.last_seen_at_s, now if live else ended_at or started_at or 0.0),
         )
     return tuple(found[host] for host in sorted(found))
 

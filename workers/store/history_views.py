@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Integer, Row, Select, cast, func, select
 from sqlalchemy.orm import Session, aliased
@@ -33,7 +35,9 @@ LEAST_PREFIX = 4  # characters of a commit
 MOST_FITTING = 5
 LAST = "\U0010ffff"  # sorts behind every character that a revision has
 
-_SERIES = (
+AnyRow = Row[*tuple[Any, ...]]
+
+_SERIES: tuple[Any, ...] = (
     MeasuredSeries.id,
     MeasuredSeries.repository,
     MeasuredSeries.kernel,
@@ -47,9 +51,21 @@ _SERIES = (
     MeasuredSeries.torch,
     MeasuredSeries.triton,
 )
+_CHANGE: tuple[Any, ...] = (
+    SeriesChange.state,
+    SeriesChange.good_revision,
+    SeriesChange.bad_revision,
+    SeriesChange.ratio,
+    SeriesChange.ratio_low,
+    SeriesChange.ratio_high,
+    SeriesChange.recovered_revision,
+    SeriesChange.reason,
+    SeriesChange.opened_at,
+    SeriesChange.changed_at,
+)
 
 
-def _point_columns(table: type[MeasuredPoint]) -> tuple[object, ...]:
+def _point_columns(table: type[MeasuredPoint]) -> tuple[Any, ...]:
     return (
         table.revision,
         table.measured_at,
@@ -107,21 +123,21 @@ def _trends(session: Session, series: Sequence[int], now: float) -> dict[int, tu
 
 def _changes(session: Session, repository: str, kernel: str | None = None) -> list[tuple[SeriesKey, ChangeMark]]:
     query = (
-        select(*_SERIES, SeriesChange)
+        select(*_SERIES, *_CHANGE)
         .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
         .where(MeasuredSeries.repository == repository)
         .order_by(SeriesChange.id)
     )
     rows = session.execute(query if kernel is None else query.where(MeasuredSeries.kernel == kernel))
-    return [(_key(row), _mark(row, row[len(_SERIES)])) for row in rows]
+    return [(_key(row), _mark(row)) for row in rows]
 
 
-def _mark(series: Row[tuple[object, ...]], row: SeriesChange) -> ChangeMark:
+def _mark(row: AnyRow) -> ChangeMark:
     return ChangeMark(
         row.state,
-        series.timed_pass,
-        series.workload,
-        series.metric,
+        row.timed_pass,
+        row.workload,
+        row.metric,
         row.good_revision,
         row.bad_revision,
         row.ratio,
@@ -186,7 +202,7 @@ def _first(session: Session, repository: str, kernel: str, choices: Sequence[Cho
     return Choice(newest.gpu, Metric.time_us.value, newest.timed_pass, newest.workload)
 
 
-def _choice(row: Row[tuple[object, ...]]) -> Choice:
+def _choice(row: AnyRow) -> Choice:
     return Choice(row.gpu, row.metric, row.timed_pass, row.workload)
 
 
@@ -222,7 +238,7 @@ def comparison(
     if one is None or other is None:
         return CommitComparison(repository, one, other, fits[0], fits[1], ())
     old, new = aliased(MeasuredPoint), aliased(MeasuredPoint)
-    query: Select[tuple[object, ...]] = (
+    query: Select[*tuple[Any, ...]] = (
         select(*_SERIES, *_point_columns(old), *_point_columns(new))
         .outerjoin(old, (old.series_id == MeasuredSeries.id) & (old.revision == one))
         .outerjoin(new, (new.series_id == MeasuredSeries.id) & (new.revision == other))
@@ -289,16 +305,21 @@ def gpus(session: Session, repository: str) -> tuple[str, ...]:
     return tuple(sorted(session.scalars(query.distinct())))
 
 
-def _key(row: Row[tuple[object, ...]]) -> SeriesKey:
-    testbed = Testbed(row.gpu, row.gpu_uuid, row.driver, row.torch, row.triton)
-    metric = Metric(row.metric)
-    return SeriesKey(row.repository, row.kernel, row.provider, row.timed_pass, row.workload, metric, testbed)
+def _key(row: AnyRow, at: int = 1) -> SeriesKey:
+    repository, kernel, provider, timed_pass, workload, metric, *testbed = row[at : at + 11]
+    return SeriesKey(repository, kernel, provider, timed_pass, workload, METRICS[metric], _testbed(*testbed))
 
 
-def _point_or_none(row: Row[tuple[object, ...]], at: int) -> Point | None:
+# An installation has few testbeds, and a page names one of them in every row.
+_testbed = lru_cache(maxsize=1000)(Testbed)
+METRICS = {metric.value: metric for metric in Metric}
+SOURCES = {source.value: source for source in Source}
+
+
+def _point_or_none(row: AnyRow, at: int) -> Point | None:
     return None if row[at] is None else _point(row, at)
 
 
-def _point(row: Row[tuple[object, ...]], at: int = 0) -> Point:
-    values = row[at : at + 9]
-    return Point(*values[:8], source=Source(values[8]))
+def _point(row: AnyRow, at: int = 0) -> Point:
+    *values, source = row[at : at + 9]
+    return Point(*values, SOURCES[source])
