@@ -82,7 +82,7 @@ class Rendering:
             if self.html_url is None or repository.startswith("local/") or not REPOSITORY.fullmatch(repository):
                 return None
             base = f"{self.html_url}/{repository}"
-        return f"{base}/{'commit' if SHA.fullmatch(revision) else 'tree'}/{quote(revision, safe='')}"
+        return f"{base}/{'commit' if SHA.fullmatch(revision) else 'tree'}/{quote(redact(revision), safe='')}"
 
 
 class Figure(str):
@@ -326,8 +326,8 @@ def value_text(metric: str, value: float | None) -> Figure:
     if value is None:
         return Figure(DASH)
     if metric == Metric.time_us:
-        return Figure(f"{value:.4g} µs" if value < 1000 else f"{value / 1000:.4g} ms")
-    return Figure(size_bytes(value) if metric == Metric.peak_bytes else f"{value:g}")
+        return Figure(f"{value:.4g}\N{NO-BREAK SPACE}µs" if value < 1000 else f"{value / 1000:.4g}\N{NO-BREAK SPACE}ms")
+    return Figure(size_bytes(value).replace(" ", "\N{NO-BREAK SPACE}") if metric == Metric.peak_bytes else f"{value:g}")
 
 
 def short(revision: str) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from workers.history import Choice
+from workers.redaction import redact
 
 
 class Site(Protocol):
@@ -106,13 +107,14 @@ class StaticSite:
 
 def file_name(*names: str) -> str:
     """Give names as one that every file system takes; a digest keeps apart what differs in other characters only."""
-    plain = [re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] for name in names]
+    plain = [re.sub(r"[^a-z0-9]+", "-", redact(name).lower()).strip("-")[:40] for name in names]
     digest = hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:10]
     return "-".join([*(part for part in plain if part), digest])
 
 
 def _query(path: str, **values: str) -> str:
-    return f"{path}?{'&'.join(f'{name}={_quoted(value)}' for name, value in values.items() if value)}"
+    # Once a name is encoded, a secret in it is no longer found.
+    return f"{path}?{'&'.join(f'{name}={_quoted(redact(value))}' for name, value in values.items() if value)}"
 
 
-_quoted = lru_cache(maxsize=4096)(quote_plus)  # a page names few things many times
+_quoted = lru_cache(maxsize=4096)(partial(quote, safe=""))  # a page names few things many times

@@ -69,11 +69,13 @@ class KernelState:
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest point of a series, by the series' number in the database."""
+    """The newest number of a series; the ids are the database's."""
 
     series_id: int
     key: SeriesKey
-    point: Point
+    point_id: int
+    measured_at: float
+    value: float
 
 
 @dataclass(frozen=True)
@@ -171,12 +173,11 @@ def headlines(newest: Iterable[Newest]) -> dict[tuple[str, str], Newest]:
 
 
 def _headline(items: Sequence[Newest]) -> Newest:
-    own = [item for item in items if item.point.source is not Source.library] or items
-    last = max(own, key=lambda item: item.point.measured_at)
-    at_last = [
-        item for item in own if (item.point.revision, item.key.testbed) == (last.point.revision, last.key.testbed)
-    ]
-    return max(at_last, key=lambda item: (-_rank(item.key.timed_pass), item.point.value, item.key.workload))
+    # A library's CSV names no driver.
+    own = [item for item in items if item.key.testbed.driver] or items
+    last = max(own, key=lambda item: item.measured_at)
+    at_last = [item for item in own if item.measured_at == last.measured_at and item.key.testbed == last.key.testbed]
+    return max(at_last, key=lambda item: (-_rank(item.key.timed_pass), item.value, item.key.workload))
 
 
 def _rank(timed_pass: str) -> int:
@@ -185,27 +186,29 @@ def _rank(timed_pass: str) -> int:
 
 def kernel_states(
     newest: Sequence[Newest],
+    chosen: Mapping[tuple[str, str], Newest],
+    points: Mapping[int, Point],
     trends: Mapping[int, tuple[TrendWeek, ...]],
     changes: Iterable[tuple[SeriesKey, ChangeMark]],
 ) -> tuple[KernelState, ...]:
-    """Put together where each kernel stands on each GPU model, by names."""
-    chosen = headlines(newest)
+    """Put together where each kernel stands on each GPU model, by names; ``points`` are by their own ids."""
     wrong = {
         (item.key.kernel, item.key.testbed.gpu)
         for item in newest
-        if item.key.metric is Metric.wrong_values and item.point.value > 0
+        if item.key.metric is Metric.wrong_values and item.value > 0
     }
     known: dict[tuple[str, str], list[ChangeMark]] = {}
     for key, change in changes:
         known.setdefault((key.kernel, key.testbed.gpu), []).append(change)
     return tuple(
-        _state(chosen[place], place in wrong, known.get(place, []), trends.get(chosen[place].series_id, ()))
-        for place in sorted(chosen)
+        _state(item.key, points[item.point_id], place in wrong, known.get(place, []), trends.get(item.series_id, ()))
+        for place, item in sorted(chosen.items())
     )
 
 
-def _state(item: Newest, wrong: bool, changes: Sequence[ChangeMark], trend: tuple[TrendWeek, ...]) -> KernelState:
-    key, point = item.key, item.point
+def _state(
+    key: SeriesKey, point: Point, wrong: bool, changes: Sequence[ChangeMark], trend: tuple[TrendWeek, ...]
+) -> KernelState:
     shown = [change for change in changes if change.state in (State.confirmed, State.recovered, State.triaged)]
     return KernelState(
         key.kernel,

@@ -82,27 +82,35 @@ def _point_columns(table: type[MeasuredPoint]) -> tuple[Any, ...]:
 def states(session: Session, repository: str, now: float, kernel: str | None = None) -> tuple[KernelState, ...]:
     """Give where each kernel of a repository, or one, stands on each GPU model."""
     found = _newest(session, repository, kernel)
-    trends = _trends(session, [item.series_id for item in headlines(found).values()], now)
-    return kernel_states(found, trends, _changes(session, repository, kernel))
+    chosen = headlines(found)
+    points = _points_by_id(session, [item.point_id for item in chosen.values()])
+    trends = _trends(session, [item.series_id for item in chosen.values()], now)
+    return kernel_states(found, chosen, points, trends, _changes(session, repository, kernel))
 
 
 def _newest(session: Session, repository: str, kernel: str | None) -> list[Newest]:
-    last = (
-        select(MeasuredPoint.id)
-        .where(MeasuredPoint.series_id == MeasuredSeries.id)
-        .order_by(MeasuredPoint.measured_at.desc(), MeasuredPoint.id.desc())
-        .limit(1)
-        .correlate(MeasuredSeries)
-        .scalar_subquery()
-    )
+    """Give the newest number of each series of the library's own kernels, from an index alone."""
+    at = aliased(MeasuredPoint)
+    last = select(func.max(at.measured_at)).where(at.series_id == MeasuredSeries.id).scalar_subquery()
     query = (
-        select(*_SERIES, *_point_columns(MeasuredPoint))
-        .join(MeasuredPoint, MeasuredPoint.id == last)
+        select(*_SERIES, MeasuredPoint.id, MeasuredPoint.measured_at, MeasuredPoint.value)
+        .join(MeasuredPoint, (MeasuredPoint.series_id == MeasuredSeries.id) & (MeasuredPoint.measured_at == last))
         .where(MeasuredSeries.repository == repository, MeasuredSeries.provider == KERNEL)
         .where(MeasuredSeries.metric.in_((Metric.time_us.value, Metric.wrong_values.value)))
+        .order_by(MeasuredPoint.id)
     )
     rows = session.execute(query if kernel is None else query.where(MeasuredSeries.kernel == kernel))
-    return [Newest(row[0], _key(row), _point(row, len(_SERIES))) for row in rows]
+    # Of several at the same moment, as a CSV may have them, the one that was kept last.
+    return list({row[0]: Newest(row[0], _key(row), *row[len(_SERIES) :]) for row in rows}.values())
+
+
+def _points_by_id(session: Session, ids: Sequence[int]) -> dict[int, Point]:
+    found: dict[int, Point] = {}
+    for at in range(0, len(ids), MOST_AT_ONCE):
+        query = select(MeasuredPoint.id, *_point_columns(MeasuredPoint))
+        rows = session.execute(query.where(MeasuredPoint.id.in_(ids[at : at + MOST_AT_ONCE])))
+        found |= {row[0]: _point(row, 1) for row in rows}
+    return found
 
 
 def _trends(session: Session, series: Sequence[int], now: float) -> dict[int, tuple[TrendWeek, ...]]:

@@ -19,8 +19,10 @@
 
   const hint = document.createElement("p");
   hint.className = "hint";
-  hint.textContent = "Drag over the chart to zoom; double-click to see all.";
+  const coarse = window.matchMedia("(pointer: coarse)").matches;
+  hint.textContent = coarse ? "Tap a point to read it." : "Drag over the chart to zoom; double-click to see all.";
   figure.append(hint);
+  figure.scrollLeft = figure.scrollWidth; // on a narrow screen the newest commits are seen first
   const cursor = document.createElementNS(NS, "line");
   cursor.setAttribute("class", "cursor");
   cursor.setAttribute("y1", "0");
@@ -30,6 +32,7 @@
   area.setAttribute("y", "0");
   area.setAttribute("height", String(HEIGHT));
   area.setAttribute("width", "0");
+  cursor.setAttribute("visibility", "hidden");
   plot.append(area, cursor);
 
   let view = [0, WIDTH];
@@ -62,6 +65,7 @@
 
   const show = (dot) => {
     if (!dot) return;
+    cursor.setAttribute("visibility", "visible");
     cursor.setAttribute("x1", String(dot.x));
     cursor.setAttribute("x2", String(dot.x));
     hint.textContent = dot.text;
