@@ -88,6 +88,18 @@ def states(session: Session, repository: str, now: float, kernel: str | None = N
     return kernel_states(found, chosen, points, trends, _changes(session, repository, kernel))
 
 
+def version(session: Session) -> tuple[int | None, int | None, float | None]:
+    """Give what is another value once a number was kept, or something became of a change."""
+    row = session.execute(
+        select(
+            select(func.max(MeasuredPoint.id)).scalar_subquery(),
+            select(func.max(SeriesChange.id)).scalar_subquery(),
+            select(func.max(SeriesChange.changed_at)).scalar_subquery(),
+        )
+    ).one()
+    return row[0], row[1], row[2]
+
+
 def _newest(session: Session, repository: str, kernel: str | None) -> list[Newest]:
     """Give the newest number of each series of the library's own kernels, from an index alone."""
     at = aliased(MeasuredPoint)

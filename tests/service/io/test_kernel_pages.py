@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlencode
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from fastapi import FastAPI
@@ -25,6 +25,7 @@ from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point
 from tests.workers.store.fixtures import database_url, postgres_server, world
 from tests.workers.store.worlds import World
 from workers import inbox
+from workers.contracts import regression_key
 from workers.nightly.detection import Candidate, Evidence, State
 from workers.nightly.series import Metric, SeriesKey, Source, Testbed
 from workers.redaction import know
@@ -97,6 +98,27 @@ def test_the_overview_says_where_each_kernel_stands_on_each_gpu(world: World) ->
         assert expected in text
 
 
+def test_the_overview_follows_each_number_and_each_change(world: World) -> None:
+    keep(world, KEY)
+    with client() as pages:
+
+        def told() -> tuple[float, int]:
+            (kernel,) = pages.get("/api/kernels").json()["kernels"]
+            return kernel["time_us"], kernel["confirmed_changes"]
+
+        seen = [told()]
+        with world.runtime.database.write() as session:
+            history.add(session, [(KEY, at(NIGHTS, 111.0))])
+        seen.append(told())
+        change(world)
+        seen.append(told())
+        with world.runtime.database.write() as session:
+            key = regression_key(KEY.kernel, KEY.testbed.gpu)
+            assert history.triage(session, REPOSITORY, key, "meant", world.clock.now) == 1
+        seen.append(told())
+    assert seen == [(108.0, 0), (111.0, 0), (111.0, 1), (111.0, 0)]
+
+
 def test_a_library_csv_stands_for_a_kernel_only_where_nothing_was_measured(world: World) -> None:
     keep(world, KEY)
     late = replace(at(90, 50.0, source=Source.library), revision="v9.9")
@@ -131,7 +153,7 @@ def test_the_overview_shows_hosts_queues_and_jobs(world: World) -> None:
                     host="gpu<1>" if until else None,
                     created_at=now - 50,
                     started_at=now - 40 if until else None,
-                )  # fmt: skip
+                )
             )
     with client() as pages:
         told = pages.get("/api/kernels").json()["operation"]
@@ -297,14 +319,14 @@ def test_names_of_others_are_text_wherever_they_stand(world: World) -> None:
             assert "unsafe" not in answer.headers["content-security-policy"]
         svg = pages.get(address("/badge.svg", kernel=EVIL))
     assert "&lt;script&gt;" in svg.text and "<script" not in svg.text
-    assert ElementTree.fromstring(svg.text).tag.endswith("svg")
+    assert ET.fromstring(svg.text).tag.endswith("svg")
     assert "sandbox" in svg.headers["content-security-policy"]
     assert key.kernel == EVIL
 
 
 def test_a_badge_is_well_formed_xml_whatever_its_letters() -> None:
     text = badge("a\x00\x0b\x1b<&\"'\ufffe" + "x" * 500, "ü µ", "#fff")
-    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert ET.fromstring(text).tag.endswith("svg")
     assert len(text) < 1500
 
 
