@@ -22,7 +22,8 @@
   const coarse = window.matchMedia("(pointer: coarse)").matches;
   hint.textContent = coarse ? "Tap a point to read it." : "Drag over the chart to zoom; double-click to see all.";
   figure.append(hint);
-  figure.scrollLeft = figure.scrollWidth; // on a narrow screen the newest commits are seen first
+  const pane = figure.querySelector(".scroll");
+  pane.scrollLeft = pane.scrollWidth; // on a narrow screen the newest commits are seen first
   const cursor = document.createElementNS(NS, "line");
   cursor.setAttribute("class", "cursor");
   cursor.setAttribute("y1", "0");
