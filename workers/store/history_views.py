@@ -341,5 +341,6 @@ def _point_or_none(row: AnyRow, at: int) -> Point | None:
 
 
 def _point(row: AnyRow, at: int = 0) -> Point:
-    *values, source = row[at : at + 9]
-    return Point(*values, SOURCES[source])
+    revision, measured_at, value, *rest, source = row[at : at + 9]
+    low, high, samples, floor_share, clock = rest
+    return Point(revision, measured_at, value, low, high, samples, floor_share, clock, SOURCES[source])
