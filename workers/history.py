@@ -3,31 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workers.nightly.bisection import Bisected, Culprit, Step, bisect
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.retention import Retention
+from workers.nightly.series import KERNEL, Metric, Point, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
+from workers.nightly.views import (
+    ChangeMark,
+    Choice,
+    CommitComparison,
+    ComparedSeries,
+    Difference,
+    KernelHistory,
+    KernelState,
+    Line,
+)
 from workers.runtime import current
-from workers.store import history
+from workers.store import history, history_views
+from workers.store.database import Database
 
 __all__ = [
+    "KERNEL",
     "SCENARIOS",
     "Bisected",
+    "ChangeMark",
+    "Choice",
+    "CommitComparison",
+    "ComparedSeries",
     "Culprit",
+    "Difference",
     "Format",
     "Imported",
+    "KernelHistory",
+    "KernelState",
+    "Line",
+    "Metric",
     "NoLibraryCsvError",
     "NoParquetError",
+    "Point",
     "Retention",
     "Step",
     "Tally",
+    "Testbed",
     "bisect",
+    "compare_commits",
     "export",
     "forget",
+    "gpus",
     "import_library_csv",
+    "kernel_history",
+    "kernel_states",
     "last_commit",
+    "newest_commits",
     "repositories",
     "simulate",
 ]
@@ -83,3 +113,49 @@ def forget(retention: Retention) -> int:
     runtime = current()
     with runtime.database.write() as session:
         return history.forget(session, retention, runtime.clock())
+
+
+def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelState, ...]:
+    """Give where each kernel of a repository, or one, stands on each GPU model."""
+    runtime = current()
+    with runtime.database.read() as session:
+        if kernel is not None:
+            return history_views.states(session, repository, runtime.clock(), kernel)
+        version = history_views.version(session)
+    return _all_states(runtime.database, repository, version, int(runtime.clock() // 3600))
+
+
+@lru_cache(maxsize=8)
+def _all_states(database: Database, repository: str, _version: object, hour: int) -> tuple[KernelState, ...]:
+    # The numbers change once a night and are looked at all day; the hour moves the weeks of the trend on.
+    with database.read() as session:
+        return history_views.states(session, repository, (hour + 1) * 3600.0)
+
+
+def kernel_history(repository: str, kernel: str, wanted: dict[str, str], last: int | None) -> KernelHistory | None:
+    """Give a kernel's numbers at its ``last`` newest commits, None: at all; None where the repository has no such kernel.
+
+    ``wanted`` names gpu, metric, timed_pass, workload and library (the library's own workload), as far as they are chosen.
+    """
+    with current().database.read() as session:
+        return history_views.history_of(session, repository, kernel, wanted, last)
+
+
+def compare_commits(
+    repository: str, before: str, after: str, gpu: str | None = None, metric: Metric | None = None
+) -> CommitComparison:
+    """Compare two commits, each named by at least four characters, in every series that has a number at one of them."""
+    with current().database.read() as session:
+        return history_views.comparison(session, repository, before, after, gpu, metric)
+
+
+def newest_commits(repository: str, most: int) -> tuple[str, ...]:
+    """Give the commits that nights measured last, newest first."""
+    with current().database.read() as session:
+        return history_views.newest_commits(session, repository, most)
+
+
+def gpus(repository: str) -> tuple[str, ...]:
+    """Give the GPU models that a repository has numbers of."""
+    with current().database.read() as session:
+        return history_views.gpus(session, repository)

@@ -10,6 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from workers.broker import ping as ping_broker
 from workers.contracts import (
+    ActiveJob,
     Decision,
     DecisionOutcome,
     DecisionResult,
@@ -17,9 +18,11 @@ from workers.contracts import (
     Failure,
     JobOptions,
     JobRequest,
+    JobState,
     JobView,
     LineComment,
     ModelUse,
+    Operation,
     ProblemText,
     StageName,
     Submission,
@@ -57,6 +60,7 @@ __all__ = [
     "look_over_optimize",
     "model_use",
     "needs_model",
+    "operation",
     "pull_closed",
     "recent_jobs",
     "record_deliveries",
@@ -69,6 +73,8 @@ __all__ = [
     "triage",
     "trouble_of",
 ]
+
+ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
 
 
 def submit(request: JobRequest) -> Submission:
@@ -243,6 +249,31 @@ def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
     with current().database.read() as session:
         jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
         return tuple(view(session, job, current().clock()) for job in jobs)
+
+
+def operation(most_jobs: int = 50) -> Operation:
+    """Give what an operator looks at first: GPU hosts, queues, and the jobs that have not ended, newest first."""
+    runtime = current()
+    now = runtime.clock()
+    active = Job.state.in_([state.value for state in ACTIVE])
+    with runtime.database.read() as session:
+        rows = session.scalars(
+            select(Job).where(active).order_by(Job.updated_at.desc(), Job.id.desc()).limit(most_jobs)
+        )
+        jobs = tuple(
+            ActiveJob(
+                job.job_id,
+                read_request(job.request).verb.value,
+                job.kernel,
+                job.repository,
+                job.state,
+                job.created_at,
+                job.updated_at,
+            )
+            for job in rows
+        )
+        count = session.scalar(select(func.count()).select_from(Job).where(active)) or 0
+        return Operation(gpu_hosts.hosts(session, now), gpu_hosts.queues(session, now), jobs, count)
 
 
 def known_repositories() -> tuple[tuple[str, int | None], ...]:

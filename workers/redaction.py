@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text
+LEAST_CHARACTERS = 8  # of a known value: a shorter one occurs in honest text; no form is shorter either
 LEAST_LINE = 32  # of a known value of several lines, such as a private key: each such line is secret alone
+REMEMBERED = 400  # characters of a text that is remembered as searched
 DEEPEST = 12
 CONFIGURED = "configured secret"
 
@@ -79,7 +80,15 @@ def know(values: Iterable[str]) -> None:
 
 def redact(text: str) -> str:
     """Give text without any secret that this process knows, and without what has the shape of one."""
-    return redacted(text, _known)[0]
+    if len(text) < LEAST_CHARACTERS:
+        return text
+    return _redacted_once(text, _known) if len(text) <= REMEMBERED else redacted(text, _known)[0]
+
+
+@lru_cache(maxsize=8192)
+def _redacted_once(text: str, secrets: frozenset[str]) -> str:
+    # A page or a log says the same names again and again.
+    return redacted(text, secrets)[0]
 
 
 def secret_in(text: str) -> tuple[str, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -61,17 +62,45 @@ def export_history(
         if form is None:
             known = ", ".join(f".{form.value}" for form in Format)
             raise UserFacingError(Failure(FailureCode.problem, f"{out} has no known suffix", f"Use one of {known}."))
-        name = _named(repo, repository)
-        if name not in history.repositories():
-            there = ", ".join(history.repositories()) or "none"
-            message = f"no number of {name} was ever measured or imported; repositories in this database: {there}"
-            raise UserFacingError(Failure(FailureCode.missing, message))
+        name = _known(repo, repository)
         try:
             content = history.export(name, form)
         except history.NoParquetError as error:
             raise UserFacingError(Failure(FailureCode.environment, str(error))) from error
     out.write_bytes(content)
     say(f"Wrote {out}.")
+
+
+@app.command("export-pages")
+def export_pages(
+    folder: Annotated[
+        Path, typer.Argument(help="Where to write; files of an earlier export are replaced.", file_okay=False)
+    ],
+    repo: Checkout = None,
+    repository: Repository = None,
+    github: Annotated[
+        str | None, typer.Option(help="Where commits are linked; by default https://github.com/ and --repository.")
+    ] = None,
+    commits: Annotated[int, typer.Option(min=2, help="How many of the newest commits a chart has.")] = 200,
+    comparisons: Annotated[int, typer.Option(min=0, help="How many of the newest commits are compared.")] = 20,
+) -> None:
+    """Write the pages of a repository's kernels with their JSON and badges, for GitHub Pages: every link is relative.
+
+    Exit 0 done, 2 there is nothing to write, 3 the folder cannot be written to.
+    """
+    from service.pages.export import export_pages as export
+
+    with reporting():
+        name = _known(repo, repository)
+        if github is not None and not re.fullmatch(r"https?://[^\s\"'<>]+", github):
+            fix = "Give an address such as https://github.com/owner/name."
+            raise UserFacingError(Failure(FailureCode.problem, f"{github!r} is no address", fix))
+        url = github or (f"https://github.com/{name}" if repository else None)
+        try:
+            count = export(folder, name, None if url is None else url.rstrip("/"), commits, comparisons)
+        except OSError as error:
+            raise UserFacingError(Failure(FailureCode.environment, f"{folder} cannot be written: {error}")) from error
+    say(f"Wrote {count} files; open {folder / 'index.html'}.")
 
 
 @app.command("prune-history")
@@ -122,6 +151,22 @@ def _tally_line(tally: Tally) -> str:
         *(found if planted else ("", "", "")),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _known(repo: Path | None, repository: str | None) -> str:
+    """Choose the database, and give the name of the repository, of which it has numbers.
+
+    Raises:
+        UserFacingError: it has none, or what is named cannot be used.
+    """
+    from workers import history
+
+    name = _named(repo, repository)
+    if name not in history.repositories():
+        there = ", ".join(history.repositories()) or "none"
+        message = f"no number of {name} was ever measured or imported; repositories in this database: {there}"
+        raise UserFacingError(Failure(FailureCode.missing, message))
+    return name
 
 
 def _named(repo: Path | None, repository: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The pages on which a job can be read: the list of jobs, one job with its timeline, and its artifacts."""
+"""The pages: jobs with their timelines and artifacts, and kernels with their numbers over commits."""
 
 from service.pages.routes import Pages, pages_router
 

@@ -14,10 +14,12 @@ from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from service.addresses import Addresses
 from service.pages import shown
+from service.pages.kernel_routes import add_kernel_routes
+from service.pages.kernels import shown as redacted
+from service.pages.sites import LiveSite
 from service.pages.tried import tried_of
 from workers.contracts import JobState, JobView
 from workers.redaction import redact
@@ -51,8 +53,9 @@ def pages_router(pages: Pages) -> APIRouter:
     """Give the routes of the pages."""
     router = APIRouter(dependencies=[] if pages.password is None else [Depends(_guard(pages.password))])
     templates = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=_shown
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted
     )
+    templates.globals["site"] = LiveSite()
     templates.filters["bytes"] = shown.size
     templates.filters["with_code"] = shown.with_code
     templates.filters["quoted"] = lambda text: quote(str(text), safe="")
@@ -102,14 +105,8 @@ def pages_router(pages: Pages) -> APIRouter:
             FOLDER / "static" / "style.css", media_type="text/css", headers={"x-content-type-options": "nosniff"}
         )
 
+    add_kernel_routes(router, pages.addresses.html_url)
     return router
-
-
-def _shown(value: object) -> object:
-    """Give what a page may show of a value: text without secrets. What is markup already stays so."""
-    if isinstance(value, Markup):
-        return Markup(redact(value))  # noqa: S704 - escaped before, and what is put in has no sign of markup
-    return redact(value) if isinstance(value, str) else value
 
 
 def _job(pages: Pages, job_id: str) -> JobView:

@@ -43,6 +43,7 @@ from workers.contracts.kernel_profile import (
 from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
 from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.nightly import NightChange, NightKernel, NightlySummary, RegressionUpdate, regression_key
+from workers.contracts.operation import ActiveJob, GpuHost, GpuQueue, Operation
 from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
@@ -91,6 +92,7 @@ from workers.contracts.variant import (
 __all__ = [
     "EVERY_SIZE",
     "TOLD_LOSSES",
+    "ActiveJob",
     "AddedTest",
     "AnalyzeSummary",
     "ArtifactView",
@@ -118,6 +120,8 @@ __all__ = [
     "FinalizeSummary",
     "GenerateSummary",
     "Goal",
+    "GpuHost",
+    "GpuQueue",
     "Guardrail",
     "Image",
     "JobOptions",
@@ -140,6 +144,7 @@ __all__ = [
     "NightKernel",
     "NightlySummary",
     "Notes",
+    "Operation",
     "OptimizeSummary",
     "Origin",
     "Outcome",

@@ -227,11 +227,33 @@ def _noise(logs: Sequence[float]) -> float:
     return max(LEAST_NOISE, (third - first) / (NORMAL_IQR * SQRT2))
 
 
+def level_changes(values: Sequence[float]) -> tuple[int, ...]:
+    """Give the places in a whole past at which the level moved by more than 1%, either way, and stayed; for a chart.
+
+    A running median of five takes single noisy nights out first.
+    """
+    logs = [math.log(value) if value > 0 else 0.0 for value in values]
+    smooth = [statistics.median(logs[max(0, at - 2) : at + 3]) for at in range(len(logs))]
+    noise = _noise(logs)
+    ends = [0, *_segment_ends([value / noise for value in smooth])]
+    levels = [statistics.median(logs[start:end]) for start, end in pairwise(ends)]
+    return tuple(
+        start
+        for start, (old, new) in zip(ends[1:], pairwise(levels), strict=False)
+        if abs(new - old) > math.log1p(FLOOR)
+    )
+
+
 def _change_point(values: Sequence[float]) -> int | None:
     """Give the first place of the newest segment of equal level; None where there is but one segment."""
+    ends = _segment_ends(values)
+    return ends[-2] if len(ends) > 1 else None
+
+
+def _segment_ends(values: Sequence[float]) -> list[int]:
+    """Give the ends of the segments of equal level, the last of them the number of values."""
     import numpy as np
     import ruptures as rpt
 
     search = rpt.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT).fit(np.asarray(values, dtype=float).reshape(-1, 1))
-    ends = search.predict(pen=PENALTY * math.log(len(values)))
-    return int(ends[-2]) if len(ends) > 1 else None
+    return [int(end) for end in search.predict(pen=PENALTY * math.log(len(values)))]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from workers.contracts import GpuHost, GpuQueue
 from workers.store import lifecycle, updates
 from workers.store.gpu_work import ANY, claimable, lost
 from workers.store.models import GpuWork
 
 BETWEEN_REQUESTS_S = 60.0
+SHOWN_S = 7 * 86_400.0  # a host that took nothing for so long is not shown
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,32 @@ def _waiting(work: GpuWork, now: float) -> Waiting:
     is_lost = work.state == "running"
     since = work.lease_until if is_lost else max(work.created_at, work.started_at or 0.0)
     return Waiting(work.request_id, work.job_id, work.architecture, since or now, work.host if is_lost else None)
+
+
+def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
+    """Give the hosts that took a request in the last days, by name."""
+    query = select(
+        GpuWork.host, GpuWork.architecture, GpuWork.state, GpuWork.lease_until, GpuWork.started_at, GpuWork.ended_at
+    ).where(GpuWork.host.is_not(None), GpuWork.started_at > now - SHOWN_S)
+    found: dict[str, GpuHost] = {}
+    for name, architecture, state, lease_until, started_at, ended_at in session.execute(query):
+        host = str(name)
+        known = found.get(host, GpuHost(host, (), 0, 0, 0.0))
+        live = state == "running" and lease_until is not None and lease_until > now
+        found[host] = GpuHost(
+            host,
+            tuple(sorted({*known.queues, architecture})),
+            known.running + live,
+            known.lost + (state == "running" and not live),
+            max(known.last_seen_at_s, now if live else ended_at or started_at or 0.0),
+        )
+    return tuple(found[host] for host in sorted(found))
+
+
+def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:
+    """Give how many requests wait and run in each queue."""
+    waiting_now = func.sum(case((claimable(now), 1), else_=0))
+    running_now = func.sum(case((_live(now), 1), else_=0))
+    query = select(GpuWork.architecture, waiting_now, running_now).where(GpuWork.state.in_(("pending", "running")))
+    rows = session.execute(query.group_by(GpuWork.architecture).order_by(GpuWork.architecture))
+    return tuple(GpuQueue(name, int(waiting), int(running)) for name, waiting, running in rows)

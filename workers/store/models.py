@@ -142,7 +142,11 @@ class GpuWork(Base):
     """
 
     __tablename__ = "gpu_requests"
-    __table_args__ = (UniqueConstraint("attempt_id", "key"), Index(None, "state", "architecture"))
+    __table_args__ = (
+        UniqueConstraint("attempt_id", "key"),
+        Index(None, "state", "architecture"),
+        Index(None, "started_at"),
+    )
 
     id: Mapped[int] = mapped_column(Serial, primary_key=True)
     request_id: Mapped[str] = mapped_column(String(40), unique=True)
@@ -352,7 +356,7 @@ class MeasuredPoint(Base):
     """A series' number at a revision: one, whoever measured it."""
 
     __tablename__ = "measured_points"
-    __table_args__ = (UniqueConstraint("series_id", "revision"), Index(None, "series_id", "measured_at"))
+    __table_args__ = (UniqueConstraint("series_id", "revision"), Index(None, "series_id", "measured_at", "value"))
 
     id: Mapped[int] = mapped_column(Serial, primary_key=True)
     series_id: Mapped[int] = mapped_column(ForeignKey("measured_series.id"))

@@ -145,6 +145,11 @@ def test_by_hand_a_csv_goes_into_a_checkouts_own_database_and_comes_out_again(tm
         out = tmp_path / f"numbers.{form.value}"
         assert run("export-history", out, "--repo", repo).exit_code == 0
         assert out.stat().st_size > 100
+    made = run("export-pages", tmp_path / "site", "--repo", repo, "--github", "https://github.example/o/n/")
+    assert (made.exit_code, "index.html" in made.stderr) == (0, True), made.stderr
+    (page,) = (tmp_path / "site").glob("geglu-*.html")
+    assert page.name in (tmp_path / "site" / "index.html").read_text()
+    assert 'href="https://github.example/o/n/tree/v' in page.read_text()
     pruned = run("prune-history", "--repo", repo)
     assert (pruned.exit_code, "0 points were removed" in pruned.stderr) == (0, True)
 
@@ -156,6 +161,7 @@ def test_by_hand_a_csv_goes_into_a_checkouts_own_database_and_comes_out_again(tm
         (["import-history", "{here}/no.csv"], "name --repo CHECKOUT or --repository"),
         (["export-history", "{here}/x.xlsx", "--repo", "{repo}"], "Use one of .csv, .json, .parquet"),
         (["export-history", "{here}/x.csv", "--repo", "{repo}"], "was ever measured or imported"),
+        (["export-pages", "{here}/site", "--repo", "{repo}"], "was ever measured or imported"),
     ],
 )
 @pytest.mark.usefixtures("environment")
