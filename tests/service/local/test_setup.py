@@ -1,0 +1,65 @@
+"""What `kernelsmith init` leaves in a checkout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.cli.setup import BRANCH, PATH
+from tests.architecture.test_command_lines import OPTIONS
+from tests.recorded.libraries import PLAIN
+from tests.service.local.checkouts import checked_out, git, run
+
+pytestmark = pytest.mark.usefixtures("environment")
+
+
+def test_the_workflow_is_committed_to_a_branch_of_its_own(tmp_path: Path) -> None:
+    library = checked_out(tmp_path / "library", PLAIN)
+    head, files = git(library, "rev-parse", "HEAD"), git(library, "ls-files")
+    wanted = ("--runner", "h200", "--runner", "lab.2", "--at", "4:05", "--budget", "30")
+    done = run("init", "--nightly", "--repo", library, *wanted)
+    assert done.exit_code == 0 and f"git push -u origin {BRANCH}" in done.stderr
+    assert (git(library, "rev-parse", "HEAD"), git(library, "ls-files")) == (head, files)
+    assert git(library, "diff", "--name-only", f"HEAD..{BRANCH}").split() == [PATH]
+    text = git(library, "show", f"{BRANCH}:{PATH}")
+    assert "@" not in re.sub(r"[\w/-]+@[0-9a-f]{40}", "", text)
+    workflow = yaml.safe_load(text)
+    assert workflow[True]["schedule"] == [{"cron": "5 4 * * *"}]
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"]["nightly"]
+    assert (job["runs-on"], job["timeout-minutes"]) == (["self-hosted", "h200", "lab.2"], 90)
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]) for step in job["steps"] if "uses" in step)
+    for line in (line for step in job["steps"] for line in step.get("run", "").splitlines()):
+        command = re.match(r"/opt/kernelsmith/bin/kernelsmith (\S+)(.*)", line)
+        if command is not None:
+            assert set(re.findall(r"--[a-z-]+", command[2])) <= OPTIONS[command[1]]
+
+
+def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
+    library = checked_out(tmp_path / "library", PLAIN)
+    run("init", "--nightly", "--repo", library)
+    made = git(library, "rev-parse", BRANCH)
+    assert run("init", "--nightly", "--repo", library).exit_code == 0
+    assert git(library, "rev-parse", BRANCH) == made
+    git(library, "merge", "-q", BRANCH)
+    assert "is there already" in run("init", "--nightly", "--repo", library).stderr
+    other = run("init", "--nightly", "--repo", library, "--budget", "7")
+    assert other.exit_code == 0 and "--budget 7 " in git(library, "show", f"{BRANCH}:{PATH}")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--at", "25:00"), "is no time of a day"),
+        (("--runner", "gpu]\n  evil: [x"), "labels of letters"),
+        (("--command", "kernelsmith; rm -rf"), "a path without spaces"),
+    ],
+)
+def test_what_cannot_stand_in_a_workflow_is_refused(tmp_path: Path, given: tuple[str, ...], told: str) -> None:
+    library = checked_out(tmp_path / "library", PLAIN)
+    refused = run("init", "--nightly", "--repo", library, *given)
+    assert refused.exit_code == 2 and told in refused.stderr
+    assert git(library, "branch", "--list", BRANCH) == ""
