@@ -27,8 +27,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
-test: $(VENV)/installed ## Run all tests but the longest: of cheats and honest candidates an eighth
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not cheats_all"
+test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest candidates an eighth, of kills of an installation a few
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not long"
 
 test-all: $(VENV)/installed ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

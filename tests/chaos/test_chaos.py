@@ -21,6 +21,7 @@ def said() -> list[str]:
 
 
 @pytest.mark.fault
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_or_doubled_by_a_fault_of_every_kind(tmp_path: Path, said: list[str]) -> None:
@@ -31,6 +32,7 @@ def test_nothing_is_lost_or_doubled_by_a_fault_of_every_kind(tmp_path: Path, sai
 
 
 @pytest.mark.fault
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_audit_finds_what_is_lost_and_what_is_doubled(install: Callable[..., Installation]) -> None:

@@ -84,7 +84,7 @@ def test_what_a_cheat_does_is_found(name: str) -> None:
     found(name)
 
 
-@pytest.mark.cheats_all
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for at, name in enumerate(BY_DEED) if at % 8])
 def test_what_any_other_cheat_does_is_found(name: str) -> None:

@@ -10,7 +10,7 @@ from service.localhub.faults import Faults
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import Installation
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.fault, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 Strike = Callable[[Faults, str], None]
 

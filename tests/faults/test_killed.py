@@ -15,6 +15,7 @@ INSIDE = {"analyze": "gpu_requested", "generate": "memo_computed", "validate": "
 ACTIONS = {"analyze": ("capture",), "generate": ("verify",), "validate": ("tests", "benchmark")}
 
 
+@pytest.mark.long
 def test_the_worker_of_stages_is_killed_at_every_boundary_and_inside_of_every_stage(
     installation: Installation,
 ) -> None:
@@ -61,6 +62,7 @@ def test_the_runner_and_its_worker_are_killed_in_the_middle_of_every_action(inst
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 def test_redis_is_killed_at_every_boundary_and_inside_of_every_stage(installation: Installation) -> None:
     installation.pause("stage_claimed")
     issue = ask(installation)
@@ -98,6 +100,7 @@ def test_the_service_and_all_workers_are_killed_inside_and_at_the_end_of_every_s
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "operations",
     [

@@ -72,6 +72,7 @@ def test_the_worker_is_killed_while_a_model_is_asked_and_between_its_answer_and_
     assert asking.paid() == [*answered(DIAGNOSED), *[(FIRST, "lost")] * 2, *answered(FIRST, REPAIR, LAST)]
 
 
+@pytest.mark.long
 def test_the_runner_and_the_gpu_host_are_killed_while_they_judge_and_time_what_a_model_wrote(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -95,6 +96,7 @@ def test_the_runner_and_the_gpu_host_are_killed_while_they_judge_and_time_what_a
     assert asking.paid() == answered(*QUESTIONS)
 
 
+@pytest.mark.long
 def test_the_machine_that_asks_and_the_one_that_judges_lose_their_power(
     asking_machines: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -117,6 +119,7 @@ def test_the_machine_that_asks_and_the_one_that_judges_lose_their_power(
     assert asking_machines.paid() == [*answered(DIAGNOSED), (FIRST, "lost"), *answered(FIRST, REPAIR, LAST)]
 
 
+@pytest.mark.long
 def test_a_provider_that_is_down_ends_the_job_with_nothing_better_and_retry_comes_to_the_same_when_it_is_well(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_provider_that_is_down_ends_the_job_with_nothing_better_and_retry_come
     assert asking.paid() == [*answered(DIAGNOSED), *[down] * 3, *answered(FIRST, REPAIR), again, *answered(LAST)]
 
 
+@pytest.mark.long
 def test_a_job_that_is_cancelled_while_a_model_is_asked_leaves_nothing_and_retry_asks_that_alone_again(
     asking: Modelled, undisturbed_asking: Undisturbed
 ) -> None:

@@ -17,7 +17,7 @@ from tests.faults.processes import parent_of
 from tests.service.conversation.facts import VERDICT
 from tests.workers.stages.library import GEGLU, PATH, SUITE
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.fault, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 MODIFIED = Ending(
     commits=("Change the geglu kernel",),

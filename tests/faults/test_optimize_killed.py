@@ -25,7 +25,7 @@ from tests.faults.processes import is_gone, parent_of, until
 from workers import inbox
 from workers.contracts import JobState
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.fault, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_the_worker_of_stages_is_killed_between_variants_and_in_finalize(

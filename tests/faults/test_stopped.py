@@ -90,6 +90,7 @@ def test_what_runs_while_the_service_is_stopped_is_given_back_and_counts_as_no_t
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [again_and_again, everything_at_once], ids=lambda how: str(how.__name__))
 @pytest.mark.parametrize("place", ["memo_computed", "runner.verify"])
 def test_a_stop_is_no_try_however_the_signal_comes(
@@ -110,6 +111,7 @@ def test_a_stop_is_no_try_however_the_signal_comes(
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_told_to_end_alone_gives_back_what_it_holds_and_is_started_again(
     installation: Installation,
 ) -> None:
@@ -133,6 +135,7 @@ def test_a_worker_that_is_told_to_end_alone_gives_back_what_it_holds_and_is_star
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 def test_a_start_that_is_stopped_at_any_moment_leaves_no_process_and_no_lease(installation: Installation) -> None:
     issue = ask(installation)
     installation.waits("analyze")
@@ -157,6 +160,7 @@ def test_a_start_that_is_stopped_at_any_moment_leaves_no_process_and_no_lease(in
     assert_one_of_everything(installation, issue)
 
 
+@pytest.mark.long
 def test_a_gpu_host_alone_that_is_told_to_end_twice_gives_its_request_back(machines: Installation) -> None:
     at_the_second_variant(machines, "benchmark")
     machines.paused("runner.benchmark")
@@ -198,6 +202,7 @@ def environment_of(pid: int) -> str:
     return Path(f"/proc/{pid}/environ").read_bytes().decode()
 
 
+@pytest.mark.long
 def test_no_kill_leaves_anything_behind_in_the_temporary_directory(
     install: Callable[..., Installation], tmp_path: Path
 ) -> None:

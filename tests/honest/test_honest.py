@@ -10,7 +10,7 @@ from tests.cheats.trial import surroundings
 from tests.honest.table import HONEST, KERNELS, problem_of, source_of
 
 NAMES = sorted(HONEST)
-# `make test` judges every eighth by name in a few cases; the marker `cheats_all` has all of them judged in every case.
+# `make test` judges every eighth by name in a few cases; the marker `long` has all of them judged in every case.
 FEW = NAMES[::8]
 
 
@@ -25,7 +25,7 @@ def test_an_honest_candidate_passes_a_quick_look(name: str) -> None:
     assert_passes(name, VerifyRequest(problem_of(name), source_of(name), quick=True))
 
 
-@pytest.mark.cheats_all
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_honest_candidate_passes(name: str) -> None:

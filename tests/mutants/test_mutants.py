@@ -84,7 +84,7 @@ def test_a_mutant_differs_from_its_original_in_one_place(mutant: Mutant) -> None
         assert ast.parse(text)
 
 
-@pytest.mark.cheats_all
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sample_is_caught_or_equal(tmp_path: Path) -> None:
     found = outcomes(tmp_path, "--count", str(SAMPLE), "--seed", "11", "--candidates", *FEW)
@@ -93,7 +93,7 @@ def test_a_sample_is_caught_or_equal(tmp_path: Path) -> None:
     assert sum(item.kind == "caught" for item in found.values()) > SAMPLE // 2
 
 
-@pytest.mark.cheats_all
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_few_cases_do_not_reach_is_a_hole(tmp_path: Path) -> None:
     beyond = fault("reglu", "size_guards", "if n_cols == 7:")
