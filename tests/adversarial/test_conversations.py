@@ -55,7 +55,7 @@ def test_what_reading_stops_never_reaches_a_runner_or_a_branch(ask_models: Ask) 
         for attack, told in zip(attacks, failure.attempts, strict=False):
             assert f"ended as `{attack.ends.value}`" in told
             assert attack.words in told
-    assert talk.asked() == ["capture"]
+    assert talk.asked() == ["imports", "capture"]
     assert list(pushed(asking).values()) == [["Add the reference of reglu and its tests"]]
     assert untouched(asking)
     assert asking.kernel() is None

@@ -65,7 +65,7 @@ def test_one_create_leaves_its_secrets_nowhere(
         "commits": talk.hub.as_patch(REPOSITORY, talk.pull()),
     }
     given = [json.loads(path.read_text()) for path in seen.iterdir()]
-    assert len(given) == 5  # capture, two verdicts, tests, benchmark
+    assert len(given) == 6  # imports, capture, two verdicts, tests, benchmark
     for place, text in shown.items() | {("runner", json.dumps(given))}:
         for word in (*secrets, ASKED, ANSWERED, PROMPTED):
             assert word not in text, f"{word} is in {place}"

@@ -64,7 +64,7 @@ def test_no_variant_that_reading_stops_reaches_a_runner(ask_models: Ask) -> None
     number = asking.talk.ask(f"{OPTIMIZE} --repairs {len(UNREAD) - 1}")
     asking.talk.skip(number)
     assert_ended(asking, "optimize", *(rewrite.optimize for rewrite in UNREAD.values()))
-    assert asking.talk.asked() == ["capture", "record", "verify", "benchmark", "profile", "tune"]
+    assert asking.talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile", "tune"]
     assert asking.talk.job().state is JobState.done
     assert_nothing_was_pushed(asking)
 
@@ -78,7 +78,7 @@ def test_no_modification_that_reading_stops_reaches_a_runner(ask_models: Ask) ->
     number = asking.talk.ask(f"{MODIFY} --repairs {len(UNREAD) - 1}")
     asking.talk.skip(number)
     assert_ended(asking, "modify", *(rewrite.modify for rewrite in UNREAD.values()))
-    assert asking.talk.asked() == ["verify"]  # of what stands
+    assert asking.talk.asked() == ["imports", "verify"]  # of what stands
     assert asking.talk.job().state is JobState.failed
     assert_nothing_was_pushed(asking)
 

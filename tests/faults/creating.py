@@ -13,7 +13,7 @@ CREATED = Ending(
     comments=4,
     checks=3,
     stages=tuple((stage, 1) for stage in STAGES),
-    gpu_requests={"done": 4},
+    gpu_requests={"done": 5},
 )
 
 

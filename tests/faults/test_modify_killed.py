@@ -24,7 +24,7 @@ MODIFIED = Ending(
     comments=3,
     checks=2,
     stages=(("modify", 1), ("confirm", 1)),
-    gpu_requests={"done": 14},
+    gpu_requests={"done": 15},
 )
 ALL, ONE = suite(SUITE), suite(SUITE, nodes=NODES[:1])
 WITHOUT = suite(SUITE, NODES[1])
