@@ -34,7 +34,7 @@ def compile_(
     """Have the compiler author write a kernel; exit 2 and one sentence where it must refuse."""
     from workers import byhand
 
-    with reporting():
+    with reporting(kernels=True):
         compiled = byhand.compile_problem(text_of(problem), kernel_name(problem, name))
     if compiled.source is None:
         say(f"The compiler author refuses: {compiled.refusal}")
@@ -58,7 +58,7 @@ def verify(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting():
+    with reporting(kernels=True):
         verdict = byhand.verify(*sources, seed).verdict()
     if as_json:
         typer.echo(json.dumps(to_json(verdict)))
@@ -80,7 +80,7 @@ def bench(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting():
+    with reporting(kernels=True):
         result = byhand.benchmark(*sources, budget_s, dtype).benchmark()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
@@ -102,7 +102,7 @@ def tune(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting():
+    with reporting(kernels=True):
         tuned = byhand.tune(*sources, budget_s)
     out.write_text(tuned.source, encoding="utf-8")
     if as_json:
@@ -124,7 +124,7 @@ def profile(
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
-    with reporting():
+    with reporting(kernels=True):
         result = byhand.profile(*sources, gpu).profile()
     if as_json:
         typer.echo(json.dumps(to_json(result)))
@@ -152,7 +152,7 @@ def suite(
     from workers import byhand
     from workers.contracts import problem_set
 
-    with reporting():
+    with reporting(kernels=True):
         entries = byhand.suite(folder, out, jobs, limit_s, lambda path: kernel_name(path, None), say)
     (out / "report.json").write_text(json.dumps(problem_set.report(entries), indent=1) + "\n", encoding="utf-8")
     if as_json:
@@ -198,7 +198,7 @@ def calibrate(
     from workers import byhand
 
     sources = [(kernel_name(path, None), text_of(path)) for path in problems or ()]
-    with reporting():
+    with reporting(kernels=True):
         found = byhand.calibrate(sources, byhand.Trials(comparisons, tries, slowdown), say)
     facts = {
         name: getattr(found, name)

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -70,8 +71,14 @@ def told(failure: Failure) -> str:
 
 
 @contextmanager
-def reporting() -> Iterator[None]:
-    """Turn an error for people into words and an exit code."""
+def reporting(*, kernels: bool = False) -> Iterator[None]:
+    """Turn an error for people into words and an exit code; with ``kernels`` also that nothing here could run one."""
+    missing = [name for name in ("torch", "triton") if kernels and find_spec(name) is None]
+    if missing:
+        say(
+            f"{' and '.join(missing)} cannot be imported, and no kernel runs without. Run: pip install 'kernelsmith[gpu]'"
+        )
+        raise typer.Exit(EXIT_ENVIRONMENT)
     try:
         yield
     except UserFacingError as error:

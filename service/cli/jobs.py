@@ -332,7 +332,7 @@ def run_job(
 
     # The terminal tells how far it is; what the engine logs beside that is for an operator.
     observability.configure("WARNING")
-    with reporting():
+    with reporting(kernels=True):
         checkout = Checkout(repo.resolve())
         checkout.head()
         state = open_state(checkout, replay)
