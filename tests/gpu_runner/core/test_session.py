@@ -21,7 +21,7 @@ from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory, ChildTime
 from gpu_runner.sandbox import tree
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.scratch import Scratch, ScratchError
-from gpu_runner.session import Session
+from gpu_runner.session import Session, has_gpu
 
 LIMITS = Limits(time_s=60, step_s=20, memory_bytes=8 * 2**30)
 PROCESS_ONLY = (Isolation.process,)
@@ -278,3 +278,14 @@ def test_the_child_ends_when_its_parent_is_killed(levels: str) -> None:
         time.sleep(0.01)
     assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
     shutil.rmtree(base)
+
+
+@pytest.mark.parametrize(("hidden", "expected"), [(None, True), ("0", True), ("", False), ("-1", False)])
+def test_a_gpu_that_the_environment_hides_is_not_used(
+    hidden: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "exists", lambda self: str(self) == "/dev/nvidiactl")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if hidden is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert has_gpu() is expected
