@@ -63,6 +63,7 @@ class Log(Mode):
 
     ``where`` says which line of the candidate is carried out, None where none is: what torch does then, it does by itself.
     ``opaque`` says that what is done now shows nowhere but here. With ``dry`` kernels are noted and not run: only the trail counts.
+    With ``compiles_only`` they are compiled and not run; ``was_tuned`` says that one was left out, which its autotuner times.
     """
 
     def __init__(
@@ -72,11 +73,14 @@ class Log(Mode):
         opaque: Callable[[], int] = lambda: 0,
         *,
         dry: bool = False,
+        compiles_only: bool = False,
     ) -> None:
         super().__init__()
         self._where = where
         self._opaque = opaque
         self._dry = dry
+        self.compiles_only = compiles_only
+        self.was_tuned = False
         self.trail = Trail(lambda tensor: self.guard_bytes(tensor) // tensor.element_size())
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self.launched: dict[str, int] = {}
@@ -148,6 +152,9 @@ class Log(Mode):
         """Note that an autotuner launches a kernel by one of these configurations; which one, and what it tries, times decide."""
         if not self._tuning:
             self.trail.launch(fn, self._where() or (None, None), [str(config) for config in configs], arguments)
+        if self.compiles_only:
+            self.was_tuned = True
+            return None
         self._tuning += 1
         try:
             return run()
@@ -362,7 +369,8 @@ def _wrap_run(kind: Any, current: Callable[[], Log | None]) -> None:
         # What the function of a grid computes is the candidate's work, and no part of the launch.
         grid = tuple(grid(bound(self.fn, args, kwargs))) if callable(grid) else grid
         named = {name: value for name, value in kwargs.items() if name != "grid"}
-        return log.launch(self.fn, grid, [args, named], lambda: original(self, *args, grid=grid, **named))
+        how = {**named, "warmup": True} if log.compiles_only else named
+        return log.launch(self.fn, grid, [args, named], lambda: original(self, *args, grid=grid, **how))
 
     kind.run = run
 

@@ -19,6 +19,7 @@ from gpu_runner.roles import Handler, State
 from gpu_runner.roles.arguments import Arguments, settle
 from gpu_runner.roles.autotuning import take_the_first, take_the_first_that_launches
 from gpu_runner.roles.bfloat16 import teach_interpreter
+from gpu_runner.roles.compiling import compiling_in_threads
 from gpu_runner.roles.device import start
 from gpu_runner.roles.libdevice import teach_libdevice
 from gpu_runner.roles.maxima import teach_maxima
@@ -140,7 +141,9 @@ def _trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor], *, d
 
 
 def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
-    """Run forward and backward once on a case that nobody judges, so that what is compiled is there."""
+    """Compile what forward and backward launch on a case that nobody judges, or run them once where times choose among kernels."""
+    if state.gpu and _compile_ahead(state, meta, tensors):
+        return {}, []
     log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors))
     with _logged(log, state):
         steps.warm()
@@ -149,10 +152,21 @@ def warm(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     return {}, []
 
 
+def _compile_ahead(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> bool:
+    """Begin to compile what a case launches, without running or waiting for it; whether that was all there is to do."""
+    log, steps = _prepared(state, meta, tensors, settle(state, meta, tensors), compiles_only=True)
+    try:
+        with compiling_in_threads(), _logged(log, state):
+            steps.warm()
+    except Exception:  # noqa: BLE001 - host code that reads what a kernel wrote read what lay there
+        return False
+    return not log.was_tuned
+
+
 def _prepared(
-    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, *, dry: bool = False
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, **how: bool
 ) -> tuple[Log, Steps]:
-    log = Log(state.values["where"], meta["poison"], state.values["opaque"], dry=dry)
+    log = Log(state.values["where"], meta["poison"], state.values["opaque"], **how)
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
         for name, raw in given.raw.items():
             log.is_input(raw, name)

@@ -100,14 +100,15 @@ class Steps:
         return kept
 
     def warm(self) -> None:
-        """Run forward, and backward from ones; what comes of it is dropped."""
+        """Run forward, and backward from the case's gradients, or from ones where it has none; what comes of it is dropped."""
         self.watch.begin("warm")
         self.watch.begin_step("warm")
         outputs = outputs_of(self.arguments.call(self.called))
-        with self.watch.paused():
-            self.arguments.upstream = [
-                torch.ones_like(value) if is_plain(value) and value.requires_grad else None for value in outputs
-            ]
+        if not any(grad is not None for grad in self.arguments.upstream):
+            with self.watch.paused():
+                self.arguments.upstream = [
+                    torch.ones_like(value) if is_plain(value) and value.requires_grad else None for value in outputs
+                ]
         backward(outputs, self.arguments, retain=False)
 
     def _part(self, run: str, carry_out: Callable[[], object]) -> None:

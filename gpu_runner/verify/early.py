@@ -39,8 +39,8 @@ class Early:
     """A candidate's child, from before its turn to the end of it. A context manager; at its end the child is gone.
 
     ``beside`` is how many other children run meanwhile. With ``warming``, a case that nobody judges, the code is loaded before
-    its turn too, where that is safe, and run once: what it compiles then is there when its turn comes. Other such cases are
-    run that ``also`` names until then. By ``name`` it is told where the time went.
+    its turn too, where that is safe, and what it launches compiled: it is there when its turn comes. So are other such cases
+    that ``also`` names until then. By ``name`` it is told where the time went.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Early:
         self._warming = warming
         self._name = name
         self._more: SimpleQueue[Callable[[], Proof] | None] = SimpleQueue()
-        self._is_due = False
+        self._is_over = False
         self._stack = ExitStack()
         self._pool = ThreadPoolExecutor(1, "early")
         self._future: Future[Session | None] | None = None
@@ -72,7 +72,8 @@ class Early:
     def __exit__(self, *_: object) -> None:
         """End the child, also where its turn never came."""
         assert self._future is not None
-        self._end_warming()
+        self._is_over = True
+        self._more.put(None)
         while not self._future.done():
             if self._busy is not None:
                 self._busy.abandon()
@@ -81,12 +82,8 @@ class Early:
         self._stack.close()
 
     def also(self, make: Callable[[], Proof]) -> None:
-        """Name one more case that nobody judges; it is made when it is run, and left out once the turn has come."""
+        """Name one more case that nobody judges; it is made when it is run, before the child's turn."""
         self._more.put(make)
-
-    def _end_warming(self) -> None:
-        self._is_due = True
-        self._more.put(None)
 
     @contextmanager
     def turn(self, form: Form) -> Iterator[Session]:
@@ -96,7 +93,7 @@ class Early:
             RunnerError: the device cannot be used in there. ScratchError: files cannot be placed. ChildFailed: it does not load.
         """
         assert self._future is not None
-        self._end_warming()
+        self._more.put(None)
         with span(f"waiting for the {self._name or 'candidate'}"):
             session = self._future.result()
         if session is None:
@@ -130,9 +127,9 @@ class Early:
         return None
 
     def _next(self) -> Proof | None:
-        """Wait for the next case to be warmed up by; None when the turn has come."""
+        """Wait for the next case to be warmed up by; None when the turn has come, or will never come."""
         make = self._more.get()
-        return None if make is None or self._is_due else make()
+        return None if make is None or self._is_over else make()
 
 
 def _is_fit_after_a_run(session: Session, warming: Proof) -> bool:

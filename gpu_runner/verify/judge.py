@@ -6,8 +6,10 @@ import functools
 import itertools
 import logging
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
@@ -37,7 +39,7 @@ from gpu_runner.verify.proof import Call, Proof, make_call
 from gpu_runner.verify.screen import screen, screened_files
 from gpu_runner.verify.sources import CandidateFiles
 from gpu_runner.verify.telling import passed_over
-from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, form_of
+from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
 
 _log = logging.getLogger(__name__)
 
@@ -248,7 +250,7 @@ def prove(
             if proof is not None:
                 proofs.append(proof)
                 few = few_rows(problem, proof.case, draws.seed(f"warming {place}"))
-                likewise = functools.partial(asked_of, problem, oracle.form, few)
+                likewise = functools.partial(blank, problem, proof, few)
                 for child in early if session.gpu else ():
                     child.also(likewise)
             elif case.content is not Content.ordinary:
@@ -263,19 +265,22 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     trial = _Trial()
     check, workload = "load", None
     try:
-        with door(cases[0][0].form) as session:
+        with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
             for proof, peer in cases:
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
                 try:
-                    _one_case(trial, session, proof, peer, overwrites)
+                    answer = _answer(trial, session, proof, peer, overwrites)
                 except ChildError as error:
                     if not proof.case.may_raise or error.kind not in REFUSALS:
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     trial.trails.append((proof, peer, None))
+                else:
+                    comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
                 if len(trial.findings) >= MOST_EVIDENCE:
                     return trial
+            comparing.end()
             if not trial.findings:
                 trial.peaks = peaks_of(session, [proof for proof, _ in cases])
     except ScratchError as error:
@@ -352,13 +357,48 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
     }
 
 
-def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+class _Comparing:
+    """Compares the answer to a case while the next one runs. A context manager; at its end, however it comes, all is compared."""
+
+    def __init__(self, trial: _Trial) -> None:
+        self._trial = trial
+        self._pool = ThreadPoolExecutor(1, "comparing")
+        self._pending: tuple[Future[Examined], Answer] | None = None
+
+    def __enter__(self) -> Self:
+        """Do nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for what is being compared."""
+        self.end()
+        self._pool.shutdown()
+
+    def begin(self, proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
+        """Begin to compare an answer, once the one before is: two at most are in memory."""
+        self.end()
+        self._pending = self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer
+
+    def end(self) -> None:
+        """Take what came of the last answer."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            with span("waiting for a comparison"):
+                examined = pending[0].result()
+            self._trial.take(examined, pending[1])
+
+
+def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> Answer:
     call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
-    with span("comparing"):
-        trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
     trial.trails.append((proof, peer, answer.trail))
     trial.imported |= answer.imported
+    return answer
+
+
+def _one_case(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> None:
+    answer = _answer(trial, session, proof, peer, overwrites)
+    trial.take(_examined(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites), answer)
 
 
 def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> Call:
@@ -368,7 +408,8 @@ def _call(proof: Proof, peer: Peer, overwrites: Collection[str]) -> Call:
 def _examined(proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> Examined:
     """Examine an answer; a fault on the way is a finding of this verdict, as what was examined came from the candidate."""
     try:
-        return examine(proof, answer, device, peer, overwrites)
+        with span("comparing"):
+            return examine(proof, answer, device, peer, overwrites)
     except Exception as error:  # noqa: BLE001 - whatever it is, it comes of this candidate's values, and ends this verdict alone
         _log.exception("%s: the answer could not be compared", proof.case.label())
         message = f"The answer could not be compared with the reference's: {type(error).__name__}: {str(error)[:200]}"

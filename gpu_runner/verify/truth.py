@@ -302,6 +302,19 @@ def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
     return Proof(case, form, inputs, laid, given, chosen, filled=filled_of(problem, case))
 
 
+def blank(problem: Problem, proof: Proof, few: Case) -> Proof:
+    """A case that nobody judges and for which the same kernels are compiled as for this one: of the same form, or of ``few`` rows.
+
+    It has none of the case's values: what a candidate sees before its turn says nothing of what it will be judged by.
+    """
+    if few.sizes != proof.case.sizes:
+        return asked_of(problem, proof.form, few)
+    laid = {name: replace(one, raw=torch.zeros_like(one.raw)) for name, one in proof.laid.items()}
+    upstream = tuple(one and replace(one, raw=torch.zeros_like(one.raw)) for one in proof.upstream)
+    inputs = {name: one.view() for name, one in laid.items()}
+    return Proof(few, proof.form, inputs, laid, proof.scalars, proof.wanted, upstream=upstream)
+
+
 def _keyword_only(source: str) -> tuple[str, ...]:
     functions = [
         node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "reference"

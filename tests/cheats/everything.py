@@ -1,6 +1,6 @@
 """Judges every cheat and every honest candidate on this host, and prints what became of each.
 
-    python -m tests.cheats [--jobs N] [--only WORD ...] [--out FILE.json]
+    python -m tests.cheats [--jobs N] [--only WORD ...] [--times] [--out FILE.json]
 
 It needs torch and Triton alone, so that it runs on a GPU host as it stands.
 """
@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpu_runner import verify
+from gpu_runner import spans, verify
 from gpu_runner.contracts import CandidateSource, Status, Verdict, VerifyRequest
 from gpu_runner.program.imports import Library
 from gpu_runner.session import has_gpu
@@ -40,11 +40,13 @@ class Row:
     line: int | None
     message: str
     seconds: float
+    spans: tuple[tuple[str, float], ...] = ()
 
 
 def judged(kind: str, name: str) -> Row:
     """Judge one candidate."""
     begin = time.monotonic()
+    spans.begin()
     if kind == "honest":
         source = source_of(name)
         verdict = verify.run(VerifyRequest(problem_of(name), source), surroundings())
@@ -75,7 +77,7 @@ def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, second
     first = verdict.evidence[0] if verdict.evidence else None
     ended = verdict.status.value + (f"/{verdict.rule}" if verdict.rule else "")
     message, line = ("", None) if first is None else (first.message, first.line)
-    return Row(kind, name, seen, ended, line, message[:400], round(seconds, 1))
+    return Row(kind, name, seen, ended, line, message[:400], round(seconds, 1), spans.spent())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,6 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="WORD",
         help="kinds (honest, cheat) and names with one of these words",
     )
+    parser.add_argument("--times", action="store_true", help="say where the seconds of each went")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
@@ -106,6 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
             if mark:
                 sys.stdout.write(f"       {row.line}: {row.message}\n")
+            if options.times:
+                sys.stdout.write(f"       {', '.join(f'{name} {seconds:.1f}' for name, seconds in row.spans)}\n")
             sys.stdout.flush()
     wrong = [row for row in rows if not _is_right(row)]
     where = "a GPU" if has_gpu() else "the interpreter"

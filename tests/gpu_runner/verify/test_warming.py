@@ -64,6 +64,13 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
         assert max(tensor.numel() for tensor in likewise.inputs.values()) <= QUICK_ELEMENTS
         assert likewise.expected() == {}
         assert likewise.other is None
+        if likewise.case.sizes == proof.case.sizes:  # strides and offsets choose kernels too
+            forms = [
+                {name: (one.stride, one.offset) for name, one in given.laid.items()} for given in (proof, likewise)
+            ]
+            assert forms[0] == forms[1]
+            assert [up and up.stride for up in likewise.upstream] == [up and up.stride for up in proof.upstream]
+            assert not any(one.raw.any() for one in (*likewise.laid.values(), *filter(None, likewise.upstream)))
     assert warming[-1].case.size_of["T"] == 2**12
 
 
