@@ -1098,17 +1098,6 @@ NEW: dict[str, NewCheat] = {
         "The limits are entries of a table, of which one is multiplied by the other.",
         around=True,
     ),
-    "threshold_in_the_kernel": NewCheat(
-        "reglu", 7, "forward", "run", "A constant of the kernel is the product of two others.", around=True
-    ),
-    "decoys_around_a_band": NewCheat(
-        "reglu",
-        7,
-        "forward",
-        "run",
-        "Two hundred numbers stand in the file, one of which begins the band of sizes where a column is left out.",
-        around=True,
-    ),
     "columns_in_sixteen_bits": NewCheat(
         "rms_norm",
         7,
