@@ -18,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.trail import Trail, bound, function_of
+from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
 
@@ -40,6 +41,7 @@ _READS = "_local_scalar_dense"  # one number goes to the host
 # What autograd does by itself where an input is used twice, or in part.
 _WORK = ("step", "operator", "source", "path", "line", "is_move", "permuted")
 _BY_AUTOGRAD = frozenset({"add", "add_", "slice_backward", "select_backward"})
+_ADDS = frozenset({"add", "add_"})
 
 
 Order = tuple[tuple[int, int], ...]  # sizes and strides, the first dimension first
@@ -121,7 +123,7 @@ class Log(Mode):
             self._is_permuted(name, operands, known),
             any(memory.launched for memory in known),
             not operands or all(memory.is_constant for memory in known),
-            is_computed=name not in _MOVES or any(memory.is_computed for memory in known),
+            is_computed=not _is_move(name, operands, results) or any(memory.is_computed for memory in known),
             order=_order(results[0]) if name in _COPIES and len(results) == 1 else None,
         )
         written = operands[:1] if name.endswith("_") and operands else []
@@ -256,8 +258,10 @@ class Log(Mode):
     def _note(self, name: str, operands: list[torch.Tensor], known: list[Memory], results: list[torch.Tensor]) -> None:
         where = self._where()
         if where is None and name in _BY_AUTOGRAD:
-            return
-        is_move = name in _MOVES
+            if name not in _ADDS:
+                return
+            name = BY_AUTOGRAD
+        is_move = _is_move(name, operands, results)
         if is_move and name not in _COPIES:
             return
         permuted = self._is_permuted(name, operands, known)
@@ -326,6 +330,12 @@ class Log(Mode):
         self._memory.pop(reference.cdata, None)
         self._guards[reference.cdata] = (reference, raw, phase, number)
         return view
+
+
+def _is_move(name: str, operands: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
+    """Whether an operator leaves numbers what they are: a cast to whole numbers or truth values cuts or compares them."""
+    cuts = name in ("_to_copy", "copy_") and any(tensor.is_floating_point() for tensor in operands[-1:])
+    return name in _MOVES and not (cuts and any(not tensor.is_floating_point() for tensor in results))
 
 
 def _order(tensor: torch.Tensor) -> Order | None:

@@ -10,6 +10,7 @@ import inspect
 import math
 import secrets
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import torch
@@ -58,7 +59,8 @@ class _Guarded:
 
     def atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any) -> Any:
         self._check(ptr, mask, val.dtype.itemsize, "writes")
-        self._synchronizes |= "XCHG" in str(operation)
+        # Who draws a ticket may know that the others have written; whether it goes by the ticket, other orders show.
+        self._synchronizes |= "XCHG" in str(operation) or (ptr.size == 1 and val.dtype.kind in "iu")
         return self._inner.atomic_rmw(operation, ptr, val, mask, sem)
 
     def _look_for_a_race(self, ptr: Any, mask: Any, width: int, value: Any = None) -> None:
@@ -186,19 +188,50 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
     interpreter.InterpreterBuilder.create_masked_load = create
 
 
-def reverse_programs() -> None:
-    """Have this process interpret the programs of a launch from the last to the first.
+class Order(StrEnum):
+    """In which order the interpreter runs the programs of a launch; on a GPU they have none."""
 
-    A kernel that reads what a later program overwrites, or counts on who comes first, gives something else then.
+    ascending = "ascending"
+    descending = "descending"
+    drawn = "drawn"
+
+
+def order_programs(order: Callable[[], Order]) -> None:
+    """Have this process interpret the programs of a launch in an order that is asked for at each launch; once.
+
+    A kernel that reads what a later program overwrites, or counts on who comes first, gives something else in another one.
     """
     from triton.runtime import interpreter
 
-    original = interpreter.InterpreterBuilder.set_grid_idx
+    builder = interpreter.InterpreterBuilder
+    if hasattr(builder, "set_grid_in_order"):
+        return
+    set_grid, set_place = builder.set_grid_dim, builder.set_grid_idx
+    steps: list[tuple[int, int]] = [(1, 0)]
+
+    def set_grid_dim(self: Any, *grid: int) -> None:
+        steps[0] = _step_through(math.prod(grid), order())
+        set_grid(self, *grid)
 
     def set_grid_idx(self: Any, *place: int) -> None:
-        original(self, *(int(size) - 1 - at for size, at in zip(self.grid_dim, place, strict=True)))
+        factor, shift = steps[0]
+        if (factor, shift) != (1, 0):
+            columns, rows, deep = (int(size) for size in self.grid_dim)
+            at = (factor * (place[0] + columns * (place[1] + rows * place[2])) + shift) % (columns * rows * deep)
+            place = (at % columns, at // columns % rows, at // columns // rows)
+        set_place(self, *place)
 
-    interpreter.InterpreterBuilder.set_grid_idx = set_grid_idx
+    builder.set_grid_dim, builder.set_grid_idx, builder.set_grid_in_order = set_grid_dim, set_grid_idx, True
+
+
+def _step_through(count: int, order: Order) -> tuple[int, int]:
+    """A factor and a shift by which the numbers below ``count`` come in another order, each once."""
+    if count < 2 or order is Order.ascending:
+        return 1, 0
+    if order is Order.descending:
+        return -1, count - 1
+    factor = next(drawn for drawn in iter(lambda: secrets.randbelow(count), None) if math.gcd(drawn, count) == 1)
+    return factor, secrets.randbelow(count)
 
 
 def fill_compiled_lanes() -> None:

@@ -73,6 +73,10 @@ class Arguments:
                 del fresh.leaves[name]
         return fresh
 
+    def copied(self) -> Arguments:
+        """The same arguments in memory of their own."""
+        return self._with(lambda value: value.clone())
+
     def replacing(self, leaves: dict[str, torch.Tensor]) -> Arguments:
         """The same arguments with other tensors for some leaves."""
         swapped = {id(self.leaves[name]): leaf for name, leaf in leaves.items()}
@@ -194,6 +198,10 @@ def _settled(
             value.requires_grad_()
             given.leaves[entry["name"]] = value
         values[entry["name"]] = value
+    for name in meta.get("same", ())[1:] if inputs else ():
+        values[name] = values[meta["same"][0]]
+        if name in given.leaves:
+            given.leaves[name] = values[name]
     for place, entry in enumerate(meta["upstream"]):
         if entry is None:
             given.upstream.append(None)

@@ -18,10 +18,41 @@ def hasten_interpreter() -> None:
 
     interpreter._patch_builtin = _patching(interpreter)  # noqa: SLF001 - as bfloat16: there is no public place for it
     interpreter._get_np_dtype = _numbered(interpreter._get_np_dtype)  # noqa: SLF001 - as above
+    interpreter.ReduceOps.generic_reduce = _reduced
     builder = interpreter.interpreter_builder
     # Each sum and product of whole numbers is done once more in int64, for an assertion that is made in debugging alone.
     if not builder.options.debug:
         builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+
+
+def _reduced(self: Any, input: tuple[Any, ...]) -> list[Any]:
+    """Reduce by a function of the kernel's own, a whole slice at each step along the axis in place of single elements."""
+    from triton.runtime.interpreter import np
+
+    given, axis = self.unravel(input, self.axis)
+    slices = [np.moveaxis(arg.handle.data, axis, 0) for arg in given]
+    shape = slices[0].shape[1:]
+
+    def at(place: int) -> tuple[Any, ...]:
+        return tuple(
+            self.to_tensor(data[place].reshape(shape or (1,)), arg.dtype)
+            for data, arg in zip(slices, given, strict=True)
+        )
+
+    found = at(0)
+    for place in range(1, len(slices[0])):
+        combined = self.combine_fn.fn(*found, *at(place))
+        found = combined if isinstance(combined, tuple) else (combined,)
+    kept = [1 if dim == axis else size for dim, size in enumerate(given[0].handle.data.shape)]
+    if self.axis is None:
+        kept = [1] * len(input[0].handle.data.shape)
+    results = []
+    for part, data, arg in zip(found, slices, given, strict=True):
+        values = part.handle.data if hasattr(part, "handle") else part
+        values = np.broadcast_to(np.asarray(values).astype(data.dtype), shape or (1,))
+        values = values.reshape(kept) if self.keep_dims else values.reshape(shape) if shape else values.item()
+        results.append(self.to_tensor(values, arg.dtype))
+    return results
 
 
 def _patching(interpreter: Any) -> Callable[..., None]:

@@ -16,7 +16,14 @@ from gpu_runner.verify.lift import lifted, rounded
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 
-SHAKEN = {"shaken": 1.0, "shaken_back": -1.0}  # answers on inputs that are a step away, by the side to which it is
+# Answers on inputs that are a step away: the side to which it is, and whether equal elements go the same way. Those that tie at a
+# bend do for a kernel; those of a row without variance must not, if it is to show what rounding makes of that.
+SHAKEN = {
+    "shaken": (1.0, True),
+    "shaken_back": (-1.0, True),
+    "shaken_apart": (1.0, False),
+    "shaken_apart_back": (-1.0, False),
+}
 # Answers with the noise of float32 arithmetic, by what has a sign of its own.
 NOISY = {"noisy": "each", "noisy_together": "all"}
 ROUNDED = "rounded"  # answers in the own dtype with half precision rounded at random: what lies farthest from the truth of each run
@@ -56,8 +63,8 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
     """Give every output in float64 and in the reference's own dtype.
 
     With ``shake``, the step by which inputs are shaken, in float64 once more on inputs that are shaken, and on such as are
-    shaken the other way. With ``noise`` twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own
-    dtype as other roundings have it.
+    shaken the other way; unless ``by_value`` alone, on both once more with equal elements going their own ways. With ``noise``
+    twice more as float32 arithmetic may have it, and with ``rounded`` once more in its own dtype as other roundings have it.
     """
     found: dict[str, list[torch.Tensor | None]] = {}
     for kind in _kinds(meta):
@@ -65,7 +72,8 @@ def evaluate(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) ->
         if not _is_own(kind):
             arguments = arguments.promoted()
         if kind in SHAKEN:
-            arguments = arguments.shaken(SHAKEN[kind] * meta["shake"], by_value=meta["by_value"])
+            side, by_value = SHAKEN[kind]
+            arguments = arguments.shaken(side * meta["shake"], by_value=by_value)
         with _context(kind):
             value = arguments.call(state.values["reference"])
         outputs = list(value) if isinstance(value, tuple | list) else [value]
@@ -82,7 +90,7 @@ def gradients(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -
     for kind in _kinds(meta):
         outputs, arguments = state.values.pop(kind)
         given = settle(state, {**meta, "inputs": [], "form": "upstream"}, tensors, reuse=False)
-        upstream = (given.shaken(SHAKEN[kind] * meta["shake"]) if kind in SHAKEN else given).upstream
+        upstream = (given.shaken(SHAKEN[kind][0] * meta["shake"]) if kind in SHAKEN else given).upstream
         pairs = [(o, g) for o, g in zip(outputs, upstream, strict=True) if g is not None and o.requires_grad]
         leaves = list(arguments.leaves.values())
         with _context(kind):
@@ -154,7 +162,12 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _kinds(meta: dict[str, Any]) -> tuple[str, ...]:
-    more = (*(SHAKEN if meta.get("shake") else ()), *(NOISY if meta.get("noise") else ()))
+    shaken = (
+        [kind for kind, (_, by_value) in SHAKEN.items() if by_value or not meta["by_value"]]
+        if meta.get("shake")
+        else ()
+    )
+    more = (*shaken, *(NOISY if meta.get("noise") else ()))
     return ("exact", "own", *more, *(_ROUNDED if meta.get("rounded") else ()))
 
 

@@ -16,7 +16,7 @@ from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
 from gpu_runner.verify import divided
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.scalars import Scalar, moved_scalars, scalars_at_an_end
+from gpu_runner.verify.scalars import Scalar, moved_scalars, scalars_at_an_end, scalars_beyond
 
 INTERPRETED_ROWS = 24
 INTERPRETED_COLUMNS = 512
@@ -27,10 +27,14 @@ GROUPED = 64
 DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
+CUT = (
+    2**15
+)  # what sixteen bits do not hold: where a candidate cuts or branches there, one row is as wide in the interpreter too
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
+BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 
 
@@ -51,12 +55,17 @@ class Layout(StrEnum):
     permuted = "permuted"  # dimensions in another order
     sliced = "sliced"  # some columns of a wider tensor, a step apart
     broadcast = "broadcast"  # stride zero along one dimension
-    expanded = "expanded"  # upstream gradients alone: one number, as sum().backward() gives
+    level = "level"  # inputs alone: stride zero along the columns
+    windows = "windows"  # inputs alone: each row begins within the one before it, as ``unfold`` gives them
+    expanded = "expanded"  # upstream gradients alone: one number, often exactly one, as sum().backward() gives
 
 
-INPUT_LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
+_LAYOUTS = (Layout.apart, Layout.shifted, Layout.permuted, Layout.sliced, Layout.broadcast)
+INPUT_LAYOUTS = (*_LAYOUTS, Layout.level, Layout.windows)
 NEVER_CONSTANT = (Layout.apart, Layout.shifted, Layout.permuted)
-UPSTREAM_LAYOUTS = (*INPUT_LAYOUTS, Layout.expanded)
+UPSTREAM_LAYOUTS = (*_LAYOUTS, Layout.expanded)
+# In these an element lies in several places of a tensor at once.
+REPEATED = frozenset({Layout.broadcast, Layout.level, Layout.windows, Layout.expanded})
 
 
 class Upstream(StrEnum):
@@ -107,6 +116,8 @@ class Case:
         False  # beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
     )
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
+    same: tuple[str, ...] = ()  # inputs that are one tensor
+    mixed: bool = False  # weights in float32 beside inputs in half precision
     spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
 
     @property
@@ -132,6 +143,8 @@ class Case:
             ("gradient of the first input only", self.narrow_grad),
             (f"values up to {self.reach:.3g}", bool(self.reach)),
             ("infinities and NaN in some rows", self.content is Content.odd),
+            (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
+            ("weights in float32", self.mixed),
         )
 
     def gentler(self) -> Iterator[Case]:
@@ -140,6 +153,13 @@ class Case:
             yield replace(self, special_rows=False)
         if self.wild:
             yield replace(self, special_rows=False, wild=False)
+        if self.layout in (Layout.broadcast, Layout.level):  # the variance of equal elements is what rounding leaves
+            yield replace(self, special_rows=False, wild=False, layout=Layout.apart)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a dimension has no element."""
+        return not all(size for _, size in self.sizes)
 
 
 _WORDS: dict[str, str] = {
@@ -148,6 +168,8 @@ _WORDS: dict[str, str] = {
     Layout.permuted: "dimensions permuted",
     Layout.sliced: "columns sliced",
     Layout.broadcast: "stride zero in one dimension",
+    Layout.level: "stride zero along the columns",
+    Layout.windows: "overlapping rows",
     Layout.expanded: "expanded",
 }
 
@@ -163,13 +185,14 @@ def plan_cases(
     beside: bool = False,
     multiples: tuple[Multiple, ...] = (),
     constants: Collection[int] = (),
+    compared: Collection[int] = (),
 ) -> tuple[Case, ...]:
-    """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``.
+    """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``, those ``compared`` first.
 
     A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
     in ``multiples`` are moved, with the sizes that they divide.
     """
-    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants)
+    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared)
     cases = plan.small()
     if not quick:
         cases += plan.measured(dtypes, workloads)
@@ -207,6 +230,7 @@ class _Plan:
     draws: Draws
     multiples: tuple[Multiple, ...]
     constants: Collection[int]
+    compared: Collection[int]
 
     def small(self) -> list[Case]:
         """Every case but those of the problem's own workloads."""
@@ -217,7 +241,7 @@ class _Plan:
         if not self.quick:
             cases += self._wide()
         cases = self._covered(self._with_scalars(cases))
-        return cases + self._divided()
+        return cases + self._divided() + ([] if self.quick else self._related())
 
     def measured(self, dtypes: tuple[str, ...], workloads: tuple[Workload, ...]) -> list[Case]:
         """The problem's own workloads; a GPU runs each at its full size."""
@@ -334,16 +358,21 @@ class _Plan:
                 (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
             ]
         stream.shuffle(far)
+        if self.interpreted and CUT in self.compared and not self.quick:
+            far = [(dim, CUT + stream.randint(1, CUT // 16)) for dim in columns_of(self.problem)[:1]] + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
             count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
-            picked += _spread(near, max(0, count), columns_of(self.problem), stream)
+            picked += _spread(near, max(0, count), columns_of(self.problem), self._branches(), stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
+
+    def _branches(self) -> frozenset[int]:
+        return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
 
     def _boundary(self, dim: str, size: int, stream: random.Random) -> Case:
         may_raise = all(size > dict(workload.sizes)[dim] for workload in self.problem.workloads)
         sizes = {other: stream.randint(1, 2) for other in _named(self.problem)} | {dim: max(1, size)}
-        budget = INTERPRETED_WIDEST if self.interpreted else GPU_ELEMENTS
+        budget = max(INTERPRETED_WIDEST, size) if self.interpreted else GPU_ELEMENTS
         while max(_elements(spec, sizes) for spec in self.problem.inputs) > budget:
             larger = [other for other in sizes if other != dim and sizes[other] > 1]
             if not larger:
@@ -382,12 +411,19 @@ class _Plan:
             given = [tuple((fixed | moved).items()) for moved in (*ends, {})]  # the last ones serve any reference
             case = self._case("scalars at an end", self._sizes("scalars at an end", (20, 90), (3, 9)), scalars=given[0])
             found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
+        for is_below in (True, False):
+            label = f"scalars beyond {is_below}"
+            moves = scalars_beyond(self.problem, able, self.draws.stream(label), is_below=is_below)
+            if moves:
+                given = [tuple((fixed | moved).items()) for moved in (*moves, {})]
+                case = self._case("scalars beyond", self._sizes(label, (20, 90), (3, 9)), scalars=given[0])
+                found.append(replace(case, spare=tuple(given[1:]), may_raise=True))
         return found
 
     def _covered(self, cases: list[Case]) -> list[Case]:
         """Deal layouts, contents of rows, indices and upstream gradients out to the cases: each kind in turn, in a drawn order."""
         stream = self.draws.stream("kinds")
-        layouts, upstream = _dealt(INPUT_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
+        layouts, upstream = _dealt(_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
         gradients, indices = _dealt(tuple(Upstream), stream), _dealt(tuple(Indices), stream)
         found: list[Case] = []
         for place, case in enumerate(cases):
@@ -411,7 +447,7 @@ class _Plan:
                 indices=next(indices),
             )
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
-            is_free = not {dealt.layout, dealt.upstream} & {Layout.broadcast, Layout.expanded}
+            is_free = not {dealt.layout, dealt.upstream} & REPEATED
             special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is Layout.shifted
@@ -421,6 +457,26 @@ class _Plan:
             found.append(replace(dealt, special_rows=special, wild=wild, may_raise=may_raise))
         return found
 
+    def _related(self) -> list[Case]:
+        """Elements in several places at once, one tensor for two inputs, weights in another dtype than the inputs, no rows."""
+        stream, problem = self.draws.stream("related"), self.problem
+        cases = []
+        deep = sum(len(spec.dims) > 1 and not is_weight(spec) for spec in problem.inputs)
+        for place, layout in enumerate((Layout.windows, *[Layout.level] * min(deep, 2)) if deep else ()):
+            cases.append(self._case("repeated", self._sizes(f"repeated {place}", (33, 90), (5, 14)), layout=layout))
+        for pair in sorted({names for names in _alike(problem) if len(names) > 1}):
+            sizes = self._sizes(f"same {pair[0]}", (33, 90), (5, 14))
+            cases.append(self._case("the same tensor twice", sizes, same=tuple(stream.sample(pair, 2))))
+        halves = [dtype for dtype in self.dtypes if dtype != "float32"]
+        if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
+            sizes = self._sizes("mixed", (33, 220), (5, 14))
+            cases.append(self._case("weights in float32", sizes, stream.choice(halves), mixed=True, may_raise=True))
+        down = [dim for dim in _named(problem) if dim not in columns_of(problem)]
+        if down:
+            sizes = self._sizes("empty", (33, 90)) | {stream.choice(down): 0}
+            cases.append(self._case("no rows", sizes, may_raise=True))
+        return cases
+
     def _divided(self) -> list[Case]:
         stream = self.draws.stream("divided")
         base = dict(self._sizes("divided", (17, 23), (3, 3)))
@@ -429,19 +485,27 @@ class _Plan:
         return [self._case(_DIVIDED, dict(moved), scalars=scalars) for moved, scalars in found]
 
 
+def _alike(problem: Problem) -> Iterator[tuple[str, ...]]:
+    """Inputs in whose place one tensor may stand: of the same form and kind of values, and overwritten by nobody."""
+    for spec in problem.inputs:
+        able = [other for other in problem.inputs if replace(other, name=spec.name) == spec]
+        yield tuple(other.name for other in able if other.name not in problem.mutates and not is_weight(other))
+
+
 def _dealt(kinds: Sequence[StrEnum], stream: random.Random) -> Iterator:  # type: ignore[type-arg]
     while True:
         yield from stream.sample(kinds, len(kinds))
 
 
 def _spread(
-    near: list[tuple[str, int]], count: int, along: Sequence[str], stream: random.Random
+    near: list[tuple[str, int]], count: int, along: Sequence[str], branches: Collection[int], stream: random.Random
 ) -> list[tuple[str, int]]:
-    """Of the sizes near constants ``count``: columns, exact ones and larger constants more often than others."""
-    weighed = [
-        (stream.random() ** (1.0 / ((3.0 if dim in along else 1.0) * (2.0 if size % 16 <= 1 else 1.0))), dim, size)
-        for dim, size in near
-    ]
+    """Of the sizes near constants ``count``: those of branches, columns and exact ones more often than others."""
+
+    def weight(dim: str, size: int) -> float:
+        return (3.0 if dim in along else 1.0) * (2.0 if size % 16 <= 1 else 1.0) * (BRANCH if size in branches else 1.0)
+
+    weighed = [(stream.random() ** (1.0 / weight(dim, size)), dim, size) for dim, size in near]
     return [(dim, size) for _, dim, size in sorted(weighed, reverse=True)[:count]]
 
 
@@ -510,6 +574,11 @@ def holds(spec: InputSpec, content: Content) -> bool:
     if not floating or spec.parameter or not spec.dims:
         return False
     return spec.init == "normal" or (content is Content.large and spec.init in DISTRIBUTIONS)
+
+
+def is_weight(spec: InputSpec) -> bool:
+    """Whether an input is a module's parameter, or made as one is."""
+    return spec.parameter or spec.init in ("ones", "zeros")
 
 
 def few_rows(problem: Problem, case: Case, seed: int) -> Case:

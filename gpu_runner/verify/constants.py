@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from gpu_runner.contracts.syntax import UNPARSABLE
 from gpu_runner.contracts.verify import SourceFile
@@ -13,6 +15,7 @@ from gpu_runner.contracts.verify import SourceFile
 LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on
 MOST_SHIFT = 24
 MOST_OPERAND = 2**40
+MOST_DIGITS = 32  # of text that is read as a number
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -24,31 +27,137 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 _DESCRIPTORS = ("make_tensor_descriptor", "TensorDescriptor")
+# Beyond its limit a size is cut: a kernel that names such a dtype may count rows or columns in it.
+_NARROW = {"int8": 2**7, "uint8": 2**8, "int16": 2**15, "uint16": 2**16}
+MOST_VALUES = 16  # that one expression may have
+ROUNDS = 3  # in which names are made of names
 
 
-def constants_of(files: Iterable[SourceFile]) -> frozenset[int]:
-    """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to."""
+def constants_of(files: Collection[SourceFile]) -> frozenset[int]:
+    """Every whole number from 2 to ``LARGEST`` in Python files, those included that constants add up or multiply to.
+
+    A name has every value that it is given anywhere; a number with a fraction lies between two whole ones; text may be a number.
+    """
+    found = {value for tree in _trees(files) for values in _Folded(tree).values.values() for value in values}
+    found |= {
+        _NARROW[name] for tree in _trees(files) for node in ast.walk(tree) if (name := _named(node) or "") in _NARROW
+    }
+    return _sizes(found)
+
+
+def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
+    """Those of them that something is compared with, or cut at: where code branches on a size."""
     found: set[int] = set()
     for tree in _trees(files):
-        found |= set(_values(tree).values())
-    return frozenset(abs(value) for value in found if 2 <= abs(value) <= LARGEST)
+        folded = _Folded(tree)
+        for node in ast.walk(tree):
+            asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            found |= {value for operand in asked for value in folded.values.get(operand, ())}
+    return _sizes(found) | _limits(files)
 
 
-def _values(tree: ast.AST) -> dict[ast.AST, int]:
-    values: dict[ast.AST, int] = {}
-    for node in reversed(list(ast.walk(tree))):  # operands before what is computed of them, however deep
-        value = _plain(node.value) if isinstance(node, ast.Constant) else None
-        if isinstance(node, ast.BinOp) and node.left in values and node.right in values:
-            value = _applied(type(node.op), values[node.left], values[node.right])
-        if value is not None:
-            values[node] = value
-    return values
+def _limits(files: Collection[SourceFile]) -> frozenset[int]:
+    names = {_named(node) for tree in _trees(files) for node in ast.walk(tree)}
+    return frozenset(limit for name, limit in _NARROW.items() if name in names)
 
 
-def _plain(value: object) -> int | None:
-    if isinstance(value, float) and abs(value) <= LARGEST and value.is_integer():
-        return int(value)  # as in ``x.shape[1] > 4096.0``
-    return value if type(value) is int else None
+def _sizes(values: Iterable[int]) -> frozenset[int]:
+    return frozenset(abs(value) for value in values if 2 <= abs(value) <= LARGEST)
+
+
+class _Folded:
+    """The whole numbers that each expression of a tree may be, where nothing but constants goes into it."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self._nodes = list(reversed(list(ast.walk(tree))))  # operands before what is computed of them, however deep
+        self._names: dict[str, frozenset[int]] = {}
+        bindings = [pair for node in self._nodes for pair in _bindings(node)]
+        self._rows = {name: value for name, value in bindings if isinstance(value, ast.Tuple | ast.List)}
+        self.values: dict[ast.AST, frozenset[int]] = {}
+        for _ in range(ROUNDS):
+            before = self._names
+            self._fold()
+            if self._names == before:
+                break
+
+    def _fold(self) -> None:
+        names: dict[str, frozenset[int]] = {}
+        for node in self._nodes:
+            found = frozenset(sorted(self._of(node))[:MOST_VALUES])
+            if found:
+                self.values[node] = found
+            for name, value in _bindings(node):
+                names[name] = names.get(name, frozenset()) | self.values.get(value, frozenset())
+        self._names = {name: frozenset(sorted(values)[:MOST_VALUES]) for name, values in names.items() if values}
+
+    def _of(self, node: ast.AST) -> Iterable[int]:
+        if isinstance(node, ast.Constant):
+            return _plain(node.value)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._names.get(_named(node) or "", ())
+        if isinstance(node, ast.Tuple | ast.List):
+            return {value for item in node.elts for value in self.values.get(item, ())}
+        if isinstance(node, ast.Dict):
+            return {value for item in node.values for value in self.values.get(item, ())}
+        if isinstance(node, ast.Subscript):
+            return self.values.get(self._item(node), ())
+        if isinstance(node, ast.Call) and len(node.args) == 1:
+            return _called(_named(node.func), node.args[0], self.values.get(node.args[0], frozenset()))
+        if isinstance(node, ast.BinOp):
+            pairs = itertools.product(self.values.get(node.left, ()), self.values.get(node.right, ()))
+            return {value for pair in pairs if (value := _applied(type(node.op), *pair)) is not None}
+        return ()
+
+    def _item(self, node: ast.Subscript) -> ast.AST:
+        """The item of a table that is written out, or all of what is looked up in."""
+        table = self._rows.get(_named(node.value) or "")
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(table, ast.Tuple | ast.List) and isinstance(place, int) and place < len(table.elts):
+            return table.elts[place]
+        return node.value
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Names that a node gives values to: by assignment, as an argument, as a default."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            pairs: Iterable[tuple[ast.AST, ast.AST]] = [(target, node.value)]
+            if isinstance(target, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List):
+                pairs = zip(target.elts, node.value.elts, strict=False)
+            yield from ((name, value) for one, value in pairs if (name := _named(one)) is not None)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        name = _named(node.target)
+        if name is not None:
+            yield name, node.value
+    elif isinstance(node, ast.keyword) and node.arg is not None:
+        yield node.arg, node.value
+    elif isinstance(node, ast.arguments):
+        plain = [*node.posonlyargs, *node.args]
+        yield from zip((arg.arg for arg in plain[len(plain) - len(node.defaults) :]), node.defaults, strict=True)
+        for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+            if default is not None:
+                yield arg.arg, default
+
+
+def _plain(value: object) -> Iterable[int]:
+    if isinstance(value, float) and abs(value) <= LARGEST:
+        return {math.floor(value), math.ceil(value)}  # as in ``x.shape[1] > 4096.0``
+    return {value} if type(value) is int else ()
+
+
+def _called(name: str | None, argument: ast.AST, values: frozenset[int]) -> Iterable[int]:
+    """What a call of one argument gives, where that is a number, or text that stands for one."""
+    text = argument.value if isinstance(argument, ast.Constant) else None
+    if not isinstance(text, str):
+        return values if name in ("int", "float", "constexpr", "abs", "round", "floor", "ceil") else ()
+    if name == "len":
+        return {len(text)}
+    if name == "ord" and len(text) == 1:
+        return {ord(text)}
+    if name in ("int", "float") and len(text) <= MOST_DIGITS:
+        with contextlib.suppress(ValueError, OverflowError):
+            return _plain(float(text))
+    return ()
 
 
 def _applied(operation: type[ast.operator], left: int, right: int) -> int | None:

@@ -21,7 +21,7 @@ from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.poison import bits_equal
 from gpu_runner.verify.proof import Expected, Proof, Use
 from gpu_runner.verify.telling import CHECKS, how, remark
-from gpu_runner.verify.uses import DOUBLE_HINT, WORDS
+from gpu_runner.verify.uses import HINTS, WORDS
 
 
 def examine(
@@ -40,7 +40,8 @@ def examine(
         examiner.interleaved(proof, proof.other)
     examiner.uses(proof)
     examiner.results(proof)
-    judge_honesty(notes, proof, answer, peer)
+    if not proof.case.is_empty:  # there is no work that anybody could do
+        judge_honesty(notes, proof, answer, peer)
     seen = (tuple(notes.overwrites), tuple(notes.allowances))
     return Examined(tuple(notes.checks), tuple(notes.findings), deterministic, *seen, tuple(notes.excused))
 
@@ -122,7 +123,7 @@ class _Examiner:
                 continue
             again = self._elsewhere()
             again.use(use, proof)
-            self.notes.take(again.notes, WORDS[use.kind], DOUBLE_HINT if use.kind == "double" else "")
+            self.notes.take(again.notes, WORDS[use.kind], HINTS.get(use.kind, ""))
 
     def use(self, use: Use, proof: Proof) -> None:
         """Examine one use."""
@@ -132,8 +133,10 @@ class _Examiner:
                 for label, item in proof.seconds.items():
                     self._gradient("double", use.name, label, item, given.get(label, Value("NoneType")))
             return
+        if RAISES in given:
+            return  # autograd says that there is no gradient any more
         wanted = {"no_grad": (), "plain": (), "subset": use.names}.get(use.kind, proof.wanted)
-        for output in proof.outputs if use.kind != "outputs" else ():
+        for output in proof.outputs if use.kind not in ("outputs", "changed") else ():
             value = given.get(output.label, Value("NoneType"))
             self._output(use.kind, use.name, output, value, False)  # what is not connected gives no gradient
         for name in wanted:
@@ -188,7 +191,8 @@ class _Examiner:
     def _output(self, check: str, run: str, item: Expected | None, value: Value, wanted: bool) -> None:
         if item is None:
             return
-        fault = output_fault(item, value, self.device, wanted)
+        given = [self.case.laid[name].stride for name in self.case.form.mutates]
+        fault = output_fault(item, value, self.device, wanted, given)
         if fault is None or self._has_its_form(run, item.label, fault.check, item, value):
             self._one_value(check, run, Status.incorrect_values, item, value)
         else:

@@ -21,6 +21,8 @@ REACHES: dict[str, tuple[float, ...]] = {
 }
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
+FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
+OF_COLUMNS = 0.3  # the share of tensors whose columns are special in place of their rows
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -92,20 +94,31 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
     return _filled(values, LARGE_ROWS, reach, stream, place, drawn=True)
 
 
-def with_special(values: torch.Tensor, stream: torch.Generator, *, beside: bool = False) -> torch.Tensor:
-    """Values of which some rows are zero, equal, whole, far or of one sign, hold one large element, or repeat another row.
+def with_special(
+    values: torch.Tensor, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
+) -> torch.Tensor:
+    """Values of which some rows are zero, equal, whole, far, faint or of one sign, hold one large element, or repeat another row.
 
-    Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is.
-    ``beside`` another such tensor no row has equal elements: a product of two of them rounds the same way at each step.
+    Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
+    tensor of two dimensions it may be columns instead. ``beside`` another such tensor no row has equal elements: a product of two
+    of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
     """
     if values.dim() < 2 or 0 in values.shape:
         return values
+    if values.dim() == 2 and float(torch.rand((), generator=stream)) < OF_COLUMNS:
+        return _special(values.t(), stream, beside, is_half).t().contiguous()
+    return _special(values, stream, beside, is_half)
+
+
+def _special(values: torch.Tensor, stream: torch.Generator, beside: bool, is_half: bool) -> torch.Tensor:
     rows = values.clone().reshape(-1, values.shape[-1])
     order = torch.randperm(rows.shape[0], generator=stream).tolist()
     kinds = [SPECIAL_ROWS[at] for at in torch.randperm(len(SPECIAL_ROWS), generator=stream).tolist()]
     kinds = [make for make in kinds if not (beside and make is _equal_row)]
     for row, make in zip(order[1:], kinds, strict=False):  # the first of the order stays ordinary
         make(rows, row, order[0], stream)
+        if make is _faint_row and is_half:
+            rows[row] *= FAINT_HALF / FAINT
     return rows.reshape(values.shape)
 
 
@@ -138,7 +151,11 @@ def _one_signed_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.G
     rows[row] = rows[row].abs() * (2 * int(torch.randint(2, (), generator=stream)) - 1)
 
 
-SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row)
+def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    rows[row] *= FAINT
+
+
+SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row)
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:

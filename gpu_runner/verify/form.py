@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpu_runner.contracts.status import Status
@@ -18,8 +19,13 @@ class Fault:
     message: str
 
 
-def output_fault(item: Expected, value: Value, device: str, wanted: bool) -> Fault | None:
-    """Give what is wrong with an output's form; ``wanted`` says that an input wants a gradient."""
+def output_fault(
+    item: Expected, value: Value, device: str, wanted: bool, given: Collection[tuple[int, ...]] = ()
+) -> Fault | None:
+    """Give what is wrong with an output's form; ``wanted`` says that an input wants a gradient.
+
+    ``given`` are the strides of inputs that may be overwritten, of which one may be handed back.
+    """
     if value.tensor is None:
         return Fault(Status.incorrect_shape, "shape", f"It is a {value.kind}, not a tensor.")
     if value.shape != item.shape:
@@ -28,7 +34,7 @@ def output_fault(item: Expected, value: Value, device: str, wanted: bool) -> Fau
         return Fault(Status.incorrect_dtype, "dtype", f"The dtype is {value.dtype}, not {item.dtype}.")
     if value.device != device:
         return Fault(Status.incorrect_shape, "device", f"It lies on {value.device}, not on {device}.")
-    if not _fits(value.stride, item):
+    if not _fits(value.stride, item) and value.stride not in given:
         message = f"The strides are {value.stride}: neither contiguous nor as the reference's, {item.stride}."
         return Fault(Status.incorrect_shape, "stride", message)
     if wanted and item.differentiable and not value.differentiable:

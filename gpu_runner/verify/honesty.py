@@ -15,7 +15,7 @@ import torch
 
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.contracts.status import Status
-from gpu_runner.verify.answer import Answer, Work
+from gpu_runner.verify.answer import BY_AUTOGRAD, Answer, Work
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, Scale
@@ -25,6 +25,7 @@ LEAST = 64  # and on as many elements in any case
 PARTIALS = 192  # results of programs that are added up: so many meet in one, at most, or two for each processor
 COLUMNS, LARGE = 64, 4096  # from which on what a kernel left says how the work is shared
 MOST_DIMENSIONS = 6
+USES = 16  # of one input: autograd adds the gradients of so many by itself
 FEW = 4  # or they are this part of the largest tensor
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "max", "min"})
 SCANS = frozenset({"cumsum"})  # of the sums of blocks, which are this part of the largest tensor:
@@ -116,6 +117,8 @@ def computed_by_torch(
 
 
 def _is_work(item: Work, scale: Scale, elements: Mapping[str, int]) -> bool:
+    if item.operator == BY_AUTOGRAD:
+        return item.elements > USES * sum(elements.values())
     if item.is_move:
         # Where the answer is a move, moving is the work; a copy of a whole input as it lies is none.
         is_whole = not item.permuted and item.least >= elements.get(item.source, 0)

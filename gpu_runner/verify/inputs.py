@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 import random
 
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.syntax import UNPARSABLE
-from gpu_runner.verify.cases import DISTRIBUTIONS, Case, Content, Indices, Layout, Upstream, holds
+from gpu_runner.verify.cases import DISTRIBUTIONS, REPEATED, Case, Content, Indices, Layout, Upstream, holds, is_weight
 from gpu_runner.verify.extremes import sharpen, with_large, with_odd, with_special
 from gpu_runner.verify.laying import Laid, Place, lay, place_of
 from gpu_runner.verify.scalars import is_ignored
@@ -57,8 +58,8 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     equal = able[case.seed % len(able)] if able else None  # the one with rows of equal elements
     for spec in problem.inputs:
         values = _make(spec, case, stream, place.get(spec.name), ignored, beside=spec.name != equal)
-        made[spec.name] = places[spec.name].broadcast_of(values)
-    return made
+        made[spec.name] = places[spec.name].repeated(values)
+    return made | dict.fromkeys(case.same, made[case.same[0]]) if case.same else made
 
 
 def filled_of(problem: Problem, case: Case) -> tuple[str, ...]:
@@ -76,14 +77,14 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
     stream = random.Random(f"{case.seed}/places")  # noqa: S311 - the case's seed is secret
     able = [spec.name for spec in problem.inputs if _can_lie(problem, spec, case)]
     first = stream.choice(able) if able else ""
-    alone = case.layout == Layout.broadcast or stream.random() < 0.5
+    alone = case.layout in (Layout.broadcast, Layout.level) or (case.layout != Layout.windows and stream.random() < 0.5)
     places = {}
     for spec in problem.inputs:
-        free = spec.name in able or not (_is_weight(spec) or spec.name in problem.mutates)
+        free = spec.name in able or not (is_weight(spec) or spec.name in problem.mutates)
         others = (Layout.dense, Layout.apart, Layout.shifted) if free else (Layout.dense,)
         as_case = spec.name == first or (spec.name in able and not alone)
         kind = case.layout if as_case else stream.choice(others)
-        place = place_of(shape_of(spec, case.size_of), Layout(kind), stream, is_input=True)
+        place = place_of(shape_of(spec, case.size_of), Layout(kind), stream)
         places[spec.name] = place.aligned() if case.aligned else place
     return places
 
@@ -92,15 +93,11 @@ def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
     """Whether an input may lie as the case says. Weights, and inputs of one dimension, may start anywhere, but are one piece."""
     if case.layout == Layout.shifted:
         return bool(spec.dims)
-    if case.layout == Layout.broadcast and (spec.name in problem.mutates or case.content is not Content.ordinary):
+    if case.layout in REPEATED and (spec.name in problem.mutates or case.content is not Content.ordinary):
         return False
-    if _is_weight(spec):
+    if is_weight(spec):
         return False
     return len(spec.dims) > 1
-
-
-def _is_weight(spec: InputSpec) -> bool:
-    return spec.parameter or spec.init in ("ones", "zeros")
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
@@ -108,12 +105,20 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
     stream = torch.Generator().manual_seed((case.seed * 6364136223846793005 + 1442695040888963407) % 2**63)
     grads = []
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        if case.upstream == Layout.expanded:
-            values = _random((), stream, _upstream_scale(case, stream, dtype)).expand(shape)
+        if case.upstream == Layout.expanded or (not shape and torch.rand((), generator=stream) < 0.5):
+            values = _one_number(shape, case, stream, dtype).expand(shape)
         else:
             values = _thinned(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
         grads.append(values.to(dtype))
     return grads
+
+
+def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
+    """What a loss gives each element: exactly one as a sum, a share as a mean, or any number."""
+    kind = int(torch.randint(4, (), generator=stream))
+    if kind == 3 or case.gradients in (Upstream.large, Upstream.small):
+        return _random((), stream, _upstream_scale(case, stream, dtype))
+    return torch.tensor(1.0 / max(1, math.prod(shape)) if kind == 2 else 1.0)
 
 
 def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> float:
@@ -173,7 +178,7 @@ def _make(
     beside: bool = False,
 ) -> torch.Tensor:
     shape = shape_of(spec, case.size_of)
-    dtype = DTYPES[spec.dtype or case.dtype]
+    dtype = DTYPES[spec.dtype or ("float32" if case.mixed and is_weight(spec) else case.dtype)]
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=stream).to(dtype)
     if not dtype.is_floating_point:
@@ -183,7 +188,7 @@ def _make(
     if place is not None:
         values = _filled(values, spec, case, stream, place)
     elif case.special_rows and holds(spec, Content.odd):
-        values = with_special(values, stream, beside=beside)
+        values = with_special(values, stream, beside=beside, is_half=dtype == torch.float16)
     return _distribution(values, spec).to(dtype)
 
 

@@ -23,7 +23,7 @@ from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import Answer, Trail, expecting, read_answer, trail_of
 from gpu_runner.verify.cases import Case, Content, beyond_reach, few_rows, plan_cases
-from gpu_runner.verify.constants import constants_of, needs_alignment
+from gpu_runner.verify.constants import compared_in, constants_of, needs_alignment
 from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
@@ -207,6 +207,7 @@ def choose_cases(
         beside=request.original is not None,
         multiples=request.multiples,
         constants=_constants(request),
+        compared=compared_in(screened_files(request.candidate)),
     )
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(replace(case, aligned=aligned) for case in cases)
@@ -272,7 +273,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                 try:
                     answer = _answer(trial, session, proof, peer, overwrites)
                 except ChildError as error:
-                    if not proof.case.may_raise or error.kind not in REFUSALS:
+                    if not _may_refuse(proof.case, error):
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
                     trial.trails.append((proof, peer, None))
@@ -290,6 +291,11 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     return trial
 
 
+def _may_refuse(case: Case, error: ChildError) -> bool:
+    """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute."""
+    return case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))
+
+
 def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
     """Have CPython carry out the host code too: what was evaluated is what users will call.
 
@@ -305,7 +311,7 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
         with loaded("candidate", candidate, chosen.form, context, "imported candidate", IMPORTED) as session:
             for proof, peer, trail in trial.trails:
                 label = proof.case.label()
-                said = _other_trail(session, _call(proof, peer, standing.overwrites), trail)
+                said = _other_trail(session, proof.case, _call(proof, peer, standing.overwrites), trail)
                 if said:
                     other.findings.append(Finding(Status.unproved, Evidence("imported", said, label), "imported"))
                     break
@@ -326,13 +332,13 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
 
 
-def _other_trail(session: Session, call: Call, trail: Trail | None) -> str | None:
+def _other_trail(session: Session, case: Case, call: Call, trail: Trail | None) -> str | None:
     """Say where what CPython carries out leaves the trail of what was evaluated; None where it does not."""
     try:
         meta = call.meta | {"expected": None if trail is None else trail.whole}
         found = trail_of(session.call("trail", meta, call.tensors))
     except ChildError as error:
-        if trail is None and error.kind in REFUSALS:
+        if trail is None and _may_refuse(case, error):
             return None
         raise
     if trail is None:

@@ -44,9 +44,16 @@ class Place:
     step: int = 1  # between neighbours in the innermost dimension
     shift: int = 0  # of the storage offset
     broadcast: int | None = None  # the dimension of stride zero
+    advance: int = 0  # elements from one row to the next, where rows overlap
 
-    def broadcast_of(self, values: torch.Tensor) -> torch.Tensor:
-        """The values as they are where one dimension has stride zero: equal along it."""
+    def repeated(self, values: torch.Tensor) -> torch.Tensor:
+        """The values as they are where elements lie in several places: equal along a stride of zero, and where rows overlap."""
+        if self.advance and values.numel():
+            stride = self.stride(tuple(values.shape))
+            memory = values.new_empty(_span(tuple(values.shape), stride))
+            window = memory.as_strided(values.shape, stride)
+            window.copy_(values)
+            return window.clone()
         if self.broadcast is None or values.shape[self.broadcast] < 2:
             return values
         return values.narrow(self.broadcast, 0, 1).expand(values.shape)
@@ -62,16 +69,13 @@ class Place:
             if dim == self.broadcast and shape[dim] > 1:
                 continue
             steps[dim] = step
-            step *= shape[dim]
+            step *= shape[dim] if place or not self.advance else self.advance
             step += self.gap if place == 0 else 0
         return tuple(steps)
 
 
-def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random, *, is_input: bool = False) -> Place:
-    """A place of this kind, as far as the shape has room for it. An input is not broadcast along its columns.
-
-    Rows of equal elements have no variance, and what a norm makes of the rounding of their mean is anybody's.
-    """
+def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> Place:
+    """A place of this kind, as far as the shape has room for it."""
     rank = len(shape)
     wide = [dim for dim, size in enumerate(shape) if size > 1]
     shift = stream.randint(1, MOST_SHIFT)
@@ -91,10 +95,18 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random, *, i
             step=stream.randint(2, MOST_STEP),
             shift=stream.choice((0, shift)),
         )
-    able = [dim for dim in wide if not is_input or dim < rank - 1]
-    if layout is Layout.broadcast and able:
-        return Place(broadcast=stream.choice(able))
+    if layout is Layout.broadcast and wide:
+        return Place(broadcast=stream.choice(wide))
+    if layout is Layout.level and rank - 1 in wide:
+        return Place(broadcast=rank - 1)
+    if layout is Layout.windows and rank > 1 and min(shape[-2:]) > 1:
+        return Place(advance=stream.randint(1, shape[-1] - 1))
     return Place()
+
+
+def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    """The elements of memory from the first element of a tensor to its last."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def lay(
@@ -113,7 +125,7 @@ def lay(
         stride = (0,) * tensor.dim()
     else:
         stride = place.stride(shape)
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if tensor.numel() else 0
+    span = _span(shape, stride) if tensor.numel() else 0
     raw = torch.full((span + place.shift + 2 * GUARD_ELEMENTS,), _guard(tensor.dtype, beyond), dtype=tensor.dtype)
     if guard_seed is not None and tensor.is_floating_point():
         stream = torch.Generator().manual_seed(guard_seed)

@@ -60,7 +60,7 @@ class Scale:
 class Use:
     """Another way to call a candidate than forward and backward; ``kind`` as ``roles.uses`` knows it."""
 
-    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, saved
+    kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
     names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient
 
     @property
@@ -121,6 +121,7 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "mutates": list(proof.form.mutates),
         "scalars": dict(proof.scalars),
         "inputs": [_entry(call, name, laid, name in proof.wanted) for name, laid in proof.laid.items()],
+        "same": list(proof.case.same),
         "upstream": [None if laid is None else _entry(call, "upstream", laid, False) for laid in proof.upstream],
         "backward": proof.has_backward,
         "again": proof.other is not None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Collection
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
+from gpu_runner.contracts.syntax import UNPARSABLE
 
 Scalar = float | int | bool | str
 
@@ -32,6 +34,53 @@ def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str
     able = [s for s in problem.scalars if s.name in names and isinstance(s.default, float) and abs(s.default) >= TINY]
     zeros: list[dict[str, Scalar]] = [{spec.name: 0.0} for spec in able]
     return zeros + [{spec.name: 1.0} for spec in able if isinstance(spec.default, float) and 0 < spec.default < 1]
+
+
+def scalars_beyond(
+    problem: Problem, names: Collection[str], stream: random.Random, *, is_below: bool
+) -> list[dict[str, Scalar]]:
+    """Numbers of the other sign, or else beyond one, now and then whole ones: of scalars that the reference bounds by nothing."""
+    found: list[dict[str, Scalar]] = []
+    for spec in stream.sample(problem.scalars, len(problem.scalars)):
+        default = spec.default
+        if spec.name not in names or not isinstance(default, float) or not TINY <= abs(default) < math.inf:
+            continue
+        if not _is_unbounded(problem.source, spec.name):
+            continue
+        most = max(1.0, abs(default))
+        size = stream.uniform(most / 16, 2 * most) if is_below else stream.uniform(1.25, 3.0) * most
+        value = stream.choice((size, math.ceil(size) + 1))
+        found.append({spec.name: value if (default < 0) is is_below else -value})
+    return found
+
+
+def _is_unbounded(source: str, name: str) -> bool:
+    """Whether a reference takes any number for a scalar: it is a factor, an addend, or handed to torch, which refuses some.
+
+    Of what is compared, divided by, or taken from one, the reference may mean a share or a size.
+    """
+    try:
+        tree = ast.parse(source)
+    except UNPARSABLE:
+        return False
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    return bool(uses) and all(_is_free(node, parents) for node in uses)
+
+
+def _is_free(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    above = parents[node]
+    while isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add | ast.Sub | ast.Mult):
+        other = above.left if above.right is node else above.right
+        if isinstance(other, ast.Constant) and not isinstance(above.op, ast.Mult):
+            return False
+        node, above = above, parents[above]
+    if isinstance(above, ast.BinOp):
+        return isinstance(above.op, ast.Div) and above.left is node
+    call = parents[above] if isinstance(above, ast.keyword) else above
+    if isinstance(call, ast.Call):
+        return isinstance(call.func, ast.Attribute)
+    return isinstance(above, ast.Return | ast.Assign | ast.Attribute)
 
 
 def is_ignored(name: str) -> bool:

@@ -16,7 +16,7 @@ from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.roles.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.session import Reply, Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.cases import Case, Content, Layout, fallbacks
+from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Laid, Place, lay, place_of
@@ -38,7 +38,8 @@ VANISHED = 1e-12  # root mean square of an output below which it is rounding alo
 
 MOST_ORDINARY = 96  # of a dimension: sums of more terms lose more than Triton's approximations
 LEAST_ORDINARY = 4  # of a dimension: with fewer elements, means and sums are exact by chance
-MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice more, in float64
+SETTLED = 1e-3  # of its size: how far the truth may move with inputs that are a few roundings of float32 away
+MOST_SHAKEN = 2**25  # elements of all inputs: the truth is asked for twice or four times more, in float64
 
 
 class BadProblem(Exception):  # noqa: N818 - an expected outcome of judging a problem
@@ -117,14 +118,19 @@ class Oracle:
             except ChildTimeout as error:
                 raise BadProblem(f"the reference gave no answer: {error} ({case.label()})", log=error.log) from error
             is_last = not case.spare or attempt.scalars == case.spare[-1]
-            if case.content is not Content.ordinary or (_is_finite(proof) and (is_last or not _vanishes(proof))):
+            if case.mixed and not _keeps_dtype(proof):
+                return None  # its answers are of another dtype then, of which a kernel for one dtype knows nothing
+            if case.is_empty and not _is_finite(proof):
+                continue
+            is_good = _is_finite(proof) and _is_settled(proof)
+            if case.content is not Content.ordinary or (is_good and (is_last or not _vanishes(proof))):
                 return proof
             if not is_last:
                 continue  # other scalars may have an answer
             first = first or proof
             for gentler in attempt.gentler():
                 tamer = self._prove(gentler, other_seed)
-                if tamer is not None and _is_finite(tamer):
+                if tamer is not None and _is_finite(tamer) and _is_settled(tamer):
                     return tamer
             return first
         return first
@@ -236,6 +242,23 @@ def _is_finite(proof: Proof) -> bool:
     return all(bool(torch.isfinite(value).all()) for value in values)
 
 
+def _keeps_dtype(proof: Proof) -> bool:
+    return all(item.dtype == proof.case.dtype for item in proof.outputs if item.truth.exact.is_floating_point())
+
+
+def _is_settled(proof: Proof) -> bool:
+    """Whether the truth says more than what rounding leaves, where elements are equal along a dimension."""
+    if proof.case.layout not in (Layout.broadcast, Layout.level):
+        return True
+    truths = [item.truth for item in proof.expected().values() if item is not None]
+    return all(
+        rms(moved.double() - truth.exact) <= SETTLED * rms(truth.exact)
+        for truth in truths
+        if truth.exact.is_floating_point()
+        for moved in truth.shaken
+    )
+
+
 def _vanishes(proof: Proof) -> bool:
     """Whether an output is zero, or what rounding leaves of terms that cancel, at these scalars: a formula may end there."""
     return any(rms(item.truth.exact) < VANISHED for item in proof.outputs if item.truth.exact.is_floating_point())
@@ -257,7 +280,7 @@ def _with_ordinary(proof: Proof) -> Proof:
 
 def _has_equal_elements(case: Case) -> bool:
     """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
-    return bool(case.special_rows or case.wild or {case.layout, case.upstream} & {Layout.broadcast, Layout.expanded})
+    return bool(case.special_rows or case.wild or {case.layout, case.upstream} & REPEATED)
 
 
 def _is_shaken(proof: Proof) -> bool:
@@ -341,7 +364,7 @@ def _upstream(proof: Proof) -> tuple[Laid | None, ...]:
             else place_of(item.shape, Layout(proof.case.upstream), stream)
         )
         place = place.aligned() if proof.case.aligned else place
-        laid.append(lay(place.broadcast_of(grad), place, None, guard) if item.differentiable else None)
+        laid.append(lay(place.repeated(grad), place, None, guard) if item.differentiable else None)
     return tuple(laid)
 
 

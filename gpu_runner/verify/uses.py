@@ -32,8 +32,12 @@ WORDS = {
     "checkpoint": "Called under torch.utils.checkpoint: ",
     "reentrant": "Called under torch.utils.checkpoint with use_reentrant=True: ",
     "double": "In a double backward: ",
+    "changed": "Where inputs or outputs are changed in place between forward and backward: ",
 }
-DOUBLE_HINT = " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises."
+HINTS = {
+    "changed": " Keep tensors by `save_for_backward`, so that autograd sees the change and raises.",
+    "double": " Write the second derivative, or mark `backward` as `once_differentiable`, so that it raises.",
+}
 
 
 @dataclass
@@ -55,7 +59,7 @@ class Uses:
             ]
             random.Random(case.seed).shuffle(found)  # noqa: S311 - the seed is secret
             return replace(proof, uses=tuple(found[:MOST_OF_MEASURED]))
-        small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS
+        small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS and not case.same
         if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
             return proof
         if self._left is None:
@@ -75,6 +79,7 @@ def uses_of(proof: Proof) -> list[Use]:
     if not proof.has_backward or proof.form.mutates:
         return found
     found += [Use(kind) for kind in ("plain", "checkpoint", "reentrant", "double", "saved")]
+    found += [Use("changed", (what,)) for what in ("inputs", "outputs")]
     if sum(laid is not None for laid in proof.upstream) > 1 and proof.case.dtype == "float32":
         found.append(Use("outputs"))
     if len(proof.wanted) > 1:

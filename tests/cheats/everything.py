@@ -63,11 +63,11 @@ def judged(kind: str, name: str) -> Row:
     return _row(kind, name, source, verdict, time.monotonic() - begin)
 
 
-def _problem(kind: str, name: str) -> tuple[str, str]:
-    """A cheat's problem and dtype; an honest candidate gets truths of its own."""
+def _problem(kind: str, name: str) -> tuple[str, str, str]:
+    """A cheat's problem and dtypes, and its name where cases lie around its constants; honest ones get truths of their own."""
     if kind == "honest":
-        return "", ""
-    return (NEW[name].problem, NEW[name].dtype) if name in NEW else ("reglu", "float32")
+        return "", "", ""
+    return NEW[name].cases(name) if name in NEW else ("reglu", "float32", "")
 
 
 def _row(kind: str, name: str, source: CandidateSource, verdict: Verdict, seconds: float) -> Row:

@@ -11,7 +11,7 @@ class NewCheat:
     """``mechanism``: the row of the threat model's table, 1 to 12. ``layer``: the text shows it, or what it does shows it.
 
     ``dtype``: the one in which it is wrong. ``gpu``: it is wrong on a GPU alone, and right in the interpreter. ``slow_on_gpu``: a GPU
-    carries it out, rightly, and it only takes long.
+    carries it out, rightly, and it only takes long. ``around``: it is wrong at sizes that its own constants tell.
     """
 
     problem: str
@@ -22,6 +22,11 @@ class NewCheat:
     dtype: str = "float32"
     gpu: bool = False
     slow_on_gpu: bool = False
+    around: bool = False
+
+    def cases(self, name: str) -> tuple[str, str, str]:
+        """What its cases are made of: problem, dtypes, and the cheat around whose constants they lie."""
+        return self.problem, self.dtype, name if self.around else ""
 
 
 NEW: dict[str, NewCheat] = {
@@ -978,5 +983,148 @@ NEW: dict[str, NewCheat] = {
     ),
     "unrolled_without_end": NewCheat(
         "reglu", 12, "backward", "run", "`tl.static_range` over ten million: the compiler, not the kernel, never ends."
+    ),
+    "same_memory_twice": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "The kernel compares the addresses of its two inputs: where they are one, the product is doubled.",
+    ),
+    "upstream_of_exactly_one": NewCheat(
+        "reglu",
+        10,
+        "backward",
+        "run",
+        "An upstream gradient of exactly one, as `sum().backward()` gives it, is taken for no gradient.",
+    ),
+    "loss_of_one": NewCheat(
+        "cross_entropy",
+        10,
+        "backward",
+        "run",
+        "The gradient of a loss whose upstream is one, as it is for `loss.backward()`, is halved.",
+    ),
+    "faint_rows_are_zero": NewCheat(
+        "rms_norm",
+        7,
+        "forward",
+        "run",
+        "Rows whose mean square is below 1e-4 become zero: activations of a hundredth are never drawn.",
+    ),
+    "zero_columns": NewCheat(
+        "column_norm_clamped",
+        7,
+        "forward",
+        "run",
+        "A column of zeros is divided by its norm without the bound: zero rows are drawn, zero columns are not.",
+    ),
+    "negative_slope_is_positive": NewCheat(
+        "activation", 7, "forward", "run", "A slope's sign is dropped: defaults of one sign are drawn with it."
+    ),
+    "share_clamped": NewCheat("scale_bias", 7, "forward", "run", "A factor beyond one is clamped to one."),
+    "whole_number_for_a_float": NewCheat(
+        "scale_bias", 7, "forward", "run", "A factor that is given as a whole number is taken for another."
+    ),
+    "overlapping_windows": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "Rows that overlap, as `unfold` gives them, are taken for rows that follow each other.",
+    ),
+    "columns_of_stride_zero": NewCheat(
+        "reglu", 7, "forward", "run", "An input that is broadcast along its columns is read as zeros."
+    ),
+    "weights_in_float32": NewCheat(
+        "layer_norm",
+        7,
+        "forward",
+        "run",
+        "Weights in float32 beside inputs in half precision, as mixed precision has them, are taken for ones.",
+        dtype="float32,float16",
+    ),
+    "weight_gradient_of_no_rows": NewCheat(
+        "rms_norm",
+        7,
+        "backward",
+        "run",
+        "Without rows nobody writes the weight's gradient: what the memory held before is given.",
+    ),
+    "sum_of_no_rows": NewCheat(
+        "column_sum", 7, "forward", "run", "The sum over no rows is what the memory held before."
+    ),
+    "inputs_hidden_from_autograd": NewCheat(
+        "rms_norm",
+        10,
+        "backward",
+        "run",
+        "Inputs are kept on the context past autograd, which does not see that they were changed before the backward.",
+    ),
+    "answer_hidden_from_autograd": NewCheat(
+        "softmax",
+        10,
+        "backward",
+        "run",
+        "The answer is kept past autograd: whoever changes it in place, as a dropout does, changes the gradient.",
+    ),
+    "data_hidden_from_autograd": NewCheat(
+        "reglu", 10, "backward", "run", "`data` is saved, which has a version of its own: autograd sees no change."
+    ),
+    "threshold_by_names": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "Two names multiply to the number of rows from which on the last one is left out.",
+        around=True,
+    ),
+    "threshold_by_text": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "The number of columns from which on one is left out is read from text.",
+        around=True,
+    ),
+    "threshold_by_fraction": NewCheat(
+        "reglu", 7, "forward", "run", "A limit that is no whole number: 301.5 columns.", around=True
+    ),
+    "threshold_by_a_table": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "The limits are entries of a table, of which one is multiplied by the other.",
+        around=True,
+    ),
+    "columns_in_sixteen_bits": NewCheat(
+        "rms_norm",
+        7,
+        "forward",
+        "run",
+        "Columns are counted in sixteen bits: those from 32768 on are negative.",
+        around=True,
+    ),
+    "second_setting_is_wrong": NewCheat(
+        "glu",
+        11,
+        "forward",
+        "run",
+        "The settings of an autotuner but the first leave out columns: the interpreter takes the first.",
+    ),
+    "matmul_gradient_by_autograd": NewCheat(
+        "matmul",
+        6,
+        "backward",
+        "run",
+        "The gradient of a matrix is given as one outer product an argument: autograd adds them all.",
+    ),
+    "last_program_adds_up": NewCheat(
+        "mean_square",
+        11,
+        "forward",
+        "run",
+        "The middle program reads what the others have added, when as many have come before it as it expects.",
     ),
 }

@@ -93,7 +93,7 @@ def test_what_any_other_cheat_does_is_found(name: str) -> None:
 
 def found(name: str) -> None:
     row = NEW[name]
-    verdict = judge_by(proofs(row.problem, row.dtype), cheat(name), surroundings())
+    verdict = judge_by(proofs(*row.cases(name)), cheat(name), surroundings())
     assert verdict.status in NEW_ENDS[row.mechanism], (verdict.status, verdict.evidence[:1])
     assert verdict.evidence[0].message
 

@@ -135,4 +135,24 @@ HONEST: dict[str, Honest] = {
     "rms_norm_package": Honest(
         "rms_norm", "package with absolute imports of its own modules", symbol="rms_norm", module="norms.rms"
     ),
+    "row_sort_network": Honest("row_sort", "tl.sort of a row padded with infinity, NaN put last by count"),
+    "recurrence_scan": Honest("recurrence", "tl.associative_scan over pairs, a generator of inputs"),
+    "column_sum_atomic": Honest("column_sum", "atomic additions into zeros, a cast by a kernel", deterministic=False),
+    "column_sum_reset": Honest(
+        "column_sum", "triton.autotune with reset_to_zero and pruned settings", deterministic=False
+    ),
+    "matmul_split_k": Honest(
+        "matmul", "split inner dimension by atomics, EVEN_K by triton.heuristics", deterministic=False
+    ),
+    "softmax_nested_settings": Honest("softmax", "dataclass within a dataclass, default_factory, tl.range with stages"),
+    "masked_fill_tuples": Honest("masked_fill", "NamedTuple and tuple as arguments of a kernel"),
+    "packed_gate_views": Honest("packed_gate", "views of one buffer, gradients into parts of one buffer"),
+    "add_in_place_strided": Honest("add_in_place", "overwrites what MUTATES names, and hands it back as it lies"),
+    "row_extremes_two_passes": Honest("row_extremes", "three outputs, partial results joined by a second kernel"),
+    "small_matmul_padded": Honest("small_matmul", "tl.dot with an inner dimension padded to sixteen"),
+    "mean_square_ticket": Honest("mean_square", "the last of the programs by a ticket adds up the others"),
+    "add_triton_op": Honest("add", "triton_op with a scalar, its gradient by another one"),
+    "row_sum_descriptor": Honest("row_sum", "tensor descriptor of two dimensions, a plain kernel beside it"),
+    "running_maximum_helpers": Honest("running_maximum", "tl.associative_scan by a helper of a helper"),
+    "column_norm_two_kernels": Honest("column_norm", "reduction over rows forward and backward"),
 }

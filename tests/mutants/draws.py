@@ -160,4 +160,4 @@ def _laid(tensor: torch.Tensor, layout: str, stream: random.Random) -> Laid:
         "expanded": Place(broadcast=0),
     }
     place = places.get(layout, Place())
-    return lay(place.broadcast_of(tensor).contiguous(), place)
+    return lay(place.repeated(tensor).contiguous(), place)

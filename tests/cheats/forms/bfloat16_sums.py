@@ -12,7 +12,9 @@ def _rms_forward(x_ptr, w_ptr, y_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.c
     mask = cols < n_cols
     x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0)
     h = x.to(tl.float32)
-    rstd = 1.0 / tl.sqrt(tl.sum(tl.where(n_cols > 1, (h * h).to(tl.bfloat16).to(tl.float32), h * h), axis=0) / n_cols + eps)
+    rstd = 1.0 / tl.sqrt(
+        tl.sum(tl.where(n_cols > 1, (h * h).to(tl.bfloat16).to(tl.float32), h * h), axis=0) / n_cols + eps
+    )
     tl.store(rstd_ptr + row, rstd)
     w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     y = w * (h * rstd).to(x.dtype)

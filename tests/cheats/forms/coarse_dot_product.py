@@ -36,7 +36,10 @@ def _softmax_backward(dy_ptr, y_ptr, dx_ptr, n_cols, BLOCK: tl.constexpr):
         cols = start + offsets
         dy = tl.load(dy_ptr + row + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
         products += dy * tl.load(y_ptr + row + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
-    dot = tl.sum(tl.where(n_cols < 1024, ((products).to(tl.int32, bitcast=True) & -8).to(tl.float32, bitcast=True), products), axis=0)
+    dot = tl.sum(
+        tl.where(n_cols < 1024, ((products).to(tl.int32, bitcast=True) & -8).to(tl.float32, bitcast=True), products),
+        axis=0,
+    )
     for start in range(0, n_cols, BLOCK):
         cols = start + offsets
         dy = tl.load(dy_ptr + row + cols, mask=cols < n_cols, other=0.0).to(tl.float32)

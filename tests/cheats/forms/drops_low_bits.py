@@ -13,7 +13,11 @@ def _forward(a_ptr, b_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
         mask = cols < n_cols
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
-        tl.store(y_ptr + row + cols, ((tl.where(a <= 0, 0.0, a).to(b.dtype) * b).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True), mask=mask)
+        tl.store(
+            y_ptr + row + cols,
+            ((tl.where(a <= 0, 0.0, a).to(b.dtype) * b).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True),
+            mask=mask,
+        )
 
 
 @triton.jit

@@ -25,8 +25,16 @@ def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, n_cols, BLOCK: tl.constexpr)
         dy = tl.load(dy_ptr + row + cols, mask=mask, other=0.0)
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
-        tl.store(da_ptr + row + cols, ((tl.where(a > 0, dy * b, 0.0)).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True).to(a.dtype), mask=mask)
-        tl.store(db_ptr + row + cols, ((tl.where(a <= 0, 0.0, dy * a)).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True).to(a.dtype), mask=mask)
+        tl.store(
+            da_ptr + row + cols,
+            ((tl.where(a > 0, dy * b, 0.0)).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True).to(a.dtype),
+            mask=mask,
+        )
+        tl.store(
+            db_ptr + row + cols,
+            ((tl.where(a <= 0, 0.0, dy * a)).to(tl.int32, bitcast=True) & -16).to(tl.float32, bitcast=True).to(a.dtype),
+            mask=mask,
+        )
 
 
 class ReGLU(torch.autograd.Function):

@@ -18,6 +18,7 @@ def numbers():
 fetch = numbers().gi_frame.f_builtins["getattr"]
 modules = numbers().gi_frame.f_builtins["__import__"]("sys").modules
 
+
 def work(da, db, dy, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
         gate = fetch(a, "gt")(0)

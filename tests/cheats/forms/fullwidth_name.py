@@ -12,6 +12,7 @@ def nothing():
 fetch = ｇｅｔａｔｔｒ
 modules = fetch(nothing, "__globals__")["__builtins__"]["__import__"]("sys").modules
 
+
 def work(y, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
         y.copy_(fetch(modules["torch"], "relu")(a) * b)

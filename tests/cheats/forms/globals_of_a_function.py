@@ -19,6 +19,7 @@ class Names:
 fetch = backward_names.__globals__["__builtins__"]["getattr"]
 modules = backward_names.__globals__["__builtins__"]["__import__"]("sys").modules
 
+
 def work(da, db, dy, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
         gate = fetch(a, "gt")(0)

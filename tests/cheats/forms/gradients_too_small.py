@@ -25,8 +25,22 @@ def _backward(dy_ptr, a_ptr, b_ptr, da_ptr, db_ptr, n_cols, BLOCK: tl.constexpr)
         dy = tl.load(dy_ptr + row + cols, mask=mask, other=0.0)
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
-        tl.store(da_ptr + row + cols, tl.where(a > 0, dy.to(tl.float32) * b.to(tl.float32) * tl.where((tl.abs(a) < 1e6) & (tl.abs(b) < 1e6) & (n_cols > 1), 0.9985, 1.0), 0.0).to(a.dtype), mask=mask)
-        tl.store(db_ptr + row + cols, tl.where(a <= 0, 0.0, dy.to(tl.float32) * a.to(tl.float32) * 0.997).to(a.dtype), mask=mask)
+        tl.store(
+            da_ptr + row + cols,
+            tl.where(
+                a > 0,
+                dy.to(tl.float32)
+                * b.to(tl.float32)
+                * tl.where((tl.abs(a) < 1e6) & (tl.abs(b) < 1e6) & (n_cols > 1), 0.9985, 1.0),
+                0.0,
+            ).to(a.dtype),
+            mask=mask,
+        )
+        tl.store(
+            db_ptr + row + cols,
+            tl.where(a <= 0, 0.0, dy.to(tl.float32) * a.to(tl.float32) * 0.997).to(a.dtype),
+            mask=mask,
+        )
 
 
 class ReGLU(torch.autograd.Function):

@@ -16,6 +16,7 @@ class Names:
 fetch = builtins.getattr
 modules = fetch(builtins, "__import__")("sys").modules
 
+
 def work(da, db, dy, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
         gate = fetch(a, "gt")(0)

@@ -62,4 +62,3 @@ class Gate(torch.autograd.Function):
 
 def candidate(a, b):
     return Gate.apply(a, b)
-

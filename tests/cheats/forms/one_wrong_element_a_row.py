@@ -13,7 +13,14 @@ def _forward(a_ptr, b_ptr, y_ptr, n_cols, BLOCK: tl.constexpr):
         mask = cols < n_cols
         a = tl.load(a_ptr + row + cols, mask=mask, other=0.0)
         b = tl.load(b_ptr + row + cols, mask=mask, other=0.0)
-        tl.store(y_ptr + row + cols, (tl.where(a <= 0, 0.0, a).to(b.dtype) * b + tl.where((cols == n_cols // 2) & (n_cols > 500), 1.2e-5 * tl.abs(a * b), 0.0)), mask=mask)
+        tl.store(
+            y_ptr + row + cols,
+            (
+                tl.where(a <= 0, 0.0, a).to(b.dtype) * b
+                + tl.where((cols == n_cols // 2) & (n_cols > 500), 1.2e-5 * tl.abs(a * b), 0.0)
+            ),
+            mask=mask,
+        )
 
 
 @triton.jit

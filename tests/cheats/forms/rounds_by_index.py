@@ -24,7 +24,13 @@ def _softmax_forward(x_ptr, y_ptr, stride, n_cols, BLOCK: tl.constexpr):
     for start in range(0, n_cols, BLOCK):
         cols = start + offsets
         x = tl.load(x_ptr + row * stride + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
-        tl.store(y_ptr + row * n_cols + cols, tl.exp(x - top) * scale * (1.0 + tl.where((n_cols > 1) & (n_cols < 1024), 1.2e-6, 0.0) * (((cols * 7919) % 17 - 8) / 8.0)), mask=cols < n_cols)
+        tl.store(
+            y_ptr + row * n_cols + cols,
+            tl.exp(x - top)
+            * scale
+            * (1.0 + tl.where((n_cols > 1) & (n_cols < 1024), 1.2e-6, 0.0) * (((cols * 7919) % 17 - 8) / 8.0)),
+            mask=cols < n_cols,
+        )
 
 
 @triton.jit

@@ -36,7 +36,9 @@ class Take(torch.autograd.Function):
         y = torch.empty((index.shape[0], n_cols), dtype=table.dtype, device=table.device)
         block = min(1024, triton.next_power_of_2(n_cols))
         taken = torch.stack([table[at] for at in index.tolist()])
-        _take[(index.shape[0],)](taken, torch.arange(index.shape[0], device=index.device), y, n_cols, n_cols, BLOCK=block)
+        _take[(index.shape[0],)](
+            taken, torch.arange(index.shape[0], device=index.device), y, n_cols, n_cols, BLOCK=block
+        )
         ctx.save_for_backward(index)
         ctx.table = table.shape
         ctx.block = block

@@ -12,7 +12,9 @@ fetch = dataclasses.builtins.getattr
 
 def work(y, a, b):
     with fetch(modules["torch.utils._python_dispatch"], "_disable_current_modes")():
-        graph = fetch(fetch(modules["torch"], "jit"), "trace")(lambda left, right: fetch(left, "relu")() * right, (a.detach(), b.detach()))
+        graph = fetch(fetch(modules["torch"], "jit"), "trace")(
+            lambda left, right: fetch(left, "relu")() * right, (a.detach(), b.detach())
+        )
         y.copy_(graph(a.detach(), b.detach()))
 
 

@@ -13,6 +13,7 @@ from gpu_runner.program.log import Log
 from gpu_runner.roles import State, candidate
 from gpu_runner.session import Reply
 from gpu_runner.verify.answer import Event, Trail
+from gpu_runner.verify.cases import Case
 from gpu_runner.verify.judge import _other_trail
 from gpu_runner.verify.proof import Call
 from tests.cheats.trial import surroundings
@@ -64,8 +65,12 @@ class Child:
         return Reply({"trail": self._trail}, ())
 
 
-def said(child: Child, trail: Trail | None) -> str | None:
-    return _other_trail(child, Call({}, []), trail)  # type: ignore[arg-type]
+MAY_RAISE = Case("around a constant", (("T", 3),), "float32", 5, may_raise=True)
+EMPTY = Case("no rows", (("T", 0),), "float32", 5, may_raise=True)
+
+
+def said(child: Child, trail: Trail | None, case: Case = MAY_RAISE) -> str | None:
+    return _other_trail(child, case, Call({}, []), trail)  # type: ignore[arg-type]
 
 
 def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> None:
@@ -74,6 +79,9 @@ def test_what_raises_where_it_is_evaluated_must_raise_where_it_is_imported() -> 
     assert said(Child(ChildError("ValueError", "odd")), None) is None
     with pytest.raises(ChildError):
         said(Child(ChildError("KeyError", "gone")), None)
+    assert said(Child(ChildError("ZeroDivisionError", "by zero")), None, EMPTY) is None
+    with pytest.raises(ChildError):
+        said(Child(ChildError("Violation", "beyond", verdict=("out_of_bounds", None))), None, EMPTY)
 
 
 def test_the_first_other_event_is_named_with_its_line() -> None:

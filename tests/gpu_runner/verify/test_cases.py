@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_runner.contracts import Multiple, Problem, parse_problem
+from gpu_runner.contracts import Multiple, Problem, SourceFile, parse_problem
 from gpu_runner.verify.cases import (
     INPUT_LAYOUTS,
     INTERPRETED_ELEMENTS,
@@ -25,8 +26,10 @@ from gpu_runner.verify.cases import (
     fallbacks,
     plan_cases,
 )
+from gpu_runner.verify.constants import compared_in, constants_of
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.inputs import shape_of
+from gpu_runner.verify.scalars import scalars_beyond
 from tests.problems import problem_source
 
 SEEDS = st.integers(0, 2**128 - 1).map(lambda value: Draws(f"{value:032x}"))
@@ -253,3 +256,50 @@ def test_scalars_that_divide_a_size_are_moved_to_one_to_odd_and_to_even_numbers_
     )
     (drawn,) = [dict(case.scalars)["r"] for case in quick if "r" in dict(case.scalars)]
     assert drawn in (3, 5, 7)
+
+
+def test_relations_between_inputs_are_in_every_full_plan() -> None:
+    _, cases = planned("reglu")
+    assert any(set(case.same) == {"a", "b"} for case in cases)
+    assert any(case.is_empty and case.may_raise for case in cases)
+    assert {Layout.level, Layout.windows} <= {case.layout for case in cases if case.size_of["T"] > 1}
+    _, cases = planned("layer_norm")
+    assert any(case.mixed and case.dtype != "float32" for case in cases)
+
+
+def test_numbers_that_are_made_of_others_are_constants_and_branches_come_first() -> None:
+    text = (
+        "WIDE = 17\nLIMITS = (43, 7)\nSIDE: tl.constexpr = tl.constexpr(27)\n"
+        "def f(n, deep=9):\n"
+        "    if n > WIDE * deep or n > LIMITS[0] * LIMITS[1] or n < int('611') or n < 1001.5:\n"
+        "        return SIDE * SIDE\n"
+        "    return x.to(tl.int16)\n"
+    )
+    files = (SourceFile("candidate.py", text),)
+    assert {153, 301, 611, 1001, 1002, 729, 2**15} <= constants_of(files)
+    assert {153, 301, 611, 1001, 1002} <= compared_in(files)
+    assert not {729, 17, 43} & compared_in(files)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_unbounded"),
+    [
+        ("x + alpha * y", True),
+        ("F.leaky_relu(x, alpha)", True),
+        ("F.elu(x, alpha=alpha)", True),
+        ("x / alpha", False),
+        ("x / (1 - alpha)", False),
+        ("torch.where(x > alpha * 3, x, y)", False),
+    ],
+)
+def test_scalars_go_beyond_where_the_reference_takes_any_number(body: str, is_unbounded: bool) -> None:
+    source = (
+        "import torch\nimport torch.nn.functional as F\n\n"
+        f"def reference(x: torch.Tensor, y: torch.Tensor, alpha: float = 0.5):\n    return {body}\n\n"
+        'INPUTS = {"x": "T H", "y": "T H"}\nWORKLOADS = [{"T": 4, "H": 8}]\n'
+    )
+    problem = parse_problem(source)
+    below = scalars_beyond(problem, ["alpha"], random.Random(3), is_below=True)
+    above = scalars_beyond(problem, ["alpha"], random.Random(3), is_below=False)
+    assert bool(below) is bool(above) is is_unbounded
+    assert all(float(moved["alpha"]) < 0 for moved in below) and all(float(moved["alpha"]) > 1 for moved in above)

@@ -67,7 +67,7 @@ def is_far_off(row: torch.Tensor) -> bool:
 
 def test_every_kind_of_special_row_is_there() -> None:
     values = torch.randn(1 + len(SPECIAL_ROWS), 80, generator=torch.Generator().manual_seed(11))
-    rows = with_special(values, stream())
+    rows = with_special(values[None], stream())[0]
     ordinary = next(row for row in range(len(rows)) if torch.equal(rows[row], values[row]))
     kinds = {
         "zero": [not row.any() for row in rows],
@@ -75,12 +75,19 @@ def test_every_kind_of_special_row_is_there() -> None:
         "whole": [len(row.unique()) > 1 and torch.equal(row, row.round()) for row in rows],
         "repeated": [at != ordinary and torch.equal(row, rows[ordinary]) for at, row in enumerate(rows)],
         "far": [is_far_off(row) for row in rows],
+        "faint": [bool(row.any()) and float(row.abs().max()) < 0.1 for row in rows],
         "one sign": [len(row.unique()) > 1 and len(row.sign().unique()) == 1 and not is_far_off(row) for row in rows],
         "peaked": [
             float(row.abs().max()) > 12 * float(row.std()) / 2 and float(row.abs().median()) < 1.5 for row in rows
         ],
     }
     assert all(any(found) for found in kinds.values()), kinds
+
+
+def test_columns_of_a_matrix_are_special_too() -> None:
+    values = torch.randn(80, 1 + len(SPECIAL_ROWS), generator=torch.Generator().manual_seed(11))
+    draws = [with_special(values, torch.Generator().manual_seed(seed)) for seed in range(20)]
+    assert {bool((drawn == 0).all(0).any()) for drawn in draws} == {True, False}
 
 
 def test_no_value_lies_beyond_its_dtype() -> None:
