@@ -1,15 +1,166 @@
-"""What a provider's refusal means: its status, its own words for errors and its wish to be left alone. Pure."""
+"""What a provider answers: a streamed reply with its bounds, tool calls and tokens, or a refusal with its status. Pure."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
-from workers.models.protocol import ModelError, Question, Trouble
+from workers.models.forms import MOST_CHARACTERS, FormError, object_in, parsed
+from workers.models.ledger import CHARACTERS_A_TOKEN, most_of
+from workers.models.protocol import Form, ModelError, Question, Trouble, Usage
 from workers.redaction import redacted
+
+MOST_CALLS = 8
+MOST_TOKENS = 10**9
+
+
+class StreamError(Exception):
+    """The stream is not what the protocol says; the text is ours."""
+
+
+@dataclass
+class ToolCall:
+    """A call of a tool as far as it has arrived: ``pieces`` of its JSON input."""
+
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    id: str | None = None
+
+
+@dataclass
+class StreamedAnswer:
+    """What has arrived of an answer."""
+
+    model: str = ""
+    pieces: list[str] = field(default_factory=list)
+    calls: dict[int, ToolCall] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    characters: int = 0
+    error: Mapping[str, Any] | None = (
+        None  # what the provider said in place of an answer, within a stream that began well
+    )
+    ended: Trouble | None = None  # why the provider stopped, where that is no whole answer
+    whole: bool = False  # the provider said that the answer is at its end
+    counted: bool = False  # and how long it became: before that its counts are of a part
+    begun: bool = False  # the provider took the request: it has read the question, or is about to
+
+    def count(self, text: str) -> str:
+        """Count a piece of the answer.
+
+        Raises:
+            StreamError: the answer is larger than any that can be used.
+        """
+        self.characters += len(text)
+        if self.characters > MOST_CHARACTERS:
+            raise StreamError(f"the answer is longer than {MOST_CHARACTERS} characters")
+        return text
+
+    def call(self, index: object) -> ToolCall:
+        """The call of a tool at a place of the answer.
+
+        Raises:
+            StreamError: the place is none, or there are more calls than any answer has.
+        """
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise StreamError("a tool is called at no place of the answer")
+        if index not in self.calls and len(self.calls) >= MOST_CALLS:
+            raise StreamError(f"the answer has more than {MOST_CALLS} calls")
+        return self.calls.setdefault(index, ToolCall())
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return "".join(self.pieces)
+
+
+def text_of(value: object) -> str:
+    """A value of the stream that must be a text.
+
+    Raises:
+        StreamError: it is none.
+    """
+    if not isinstance(value, str):
+        raise StreamError("what must be a text in the stream is none")
+    return value
+
+
+def json_text(value: object) -> str:
+    """The input of a tool as JSON; some servers send the object itself.
+
+    Raises:
+        StreamError: it is neither.
+    """
+    return json.dumps(value) if isinstance(value, dict) else text_of(value)
+
+
+def tokens(value: object) -> int:
+    """A count of tokens, 0 where a server says none or nonsense."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
+
+
+def billed(streamed: StreamedAnswer, question: Question) -> Usage:
+    """Tokens that a provider will bill for a request that has begun to be answered; where it counted nothing, the most.
+
+    Some providers count what they read at the start, others at the end; all of them count the answer at its end. Until then the
+    answer is what has arrived, and thinking the whole room for it: nobody tells how much of that was used.
+    """
+    used = streamed.usage
+    if not used.input_tokens + used.cache_read_tokens + used.cache_written_tokens:
+        used = replace(used, input_tokens=most_of(question, None).input_tokens)
+    if streamed.counted and used.output_tokens:
+        return used
+    said = min(-(-streamed.characters // CHARACTERS_A_TOKEN), question.most_tokens) + question.thinking_tokens
+    return replace(used, output_tokens=max(used.output_tokens, said))
+
+
+def conclude(streamed: StreamedAnswer, question: Question, provider: str) -> dict[str, Any] | None:
+    """The form's object out of what was streamed, None for an answer in text.
+
+    Raises:
+        ModelError: it broke off, was cut off or declined, or is not what was asked for; without usage, which is its caller's.
+    """
+    if streamed.ended is Trouble.refused:
+        raise ModelError(Trouble.refused, f"{provider} declined to answer", provider=provider)
+    if streamed.ended is Trouble.truncated:
+        room = f"{question.most_tokens} tokens"
+        room += f" and {question.thinking_tokens} of thinking" if question.thinking_tokens else ""
+        sentence = f"the answer was cut off at {room}"
+        raise ModelError(Trouble.truncated, sentence, provider=provider)
+    if streamed.ended is not None:
+        raise ModelError(streamed.ended, "the model stopped before its answer was whole", provider=provider)
+    if not streamed.whole:
+        raise ModelError(Trouble.unreachable, f"the answer of {provider} broke off", provider=provider)
+    try:
+        return _data(streamed, question.form)
+    except FormError as error:
+        fault = str(error)
+    # Outside of the handler: the parser's error, which would hang on it, quotes the answer.
+    raise ModelError(Trouble.malformed, f"the answer cannot be used: {fault}", provider=provider)
+
+
+def _data(streamed: StreamedAnswer, form: Form | None) -> dict[str, Any] | None:
+    calls = list(streamed.calls.values())
+    if form is None:
+        if calls:
+            raise FormError("it calls a tool, and none was offered")
+        if not streamed.text.strip():
+            raise FormError("it is empty")
+        return None
+    if not calls:
+        # Some local models write the call as text.
+        return object_in(streamed.text, form)
+    if len(calls) > 1:
+        raise FormError(f"it calls {len(calls)} tools; one call of {form.name} is the answer")
+    if calls[0].name != form.name:
+        raise FormError(f"it calls another tool than {form.name}")
+    return parsed("".join(calls[0].pieces), form)
+
 
 STATUSES = {
     401: Trouble.unauthorised,
@@ -73,7 +224,7 @@ LONGEST_RETRY_AFTER_S = 7 * 24 * 3600.0
 
 
 def trouble_of(status: int, body: object) -> Trouble:
-    """Tell what a response that is no success means; in a stream, where the status is 200, the body alone says it."""
+    """What a response that is no success means; in a stream, where the status is 200, the body alone says it."""
     words = _words(body)
     for word in words:
         if word in FINAL:
@@ -95,7 +246,7 @@ def _by_status(status: int) -> Trouble:
 
 
 def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
-    """Give what a provider says about a request that it does not take, as a comment may quote it.
+    """What a provider says about a request that it does not take, as a comment may quote it.
 
     One line of plain characters, without secrets, addresses, and whatever it repeats of the question.
     """
@@ -113,7 +264,7 @@ def quotable(body: object, question: Question, secrets: Iterable[str]) -> str:
 
 
 def sentence_of(trouble: Trouble, provider: str, status: int | None, body: object, said: str = "") -> str:
-    """Give the sentence on a refusal, with the provider's words for it; its prose only where the request itself is at fault."""
+    """The sentence on a refusal, with the provider's words for it; its prose only where the request itself is at fault."""
     facts = [f"status {status}"] if status is not None and status >= 300 else []
     facts += [word for word in _words(body) if WORD.fullmatch(word)]
     quoted = f': "{said}"' if said and trouble in (Trouble.rejected, Trouble.too_long) else ""
@@ -123,7 +274,7 @@ def sentence_of(trouble: Trouble, provider: str, status: int | None, body: objec
 def refusal(
     provider: str, status: int, body: object, headers: Mapping[str, str], *, said: str = "", request_id: str | None
 ) -> ModelError:
-    """Give the error for a response that is no success; what it took is its caller's to say."""
+    """The error for a response that is no success; what it took is its caller's to say."""
     trouble = trouble_of(status, body)
     return ModelError(
         trouble,
@@ -135,7 +286,7 @@ def refusal(
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Give the seconds after which the server wants to be asked again, None where it does not say.
+    """The seconds after which the server wants to be asked again, None where it does not say.
 
     Source: RFC 9110, 10.2.3 (seconds, or a date); ``retry-after-ms`` is what OpenAI's servers add. A date is held
     against the server's own ``date``, since the clocks of two machines differ.
@@ -156,7 +307,7 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
 
 
 def short_id(value: object) -> str | None:
-    """Give a provider's id of a request, if it is one."""
+    """A provider's id of a request, if it is one."""
     return value if isinstance(value, str) and re.fullmatch(r"[\w.:-]{1,100}", value, re.ASCII) else None
 
 
@@ -169,7 +320,7 @@ def _bounded(seconds: float) -> float | None:
     return min(max(0.0, seconds), LONGEST_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 
-def _error(body: object) -> Mapping[str, object]:
+def _error_of(body: object) -> Mapping[str, object]:
     if not isinstance(body, Mapping):
         return {}
     inner = body.get("error")
@@ -177,19 +328,19 @@ def _error(body: object) -> Mapping[str, object]:
 
 
 def _words(body: object) -> list[str]:
-    error = _error(body)
+    error = _error_of(body)
     found = [error.get(name) for name in ("code", "type", "param")]
     return [word for word in found if isinstance(word, str)]
 
 
 def _code(body: object) -> int | None:
-    code = _error(body).get("code")
+    code = _error_of(body).get("code")
     if isinstance(code, str) and code.isdecimal() and len(code) == 3:
         return int(code)
     return code if isinstance(code, int) and not isinstance(code, bool) and 300 <= code < 600 else None
 
 
 def _message(body: object) -> str:
-    message = _error(body).get("message")
+    message = _error_of(body).get("message")
     text = message if isinstance(message, str) else body if isinstance(body, str) else ""
     return text[:4000]

@@ -18,9 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.workers.models import anthropic_server, openai_server
 from tests.workers.models.kinds import ANTHROPIC, KINDS, Kind, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, serving
-from workers.models import exchange
+from workers.models.client import POLL_S
 from workers.models.protocol import ModelError, Trouble
-from workers.models.wire import POLL_S
 
 CHECKS = {"anthropic": (anthropic_server.check, ""), "openai": (openai_server.check, "/v1")}
 
@@ -67,7 +66,7 @@ def server(kind: Kind, certificate: Path) -> Iterator[ProtocolServer]:
 @pytest.fixture
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr(exchange, "_certificates", lambda: context)
+    monkeypatch.setattr("workers.models.client._certificates", lambda: context)
 
 
 @pytest.mark.usefixtures("trusted")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.models.kinds import question
-from workers.models import anthropic_speech, openai_speech
-from workers.models.heard import MOST_CALLS, Heard, HeardError, concluded
+from workers.models import anthropic_api, openai_api
 from workers.models.protocol import ModelError
+from workers.models.responses import MOST_CALLS, StreamedAnswer, StreamError, conclude
 
 KEYS = """
 type index delta content_block message usage model id name input text partial_json thinking stop_reason choices content
@@ -30,24 +30,24 @@ VALUES = st.recursive(
     max_leaves=25,
 )
 EVENTS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=6), max_size=6)
-HEARERS = (anthropic_speech.hear, openai_speech.hear)
+HEARERS = (anthropic_api.read_event, openai_api.read_chunk)
 
 
 @pytest.mark.parametrize("hear", HEARERS, ids=["anthropic", "openai"])
 @given(events=EVENTS)
 def test_no_stream_breaks_its_listener(
-    hear: Callable[[Heard, Mapping[str, Any]], None], events: list[dict[str, Any]]
+    hear: Callable[[StreamedAnswer, Mapping[str, Any]], None], events: list[dict[str, Any]]
 ) -> None:
-    heard = Heard()
+    heard = StreamedAnswer()
     for event in events:
         try:
             hear(heard, event)
-        except HeardError:
+        except StreamError:
             break
     assert all(isinstance(piece, str) for piece in heard.pieces)
     assert all(isinstance(count, int) and count >= 0 for count in vars(heard.usage).values())
     try:
-        found = concluded(heard, question(most_tokens=10), "p")
+        found = conclude(heard, question(most_tokens=10), "p")
     except ModelError as error:
         assert (error.__cause__, error.__context__) == (None, None)
     else:
@@ -56,9 +56,9 @@ def test_no_stream_breaks_its_listener(
 
 
 @pytest.mark.parametrize("hear", HEARERS, ids=["anthropic", "openai"])
-def test_calls_without_end_are_refused(hear: Callable[[Heard, Mapping[str, Any]], None]) -> None:
-    heard = Heard()
-    with pytest.raises(HeardError, match=f"more than {MOST_CALLS} calls"):
+def test_calls_without_end_are_refused(hear: Callable[[StreamedAnswer, Mapping[str, Any]], None]) -> None:
+    heard = StreamedAnswer()
+    with pytest.raises(StreamError, match=f"more than {MOST_CALLS} calls"):
         for index in range(MOST_CALLS + 1):
             block = {"type": "tool_use", "name": "propose", "input": {}}
             call = {"index": index, "function": {"name": "propose"}}

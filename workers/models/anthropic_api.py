@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: a question as its parameters, and its stream of events as an answer. Pure.
+"""Anthropic's Messages API by its SDK: streaming, tools for structured answers, prompt caching and thinking.
 
 Source: platform.claude.com/docs, Messages, Streaming, Prompt caching, Extended thinking; the parameter types of the SDK.
 """
@@ -6,18 +6,31 @@ Source: platform.claude.com/docs, Messages, Streaming, Prompt caching, Extended 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from workers.models.budgets import LEAST_THINKING_TOKENS
+import anthropic
+import httpx2
+
+from workers.models.client import Sdk, Streaming, send
 from workers.models.forms import check_form
-from workers.models.heard import Heard, HeardError, spelled, text_of, tokens
-from workers.models.options import Effort, Thinking
-from workers.models.outgoing import sendable, spoken, turns
-from workers.models.protocol import Part, Question, Trouble, Usage
+from workers.models.ledger import LEAST_THINKING_TOKENS
+from workers.models.protocol import (
+    Answer,
+    Endpoint,
+    ModelError,
+    Part,
+    Question,
+    Trouble,
+    Usage,
+    nonblank,
+    sendable,
+    turns,
+)
+from workers.models.responses import StreamedAnswer, StreamError, json_text, text_of, tokens
+from workers.models.settings import Effort, Thinking
 
 MOST_BREAKPOINTS = 4  # of the prompt cache, in one request
-
 STOPS = {
     "max_tokens": Trouble.truncated,
     "model_context_window_exceeded": Trouble.too_long,
@@ -29,14 +42,14 @@ STOPS = {
 def parameters(
     question: Question, model: str, thinking: Thinking, provider: str, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """Give the parameters of ``messages.create`` for a question. No temperature: the API takes none any more.
+    """The parameters of ``messages.create`` for a question. No temperature: the API takes none any more.
 
     Raises:
         ModelError: nothing is asked.
         OpenFormError: the form cannot be held strictly.
     """
     messages = turns(question, provider)
-    system = spoken(question.system)
+    system = nonblank(question.system)
     marked = _breakpoints(system, tuple(part for message in messages for part in message.parts))
     wanted: dict[str, Any] = {
         "model": model,
@@ -69,7 +82,7 @@ def parameters(
 
 
 def cached_prefix(wanted: Mapping[str, Any]) -> str | None:
-    """Give the start of a request that the prompt cache keeps, as JSON: up to the last mark, with all that invalidates it.
+    """The start of a request that the prompt cache keeps, as JSON: up to the last mark, with all that invalidates it.
 
     Source: platform.claude.com/docs, Prompt caching, What invalidates the cache: tools, their choice and thinking are in it.
     """
@@ -85,12 +98,12 @@ def cached_prefix(wanted: Mapping[str, Any]) -> str | None:
 def _thought(question: Question, thinking: Thinking) -> dict[str, Any]:
     # No more than the budgets were promised, also for a model that thinks unasked.
     room = question.thinking_tokens
-    told: dict[str, Any] = {"max_tokens": question.most_tokens + room}  # thoughts count towards it
+    payload: dict[str, Any] = {"max_tokens": question.most_tokens + room}  # thoughts count towards it
     if thinking is Thinking.adaptive:
-        told["thinking"] = {"type": "adaptive"}
+        payload["thinking"] = {"type": "adaptive"}
     elif thinking is Thinking.budget:
-        told["thinking"] = {"type": "enabled", "budget_tokens": room}
-    return told
+        payload["thinking"] = {"type": "enabled", "budget_tokens": room}
+    return payload
 
 
 def _breakpoints(system: tuple[Part, ...], said: tuple[Part, ...]) -> set[int]:
@@ -108,35 +121,35 @@ def _block(part: Part, marked: set[int]) -> dict[str, Any]:
     return block
 
 
-def hear(heard: Heard, event: Mapping[str, Any]) -> None:
+def read_event(streamed: StreamedAnswer, event: Mapping[str, Any]) -> None:
     """Take in one event of the stream; kinds of events and of blocks that are not known are passed over, as the API asks.
 
     Raises:
-        HeardError: the event is not what the protocol says.
+        StreamError: the event is not what the protocol says.
     """
     try:
         match event.get("type"):
             case "message_start":
                 message = event["message"]
-                heard.model = str(message.get("model") or "")[:200]
-                heard.usage = _usage(heard.usage, message.get("usage") or {})
+                streamed.model = str(message.get("model") or "")[:200]
+                streamed.usage = _usage(streamed.usage, message.get("usage") or {})
             case "content_block_start":
-                _block_starts(heard, event["index"], event["content_block"])
+                _block_starts(streamed, event["index"], event["content_block"])
             case "content_block_delta":
-                _block_goes_on(heard, event["index"], event["delta"])
+                _block_goes_on(streamed, event["index"], event["delta"])
             case "message_delta":
                 counts = event.get("usage") or {}
-                heard.usage = _usage(heard.usage, counts)
-                heard.counted = heard.counted or counts.get("output_tokens") is not None
+                streamed.usage = _usage(streamed.usage, counts)
+                streamed.counted = streamed.counted or counts.get("output_tokens") is not None
                 stop = event["delta"].get("stop_reason")
                 if stop is not None:
-                    heard.whole, heard.ended = True, STOPS.get(stop)
+                    streamed.whole, streamed.ended = True, STOPS.get(stop)
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise HeardError("an event of the stream is not what the protocol says") from None
+        raise StreamError("an event of the stream is not what the protocol says") from None
 
 
 def events_of(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give an answer that came at once as the events of a stream."""
+    """An answer that came at once as the events of a stream."""
     blocks = enumerate(whole.get("content") or ())
     return [
         {"type": "message_start", "message": whole},
@@ -145,32 +158,32 @@ def events_of(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _block_starts(heard: Heard, index: object, block: Mapping[str, Any]) -> None:
+def _block_starts(streamed: StreamedAnswer, index: object, block: Mapping[str, Any]) -> None:
     if block["type"] == "tool_use":
-        call = heard.call(index)
-        call.name = heard.say(text_of(block["name"]))
+        call = streamed.call(index)
+        call.name = streamed.count(text_of(block["name"]))
         if block.get("input"):  # some relays give the whole input at once
-            call.pieces.append(heard.say(spelled(block["input"])))
+            call.pieces.append(streamed.count(json_text(block["input"])))
     elif block["type"] == "text" and block.get("text"):
-        heard.pieces.append(heard.say(text_of(block["text"])))
+        streamed.pieces.append(streamed.count(text_of(block["text"])))
 
 
-def _block_goes_on(heard: Heard, index: object, delta: Mapping[str, Any]) -> None:
+def _block_goes_on(streamed: StreamedAnswer, index: object, delta: Mapping[str, Any]) -> None:
     if delta["type"] == "text_delta":
-        heard.pieces.append(heard.say(text_of(delta["text"])))
+        streamed.pieces.append(streamed.count(text_of(delta["text"])))
     elif delta["type"] == "input_json_delta":
-        if index not in heard.calls:
-            raise HeardError("a tool's input came before its call")
-        heard.call(index).pieces.append(heard.say(spelled(delta["partial_json"])))
+        if index not in streamed.calls:
+            raise StreamError("a tool's input came before its call")
+        streamed.call(index).pieces.append(streamed.count(json_text(delta["partial_json"])))
     elif delta["type"] == "thinking_delta":
-        heard.say(text_of(delta["thinking"]))  # counted against the bound, and not kept
+        streamed.count(text_of(delta["thinking"]))  # counted against the bound, and not kept
 
 
-def _usage(before: Usage, told: Mapping[str, Any]) -> Usage:
+def _usage(before: Usage, payload: Mapping[str, Any]) -> Usage:
     """Counts are cumulative: the last one of each kind that is told holds."""
 
     def latest(name: str, known: int) -> int:
-        return tokens(told[name]) if told.get(name) is not None else known
+        return tokens(payload[name]) if payload.get(name) is not None else known
 
     return Usage(
         input_tokens=latest("input_tokens", before.input_tokens),
@@ -178,3 +191,66 @@ def _usage(before: Usage, told: Mapping[str, Any]) -> Usage:
         cache_read_tokens=latest("cache_read_input_tokens", before.cache_read_tokens),
         cache_written_tokens=latest("cache_creation_input_tokens", before.cache_written_tokens),
     )
+
+
+BASE_URL = "https://api.anthropic.com"
+
+
+class AnthropicProvider:
+    """A model of Anthropic, or of a relay that speaks the Messages API."""
+
+    def __init__(
+        self, endpoint: Endpoint, thinking: Thinking = Thinking.adaptive, effort: Effort | None = None
+    ) -> None:
+        """Take the endpoint, whose key is needed."""
+        self._endpoint = endpoint
+        self._thinking = thinking
+        self._effort = effort
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the configuration."""
+        return self._endpoint.name
+
+    @property
+    def model(self) -> str:
+        """The configured model's name."""
+        return self._endpoint.model
+
+    def prefix(self, question: Question) -> str | None:
+        """What of a question the prompt cache keeps, None where nothing is marked for it."""
+        try:
+            return cached_prefix(parameters(question, self.model, self._thinking, self.name, self._effort))
+        except ModelError:
+            return None
+
+    def ask(
+        self,
+        question: Question,
+        timeout_s: float,
+        cancelled: Callable[[], bool],
+        began: Callable[[], None] = lambda: None,
+    ) -> Answer:
+        """Ask once, streaming.
+
+        Raises:
+            ModelError: there is no answer that can be used.
+            OpenFormError: the question's form cannot be held strictly, a fault of the program.
+        """
+        wanted = parameters(question, self.model, self._thinking, self.name, self._effort)
+
+        def opened(http: httpx2.Client) -> Streaming:
+            key = self._endpoint.key
+            client = anthropic.Anthropic(
+                api_key=key.get_secret_value() if key is not None else "",
+                base_url=self._endpoint.base_url,
+                http_client=http,
+                timeout=timeout_s,  # the connection ends what is quiet or late before that
+                max_retries=0,
+                open_telemetry=False,  # a trace may hold what was asked
+            )
+            stream: Streaming = client.messages.create(stream=True, **wanted)
+            return stream
+
+        sdk = Sdk(opened, read_event, events_of, (anthropic.AnthropicError,), "request-id")
+        return send(self._endpoint, sdk, question, timeout_s, cancelled, began)
