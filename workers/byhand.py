@@ -53,8 +53,8 @@ from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore
-from workers.strategies.identity import fingerprint
-from workers.strategies.sweeping import swept
+from workers.strategies.source import fingerprint
+from workers.strategies.sweep import swept
 from workers.tuned_table import settled
 
 __all__ = [

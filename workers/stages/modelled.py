@@ -26,7 +26,7 @@ from workers.stages.model_brief import variant_brief
 from workers.stages.proving import MAX_EVIDENCE, evidence_line
 from workers.stages.situation import situation_of
 from workers.stages.trial import Trials, Tried
-from workers.strategies.model_change import ModelChange
+from workers.strategies.catalog import ModelChange
 from workers.strategies.protocol import ModelTurn, Proposed
 
 MOST_SOURCE = 60_000  # characters of an answer that could not be used, for its repair

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from workers.contracts import Outcome, PlannedStrategy
+from workers.strategies.catalog import FIRST, STRATEGIES
 from workers.strategies.evidence import headroom
 from workers.strategies.protocol import ModelTurn, Situation, Stands
-from workers.strategies.table import FIRST, STRATEGIES
 
 FRUITLESS = (
     Outcome.no_gain,

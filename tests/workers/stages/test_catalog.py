@@ -23,9 +23,9 @@ from workers.stages.authoring.catalog import MOST_IDEAS, situation_of_new
 from workers.stages.authoring.counted import counted
 from workers.stages.generate import Generate
 from workers.stages.workbench import Workbench, reopen
+from workers.strategies.catalog import STRATEGIES
 from workers.strategies.order import ordered
 from workers.strategies.protocol import Stands
-from workers.strategies.table import STRATEGIES
 
 OF_THE_LIBRARY = {strategy.title for strategy in STRATEGIES if strategy.needs_kernel}
 CALLED = '\nCALL = "RMSNormFunction.apply(x, weight, eps)"\n'

@@ -13,9 +13,8 @@ from tests.workers.compiler.captured import captured, names, proposal
 from tests.workers.compiler.interpreted import loaded as candidate
 from tests.workers.strategies.loss_files import LOSS, loss_situation
 from tests.workers.strategies.row_files import loaded
-from workers.strategies import splicing
-from workers.strategies.compiled_fast_path import CompiledFastPath
-from workers.strategies.out_of_range import ranged, singled_out, told_by_result
+from workers.strategies.conditions import ranged, singled_out, told_by_result
+from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed
 
 LOOKS = [name for name in names() if ranged(captured(name)[0])]
@@ -122,7 +121,7 @@ def test_where_the_result_does_not_tell_the_range_is_looked_at() -> None:
 def covers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.Tensor, torch.Tensor], bool]:
     """Give the guard of a loss that leaves a class out, as it is where the result does not tell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splicing, "told_by_result", lambda *_: False)
+        patch.setattr("workers.strategies.splicing.told_by_result", lambda *_: False)
         module = loaded(tmp_path_factory.mktemp("guards"), fast(), "loss_guarded")
     return lambda x, target: bool(module._fast_scale_covers(x, target, None, -100, (True, False, False, False)))
 

@@ -21,7 +21,7 @@ from workers.authors.compiler import CompilerAuthor
 from workers.contracts import FileChange
 from workers.layouts.liger.catalog import known_problems
 from workers.stages.workbench import SNAPSHOT_FILE
-from workers.strategies.compiled_fast_path import CompiledFastPath
+from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed, Situation
 from workers.strategies.reading import read_source
 from workers.tree import Tree

@@ -13,7 +13,7 @@ from workers.layouts.table import find_layout, layout_named
 from workers.stages.problem_text import parse, problem_source
 from workers.stages.standing import joined
 from workers.stages.workbench import SNAPSHOT_FILE, choose_layout, open_tree
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 from workers.tree import Tree
 
 SAY_WHAT = (

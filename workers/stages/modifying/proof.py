@@ -24,7 +24,7 @@ from workers.stages.modifying.preflight import SAY_PROBLEM, Subject, calls_what_
 from workers.stages.proving import MAX_EVIDENCE, evidence_line, verdict_failure
 from workers.stages.suites import LOG_CHARS
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 
 # The rules by which the runner says that the original, not the candidate, does not fit a problem.
 NOT_THE_ORIGINAL = frozenset({"original", "problem"})

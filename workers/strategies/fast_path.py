@@ -1,24 +1,23 @@
-"""The author's kernels behind the same public Function: the fast path for what they cover, its own code for the rest. Pure."""
+"""The fast path: the compiler's kernels behind the same autograd Function, for all calls or from a size on. Pure."""
 
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gpu_runner.contracts import TABLE, Workload
+from gpu_runner.contracts import TABLE, Problem, Workload, WorkloadTiming
 from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
-from workers.contracts import Notes, PlannedStrategy
+from workers.contracts import Notes, PlannedStrategy, Variant
 from workers.layouts.imports import Import, read_imports, with_import
-from workers.strategies.calling import Called, UncallableError, bound_call
-from workers.strategies.choosing import choices_of_memory, with_choice
+from workers.strategies.conditions import Called, UncallableError, bound_call, scalar_sentence, sentence
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
-from workers.strategies.guardrails import GOAL_PASSES
-from workers.strategies.limits import scalar_sentence, sentence
-from workers.strategies.master_weights import Names, loosened
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
-from workers.strategies.splicing import Splice
-from workers.strategies.syntax import KernelFile, parsed
+from workers.strategies.search import GOAL_PASSES, comparison_with_original
+from workers.strategies.source import KernelFile, parsed
+from workers.strategies.splicing import Names, Splice, choices_of_memory, loosened, with_choice
 from workers.tuned_table import settled
 
 # Shares of the floor that compiled kernels were seen to reach on an H200, docs/measurements.
@@ -177,3 +176,64 @@ def _notes(answer: Proposal, least_elements: int, scalars: str) -> Notes:
         f"{sentence(answer.limits)}{scalars}Every other call runs the code that stands there, unchanged.",
         "Near the floor on every size where the kernels stream; the same results within the verdict's tolerances.",
     )
+
+
+UNTRIED = "The fast path for all sizes was not measured, so that nothing tells where it is slower."
+EVEN = "The fast path is not slower at small sizes and faster at larger ones."
+
+
+class FastPathBySize:
+    """Mends a fast path that a guardrail rejected for what it does to small sizes."""
+
+    id = "fast_path_by_size"
+    title = "Fast path from a size on"
+    document = "fast_path_by_size.md"
+    needs_kernel = True
+
+    def plan(self, situation: Situation) -> PlannedStrategy | None:
+        """It may be worth a try wherever the fast path is; whether it is, the fast path's own rows will tell."""
+        whole = CompiledFastPath().plan(situation)
+        if whole is None:
+            return None
+        trigger = (
+            "The fast path may be slower at small sizes, where its launches weigh more than the bytes that it saves."
+        )
+        # It comes after the fast path itself, whose gain it keeps at most.
+        return replace(whole, strategy=self.id, title=self.title, trigger=trigger, gain_low=1.0)
+
+    def propose(self, situation: Situation) -> Proposed | DoesNotApply:
+        """Give the file with the fast path bounded by what was measured."""
+        tried = [v for v in situation.earlier if v.strategy == CompiledFastPath.id and v.rows]
+        if not tried:
+            return DoesNotApply(UNTRIED)
+        least = least_elements(situation.problem, tried[-1])
+        return DoesNotApply(EVEN) if least is None else proposed(situation, least)
+
+
+def least_elements(problem: Problem, variant: Variant) -> int | None:
+    """Give the number of elements of the largest input from which on no pass was slower; None where there is no such bound.
+
+    It lies at the geometric mean between the largest size that was slower and the smallest above it.
+    """
+    sizes = sorted({elements(problem, row.workload) for row in variant.rows})
+    slower = [elements(problem, row.workload) for row in variant.rows if _slower(row)]
+    above = [size for size in sizes if slower and size > max(slower)]
+    if not above or not any(_faster(variant.rows, problem, size) for size in above):
+        return None
+    return 1 << round(math.log2(math.sqrt(max(slower) * above[0])))
+
+
+def elements(problem: Problem, workload: Workload) -> int:
+    """Give the number of elements of a workload's largest input."""
+    sizes = dict(workload.sizes)
+    return max(math.prod(int(d) if d.isdigit() else sizes[d] for d in spec.dims) for spec in problem.inputs)
+
+
+def _slower(row: WorkloadTiming) -> bool:
+    found = comparison_with_original(row)
+    return found is not None and found.speedup_high < 1.0
+
+
+def _faster(rows: Sequence[WorkloadTiming], problem: Problem, size: int) -> bool:
+    found = [comparison_with_original(row) for row in rows if elements(problem, row.workload) == size]
+    return any(comparison is not None and comparison.speedup_low > 1.0 for comparison in found)

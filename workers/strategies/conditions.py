@@ -1,15 +1,143 @@
-"""Which calls the fast kernels are written for, as a function that the kernel's file gets. Pure text."""
+"""Which calls of an autograd Function the fast path takes: how CALL reaches it, limits of sizes, indices in range. Pure."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from gpu_runner.contracts import Expr, Graph, InputSpec, Problem
+from gpu_runner.contracts import Expr, Graph, InputSpec, Node, NodeRef, Problem
 from workers.authors.protocol import Limit
-from workers.strategies.calling import Called, UncallableError
-from workers.strategies.limits import NAME, condition
-from workers.strategies.out_of_range import ranged, singled_out
-from workers.strategies.patches import rendered_call
+from workers.strategies.source import KernelFile, method_of, names_in, rendered_call
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def condition(limit: Limit, places: dict[str, str]) -> str:
+    """Give a bound as a condition; ``places`` says what each dimension name is read off.
+
+    Raises:
+        ValueError: it has a name that the places lack.
+    """
+    if not set(NAME.findall(limit.size)) <= set(places):
+        raise ValueError(f"no tensor says what `{limit.size}` is")
+    return f"{NAME.sub(lambda name: places[name.group()], limit.size)} <= {limit.most}"
+
+
+def sentence(limits: tuple[Limit, ...]) -> str:
+    """Give the bounds as a sentence with a blank behind it; nothing where there are none."""
+    told = " and ".join(f"`{limit.size} <= {limit.most}`" for limit in limits)
+    if not limits:
+        return ""
+    return f"It takes calls with {told} alone, as every measured size has, and spares kernels for wider rows. "
+
+
+def scalar_sentence(problem: Problem, graph: Graph) -> str:
+    """Say which whole scalars a graph divides sizes by, and which it holds for one value of; with a blank behind it."""
+    divided = [f"`{rule.dimension}` is a multiple of `{rule.of}`" for rule in graph.multiples]
+    whole = [spec for spec in problem.scalars if type(spec.default) is int and spec.name in graph.specialised]
+    told = f"It takes calls in which {' and '.join(divided)}. " if divided else ""
+    fixed = " and ".join(f"`{spec.name} = {spec.default}`" for spec in whole)
+    return told + (
+        f"It is written for {fixed} alone, since no rule was found by which other values could be. " if whole else ""
+    )
+
+
+class UncallableError(ValueError):
+    """The CALL does not reach a Function of the file in a way that can be followed; the text is a sentence."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """A CALL, bound to the Function's parameters (without ``ctx``)."""
+
+    owner: ast.ClassDef
+    forward: ast.FunctionDef
+    backward: ast.FunctionDef
+    parameters: tuple[str, ...]
+    places: dict[str, str]  # input or scalar of the problem: the parameter that holds it
+    fixed: tuple[tuple[str, ast.expr], ...]  # parameter: what the call gives it, over the parameters
+    result: int | None  # which element of the returned tuple the problem speaks of
+
+    @property
+    def constants(self) -> dict[str, object]:
+        """Give the parameters that are plain values in this call."""
+        return {name: node.value for name, node in self.fixed if isinstance(node, ast.Constant)}
+
+
+def bound_call(file: KernelFile, problem: Problem) -> Called:
+    """Bind a problem's CALL.
+
+    Raises:
+        UncallableError: the call cannot be followed into this file.
+    """
+    if problem.call is None:
+        raise UncallableError("The problem does not say how the library's kernel is called for it (CALL).")
+    tree = ast.parse(problem.call, mode="eval").body
+    result = None
+    if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Constant) and isinstance(tree.slice.value, int):
+        result, tree = tree.slice.value, tree.value
+    owner = _owner(file, tree)
+    forward, backward = method_of(owner, "forward"), method_of(owner, "backward")
+    if forward is None or backward is None or not isinstance(tree, ast.Call):
+        raise UncallableError(f"`{owner.name}` has no forward and backward that could be extended.")
+    if forward.args.vararg or forward.args.kwarg or forward.args.kwonlyargs:
+        raise UncallableError(f"`{owner.name}.forward` takes arguments that are not named one by one.")
+    parameters = tuple(a.arg for a in (*forward.args.posonlyargs, *forward.args.args))[1:]
+    if len(tree.args) > len(parameters):
+        raise UncallableError("The CALL gives more arguments than the Function takes.")
+    given = dict(zip(parameters, tree.args, strict=False))
+    places = _places(given, problem)
+    fixed = [(name, _over_parameters(node, places)) for name, node in given.items() if name not in places.values()]
+    fixed += [(name, node) for name, node in _defaults(forward).items() if name not in given]
+    return Called(owner, forward, backward, parameters, places, tuple(fixed), result)
+
+
+def _owner(file: KernelFile, tree: ast.expr) -> ast.ClassDef:
+    func = tree.func if isinstance(tree, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr == "apply":
+        name = ast.unparse(func.value).split(".")[-1]
+        if name in file.classes:
+            return file.classes[name]
+    raise UncallableError("The CALL does not apply an autograd Function of this file.")
+
+
+def _places(given: dict[str, ast.expr], problem: Problem) -> dict[str, str]:
+    places: dict[str, str] = {}
+    for parameter, node in given.items():
+        if isinstance(node, ast.Name):
+            if node.id in places:
+                raise UncallableError(f"The CALL hands `{node.id}` over twice.")
+            places[node.id] = parameter
+    missing = [name for name in problem.parameters if name not in places]
+    if missing:
+        raise UncallableError(f"The CALL does not hand `{missing[0]}` over as it is.")
+    return places
+
+
+def _over_parameters(node: ast.expr, places: dict[str, str]) -> ast.expr:
+    renamed = ast.parse(ast.unparse(node), mode="eval").body
+    for name in ast.walk(renamed):
+        if isinstance(name, ast.Name):
+            name.id = places.get(name.id, name.id)
+    if names_in(renamed) - set(places.values()):
+        raise UncallableError(f"`{ast.unparse(node)}` in the CALL cannot be told from the Function's arguments.")
+    return renamed
+
+
+def _defaults(forward: ast.FunctionDef) -> dict[str, ast.expr]:
+    arguments = [*forward.args.posonlyargs, *forward.args.args]
+    found = {a.arg: None for a in arguments[1:]} | dict(
+        zip(
+            [a.arg for a in arguments[len(arguments) - len(forward.args.defaults) :]],
+            forward.args.defaults,
+            strict=True,
+        )
+    )
+    return {name: node for name, node in found.items() if node is not None}
+
 
 NEEDS = "needs_grad"
 PLAIN = "(torch.Tensor, torch.nn.Parameter)"
@@ -201,3 +329,75 @@ def _equals(place: str, node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = '"' + node.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return f"{place} == {text}"
+
+
+class _Known(Enum):
+    """What is known of a tensor, for a row whose index is neither in its range nor a number that the problem singles out."""
+
+    row = "each element is NaN where that element of an input is, along the dimension that the index counts"
+    index = "holds the index"
+    nan = "holds NaN"
+    true = "holds True"
+    false = "holds False"
+    unknown = "unknown"
+
+
+_KEEP_NAN = frozenset(["neg", "abs", "sqrt", "rsqrt", "exp", "log", "add", "sub", "mul", "div", "cast"])
+_MOVES = frozenset(["reshape", "permute"])
+
+
+def ranged(problem: Problem) -> list[InputSpec]:
+    """Give the inputs that hold whole numbers of a range."""
+    return [spec for spec in problem.inputs if spec.high is not None]
+
+
+def singled_out(spec: InputSpec, graph: Graph) -> list[int]:
+    """Give values below the range that the problem itself compares with, such as the class that a loss leaves out."""
+    found: list[int] = []
+    for node in graph.nodes:
+        if node.op in ("eq", "ne") and NodeRef(spec.name) in node.args:
+            values = [a for a in node.args if type(a) is int and a < (spec.low or 0)]
+            found += [value for value in values if value not in found]
+    return found
+
+
+def told_by_result(problem: Problem, graph: Graph) -> bool:
+    """Tell whether the one result is one number, which is NaN for every index out of range, of whichever input."""
+    if len(graph.outputs) != 1:
+        return False
+    result = next(node for node in graph.nodes if node.name == graph.outputs[0])
+    return result.meta.shape == () and all(_reaches_result(spec, problem, graph) for spec in ranged(problem))
+
+
+def _reaches_result(spec: InputSpec, problem: Problem, graph: Graph) -> bool:
+    columns = [i.name for i in problem.inputs if i.dtype is None and i.dims and i.dims[-1] == str(spec.high)]
+    known = {**dict.fromkeys(columns, _Known.row), spec.name: _Known.index}
+    for node in graph.nodes:
+        if node.op != "input":
+            args = [known.get(arg.name, _Known.unknown) if isinstance(arg, NodeRef) else arg for arg in node.args]
+            known[node.name] = _known(node, args, spec)
+    return known[graph.outputs[0]] is _Known.nan
+
+
+def _known(node: Node, args: Sequence[object], spec: InputSpec) -> _Known:
+    first, low = args[0] if args else None, spec.low or 0
+    if node.op in _MOVES and first in (_Known.index, _Known.nan):
+        return _Known(first)
+    if node.op in ("eq", "ne") and _Known.index in args and any(type(arg) is int and arg < low for arg in args):
+        return _Known.false if node.op == "eq" else _Known.true
+    if node.op == "where" and first in (_Known.true, _Known.false):
+        chosen = args[1 if first is _Known.true else 2]
+        return chosen if isinstance(chosen, _Known) else _Known.unknown
+    if node.op == "gather" and first is _Known.row and args[2] is _Known.index:
+        last = node.args[1] in (-1, len(node.meta.shape) - 1)
+        return _Known.nan if last and low == 0 else _Known.unknown
+    if node.op in _KEEP_NAN and _Known.nan in args:
+        return _Known.nan
+    if node.op in _KEEP_NAN and _Known.row in args and _width(node) == str(spec.high):
+        return _Known.row
+    return _Known.nan if node.op == "sum" and first is _Known.nan else _Known.unknown
+
+
+def _width(node: Node) -> str:
+    size = node.meta.shape[-1] if node.meta.shape else ""
+    return size.text if isinstance(size, Expr) else str(size)
