@@ -49,7 +49,7 @@ from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
 from workers.gpu_host.launching import LONGEST_S, Host
 from workers.gpu_host.scratch import scratch_folder
-from workers.layouts.liger.catalog import known_problems
+from workers.layouts.liger.layout import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore

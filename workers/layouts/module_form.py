@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts import InputSpec, Problem, ScalarSpec
-from workers.layouts.dimensions import Axes, local
-from workers.layouts.pysource import call, docstring, indented, literal
-from workers.layouts.tensors import initial
+from workers.layouts.dimensions import Axes, initial, local
+from workers.layouts.python_source import call, docstring, indented, literal
 
 # Attributes of nn.Module that must not be replaced by an argument of the same name.
 MODULE_ATTRIBUTES = frozenset({

@@ -18,7 +18,7 @@ from gpu_runner.contracts import (
 )
 from workers.authors.protocol import KernelPlan, SourceStyle
 from workers.contracts import Failure, FileChange, KernelProfile
-from workers.layouts.needs import Needs
+from workers.layouts.import_graph import Needs
 from workers.tree import Tree
 
 

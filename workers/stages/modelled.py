@@ -18,7 +18,7 @@ from workers.authors.llm.protocol import (
     VariantBrief,
 )
 from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
-from workers.layouts.beside import changed_beside
+from workers.layouts.regions import changed_beside
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.judging import ENDING, MAX_LOG
 from workers.stages.listening import Mute, Silence, heard

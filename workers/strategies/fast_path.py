@@ -11,7 +11,7 @@ from dataclasses import replace
 from gpu_runner.contracts import TABLE, Problem, Workload, WorkloadTiming
 from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
 from workers.contracts import Notes, PlannedStrategy, Variant
-from workers.layouts.imports import Import, read_imports, with_import
+from workers.layouts.python_source import Import, read_imports, with_import
 from workers.strategies.conditions import Called, UncallableError, bound_call, scalar_sentence, sentence
 from workers.strategies.evidence import bound_of, floor_share, share_sentence
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation

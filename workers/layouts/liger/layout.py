@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.resources import files
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.imports import Import
-from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.liger import data, paths, suite_file
-from workers.layouts.liger.catalog import known_problems
-from workers.layouts.liger.exports import export_changes, exported, function_module
-from workers.layouts.liger.library_plots import SWEEP_OPTION, plot_runs
-from workers.layouts.liger.module_file import module_source
-from workers.layouts.liger.renewed import renewed
-from workers.layouts.liger.script_file import script_source, takes_sweeps
-from workers.layouts.liger.script_parts import PROVIDERS
-from workers.layouts.liger.setup_file import extra_in_setup
-from workers.layouts.liger.suite_file import suite_source
-from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
-from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
-from workers.layouts.prose import fitted
+from workers.layouts.existing import StandingKernels, first_there, required
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
+from workers.layouts.liger import paths
+from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
+from workers.layouts.liger.benchmark_script import (
+    BY_HAND_SIZES,
+    PROVIDERS,
+    from_models,
+    script_source,
+    sweep_of,
+    takes_sweeps,
+)
+from workers.layouts.liger.files import (
+    SUITE_IMPORTS,
+    export_changes,
+    exported,
+    extra_in_setup,
+    function_module,
+    module_source,
+    suite_source,
+)
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
 from workers.layouts.protocol import Design, Shared, Standing, StyleCheck, SuiteRun
+from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
 from workers.layouts.ruff import line_length, ruff_check
-from workers.layouts.standing_kernels import StandingKernels
-from workers.layouts.whereabouts import first_there, required
-from workers.layouts.written import existing_failure, source_of
 from workers.toml import read_toml, table_in
 from workers.tree import Tree
+
+FOLDER = "references"
+
+
+@cache
+def known_problems() -> dict[str, str]:
+    """Give every problem by its kernel's name."""
+    folder = files("workers.layouts.liger").joinpath(FOLDER)
+    found = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name[:-3]: file.read_text("utf-8") for file in found if file.name.endswith(".py")}
+
 
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
 SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
@@ -144,7 +161,7 @@ class LigerLayout(StandingKernels):
         written = next((file.text for file in collected if file.path == paths.DATA), None)
         if measured.predicted or original is None or written is None:
             return ()
-        text = data.appended(original, written, design.name)
+        text = appended(original, written, design.name)
         return () if text is None else (FileChange(paths.DATA, text),)
 
     def standing_data(
@@ -166,7 +183,7 @@ class LigerLayout(StandingKernels):
 
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
-        return suite_file.IMPORTS
+        return SUITE_IMPORTS
 
     def dev_extra(self, tree: Tree) -> tuple[str, ...]:
         """The library's dev extra: setup.py's, where pyproject.toml leaves it to that."""

@@ -6,18 +6,22 @@ from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, 
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
-from workers.layouts.imports import Import
-from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
-from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
-from workers.layouts.plain.files import SUITE_IMPORTS, kernel_source, script_source, suite_source
-from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
-from workers.layouts.prose import fitted
+from workers.layouts.existing import StandingKernels, required
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
+from workers.layouts.plain.files import (
+    KERNEL,
+    SUITE_IMPORTS,
+    Home,
+    home_of,
+    kernel_folders,
+    kernel_source,
+    script_source,
+    suite_source,
+)
 from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
+from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
-from workers.layouts.standing_kernels import StandingKernels
-from workers.layouts.whereabouts import required
-from workers.layouts.written import existing_failure
 from workers.tree import Tree
 
 PROVIDERS = ("kernel", "torch", "torch_compile")

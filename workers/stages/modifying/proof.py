@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
 from workers.authors.llm.protocol import Failed
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
-from workers.layouts.known_problem import is_of
+from workers.layouts.existing import is_of
 from workers.stages.modifying.preflight import SAY_PROBLEM, Subject, calls_what_stands
 from workers.stages.proving import MAX_EVIDENCE, evidence_line, verdict_failure
 from workers.stages.suites import LOG_CHARS
