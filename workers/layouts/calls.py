@@ -41,7 +41,7 @@ class Call:
     index: int | None = None
 
     def source(self, symbol: str) -> str:
-        """Give the call as one line of source, with another name for its symbol."""
+        """The call as one line of source, with another name for its symbol."""
         target: ast.expr = ast.Name(symbol, ast.Load())
         if self.applied:
             target = ast.Attribute(target, "apply", ast.Load())
@@ -74,7 +74,7 @@ def read_call(text: str) -> Call | None:
 
 
 def fits(call: Call, source: str) -> bool:
-    """Tell whether a file defines what is called, and it takes that many arguments."""
+    """Whether a file defines what is called, and it takes that many arguments."""
     try:
         body = _definitions(ast.parse(source).body)
     except UNPARSABLE:
@@ -89,13 +89,13 @@ def fits(call: Call, source: str) -> bool:
 
 
 def is_function(node: ast.ClassDef) -> bool:
-    """Tell whether a class is an autograd Function."""
+    """Whether a class is an autograd Function."""
     names = [base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases]
     return FUNCTION_BASE in names
 
 
 def defined_functions(source: str) -> tuple[str, ...]:
-    """Give the autograd Functions that a file defines, in their order."""
+    """The autograd Functions that a file defines, in their order."""
     try:
         body = _definitions(ast.parse(source).body)
     except UNPARSABLE:
@@ -160,7 +160,7 @@ SYMBOL = "candidate"
 def kernel_form(
     problem: Problem, module: str, roots: tuple[str, ...], changes: tuple[FileChange, ...], tree_file: str
 ) -> CandidateSource:
-    """Give a standing kernel, with changes laid over its repository, as its problem's CALL calls it.
+    """A standing kernel, with changes laid over its repository, as its problem's CALL calls it.
 
     Raises:
         UserFacingError: the problem has no CALL that can be used.
@@ -177,7 +177,7 @@ def kernel_form(
 
 
 def adapter_source(problem: Problem, module: str) -> str:
-    """Give the adapter's source. It is built from what was parsed, so that nothing of CALL's text can leave its expression.
+    """The adapter's source. It is built from what was parsed, so that nothing of CALL's text can leave its expression.
 
     Raises:
         UserFacingError: the problem has no CALL that can be used.
@@ -192,7 +192,7 @@ def adapter_source(problem: Problem, module: str) -> str:
 
 
 def call_of(problem: Problem) -> Call:
-    """Give the CALL of a problem.
+    """The CALL of a problem.
 
     Raises:
         UserFacingError: there is none, or it is not of a form that is taken.
@@ -234,7 +234,7 @@ Value = int | float | bool | str | None
 
 
 def workloads_of(problem: Problem, recorded: RecordResult) -> tuple[Workload, ...]:
-    """Give the distinct workloads of the recorded calls that are calls of the problem, the largest first, at most ``MOST``."""
+    """The distinct workloads of the recorded calls that are calls of the problem, the largest first, at most ``MOST``."""
     call = read_call(problem.call or "")
     if call is None:
         return ()
@@ -306,7 +306,7 @@ class _Binding:
         return plain, _constant(node) if plain else None
 
     def workload(self) -> Workload | None:
-        """Give the workload; None where a dimension or a scalar that must be given stayed open."""
+        """The workload; None where a dimension or a scalar that must be given stayed open."""
         wanted = [*self.problem.dimensions, *(s.high for s in self.problem.inputs if isinstance(s.high, str))]
         if self.dtype not in self.problem.dtypes or any(dim not in self.sizes for dim in wanted):
             return None
@@ -344,7 +344,7 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def _alike(one: Value, other: Value) -> bool:
-    """Tell whether two values are of one kind; a whole number may stand for a float."""
+    """Whether two values are of one kind; a whole number may stand for a float."""
     if isinstance(one, bool) or isinstance(other, bool):
         return isinstance(one, bool) and isinstance(other, bool)
     return isinstance(one, str) == isinstance(other, str)

@@ -46,12 +46,12 @@ class Axes:
     variables: tuple[tuple[str, str], ...]  # dimension -> variable of generated code
 
     def variable(self, dim: str) -> str:
-        """Give the variable of a dimension, or the number that it is."""
+        """The variable of a dimension, or the number that it is."""
         return dict(self.variables).get(dim, dim)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Give the dimensions, rows first."""
+        """The dimensions, rows first."""
         return self.rows if self.columns is None else (*self.rows, self.columns)
 
 
@@ -67,12 +67,12 @@ def axes_of(problem: Problem) -> Axes:
 
 
 def shape(spec: InputSpec, axes: Axes) -> tuple[str, ...]:
-    """Give an input's sizes as expressions."""
+    """An input's sizes as expressions."""
     return tuple(axes.variable(dim) for dim in spec.dims)
 
 
 def local(name: str) -> str:
-    """Give the variable of an input, apart from what generated code uses itself."""
+    """The variable of an input, apart from what generated code uses itself."""
     return f"{name}_input" if name in TAKEN else name
 
 
@@ -92,7 +92,7 @@ def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[t
 
 
 def factors_of(graph: Graph, scalars: Mapping[str, object] | None = None) -> dict[str, int]:
-    """Give the dimensions that the graph divides into whole parts, with the number of parts; ``scalars`` are those of the calls."""
+    """The dimensions that the graph divides into whole parts, with the number of parts; ``scalars`` are those of the calls."""
     texts = [e.text for node in graph.nodes for e in (*node.meta.shape, *node.args) if isinstance(e, Expr)]
     factors: dict[str, int] = {}
     for dim, parts in re.findall(r"\b([A-Za-z_]\w*) // (\d+)", " ; ".join(texts)):
@@ -134,12 +134,12 @@ class Creation:
     method: str = ""
 
     def source(self, head: str = "", tail: str = "", depth: int = 0) -> str:
-        """Give it as source, with something before and after."""
+        """It as source, with something before and after."""
         return call(head + self.function, self.arguments, self.method + tail, depth=depth)
 
 
 def creation(spec: InputSpec, axes: Axes, options: tuple[str, ...] = ()) -> Creation:
-    """Give the call that makes an input; ``options`` are its keyword arguments, such as ``device=device``."""
+    """The call that makes an input; ``options`` are its keyword arguments, such as ``device=device``."""
     sizes = shape(spec, axes)
     if spec.dtype == "bool" or spec.high is not None:
         high = "2" if spec.dtype == "bool" else axes.variable(str(spec.high))
@@ -149,7 +149,7 @@ def creation(spec: InputSpec, axes: Axes, options: tuple[str, ...] = ()) -> Crea
 
 
 def assignments(specs: tuple[InputSpec, ...], axes: Axes, *, grad: bool = False, depth: int = 1) -> str:
-    """Give one assignment an input, on ``device``, in ``dtype`` or its own dtype; with ``grad`` ready for a backward pass."""
+    """One assignment an input, on ``device``, in ``dtype`` or its own dtype; with ``grad`` ready for a backward pass."""
     lines: list[str] = []
     for spec in specs:
         options = ("device=device", f"dtype={f'torch.{spec.dtype}' if spec.dtype else 'dtype'}")
@@ -159,7 +159,7 @@ def assignments(specs: tuple[InputSpec, ...], axes: Axes, *, grad: bool = False,
 
 
 def initial(spec: InputSpec, axes: Axes) -> str:
-    """Give the value with which a module's parameter starts."""
+    """The value with which a module's parameter starts."""
     return creation(spec, axes, (f"dtype=torch.{spec.dtype}",) if spec.dtype else ()).source()
 
 
@@ -195,7 +195,7 @@ MODULES = frozenset({"torch", "F", "functional", "nn", "special", "linalg"})
 
 
 def counts_from_the_end(source: str, shared: frozenset[str]) -> bool:
-    """Tell whether a problem's functions name no dimension from the front; ``shared`` are inputs without the leading one."""
+    """Whether a problem's functions name no dimension from the front; ``shared`` are inputs without the leading one."""
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     nodes = [node for function in functions for statement in function.body for node in ast.walk(statement)]
@@ -204,7 +204,7 @@ def counts_from_the_end(source: str, shared: frozenset[str]) -> bool:
 
 
 def _accounted(node: ast.AST, shared: frozenset[str]) -> list[ast.AST]:
-    """Give the parts that what is around them makes harmless."""
+    """The parts that what is around them makes harmless."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         return [node, node.value] if _is_from_end(node.slice) else []
     if isinstance(node, ast.Subscript):
@@ -237,7 +237,7 @@ def _call_is_harmless(call: ast.Call) -> bool:
 
 
 def _is_from_end(node: ast.expr) -> bool:
-    """Tell whether an index, a slice or a tuple of them is made of negative numbers."""
+    """Whether an index, a slice or a tuple of them is made of negative numbers."""
     if isinstance(node, ast.Tuple | ast.List):
         return all(_is_from_end(item) for item in node.elts)
     if isinstance(node, ast.Slice):
@@ -283,7 +283,7 @@ REDUCTIONS = frozenset({"sum", "amax", "amin"})
 
 
 def leading_inputs(problem: Problem, graph: Graph) -> tuple[str, ...]:
-    """Give the inputs that may have more leading dimensions, all of them the same; none where the problem may mean more by its own.
+    """The inputs that may have more leading dimensions, all of them the same; none where the problem may mean more by its own.
 
     These are the inputs that begin with the first dimension; the others must lack it, as a weight does.
     """
@@ -309,13 +309,13 @@ def leading_inputs(problem: Problem, graph: Graph) -> tuple[str, ...]:
 
 
 def forward_operators(graph: Graph) -> set[str]:
-    """Give the operators that the outputs depend on."""
+    """The operators that the outputs depend on."""
     nodes = {node.name: node for node in graph.nodes}
     return {nodes[name].op for name in _reached(graph)}
 
 
 def subtracts_a_sum(graph: Graph) -> bool:
-    """Tell whether the forward pass takes a mean or another sum off a tensor, as a norm that centres its rows."""
+    """Whether the forward pass takes a mean or another sum off a tensor, as a norm that centres its rows."""
     nodes = {node.name: node for node in graph.nodes}
     differences = [nodes[name] for name in _reached(graph) if nodes[name].op == "sub" and len(nodes[name].args) > 1]
     return any(_is_scaled_sum(node.args[1], nodes) for node in differences)
@@ -351,7 +351,7 @@ def _references(argument: Arg | tuple[Arg, ...]) -> list[NodeRef]:
 
 
 def _keeps_leading(node: Node, nodes: Mapping[str, Node], dims: tuple[str, ...]) -> bool:
-    """Tell whether an operation leaves the first of the dimensions alone; a reduction may take all of them together."""
+    """Whether an operation leaves the first of the dimensions alone; a reduction may take all of them together."""
     for number in node.args:
         if isinstance(number, Expr) and _mentions(number, dims[0]) and not all(_mentions(number, dim) for dim in dims):
             return False

@@ -37,31 +37,31 @@ class StandingKernels(ABC):
 
     @abstractmethod
     def existing(self, tree: Tree) -> dict[str, str]:
-        """Give the kernels that are there: name to the path of the main file."""
+        """The kernels that are there: name to the path of the main file."""
 
     @abstractmethod
     def module_of(self, path: str, tree: Tree) -> str:
-        """Give the import name of a kernel's main file."""
+        """The import name of a kernel's main file."""
 
     @abstractmethod
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the test file may be, the conventional one first."""
+        """The paths at which the test file may be, the conventional one first."""
 
     @abstractmethod
     def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the benchmark script may be, the conventional one first."""
+        """The paths at which the benchmark script may be, the conventional one first."""
 
     @abstractmethod
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the texts of the files that may use a kernel, the main one first."""
+        """The texts of the files that may use a kernel, the main one first."""
 
     @abstractmethod
     def catalogued(self, name: str) -> str | None:
-        """Give the problem that is known of the library's own kernel."""
+        """The problem that is known of the library's own kernel."""
 
     @abstractmethod
     def kernel_path(self, name: str, tree: Tree) -> str:
-        """Give the file in which a new kernel's module will stand."""
+        """The file in which a new kernel's module will stand."""
 
     @abstractmethod
     def new_suite_imports(self) -> tuple[Import, ...]:
@@ -81,23 +81,23 @@ class StandingKernels(ABC):
         return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, self.dev_extra(tree))
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the files through which a kernel is used, besides its own."""
+        """The files through which a kernel is used, besides its own."""
         return ()
 
     def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
-        """Give the kernel's functions in files that other kernels have functions in too."""
+        """The kernel's functions in files that other kernels have functions in too."""
         return ()
 
     def recording_roots(self, standing: Standing) -> tuple[str, ...]:
-        """Give the folders that go on ``sys.path`` where the benchmark script runs."""
+        """The folders that go on ``sys.path`` where the benchmark script runs."""
         return roots_of(standing.path)
 
     def recording_support(self, tree: Tree) -> tuple[SourceFile, ...]:
-        """Give the files that the benchmark script needs besides the repository's."""
+        """The files that the benchmark script needs besides the repository's."""
         return ()
 
     def helpers(self, tree: Tree) -> dict[str, str]:
-        """Give the helpers that the library has, by the module that defines them."""
+        """The helpers that the library has, by the module that defines them."""
         return {}
 
     def locate(self, name: str, tree: Tree) -> Standing:
@@ -115,12 +115,12 @@ class StandingKernels(ABC):
         )
 
     def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
-        """Give what an optimize job needs and the repository lacks, each with its cure."""
+        """What an optimize job needs and the repository lacks, each with its cure."""
         places = self.suite_places(standing.name, tree)[0], self.script_places(standing.name, tree)[0]
         return missing_files(standing, *places)
 
     def problem_of(self, standing: Standing, tree: Tree) -> str | None:
-        """Give the problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
+        """The problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
         own = own_problem(standing, tree)
         if own is not None:
             return own
@@ -130,11 +130,11 @@ class StandingKernels(ABC):
     def form_of(
         self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
-        """Give the kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
+        """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
         return kernel_form(problem, standing.module, roots_of(standing.path), changes, tree_file)
 
     def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
-        """Give the recording of the calls that the kernel's benchmark script makes; None where it has none."""
+        """The recording of the calls that the kernel's benchmark script makes; None where it has none."""
         if standing.script is None:
             return None
         return RecordRequest(
@@ -147,16 +147,16 @@ class StandingKernels(ABC):
         )
 
     def sizes_of(self, problem: Problem, recorded: RecordResult) -> tuple[Workload, ...]:
-        """Give the workloads of the recorded calls that are calls of the problem, the largest first."""
+        """The workloads of the recorded calls that are calls of the problem, the largest first."""
         return workloads_of(problem, recorded)
 
     def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """Give the run of the kernel's whole test file."""
+        """The run of the kernel's whole test file."""
         suite = required(standing.suite, "test file", standing)
         return SuiteRun("pytest", ("-q", suite), roots_of(standing.path))
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
-        """Give the kernels that a change touches, with the changed files by which it does; imports are followed."""
+        """The kernels that a change touches, with the changed files by which it does; imports are followed."""
         starts: dict[str, tuple[str, ...]] = {}
         for tree in (base, head):
             for name, path in self.existing(tree).items():
@@ -165,11 +165,11 @@ class StandingKernels(ABC):
         return touched_kernels(base, head, starts, ("src", "."))
 
     def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
-        """Give the style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
+        """The style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
         return section_style(standing, tree, self.helpers(tree))
 
     def changeable(self, standing: Standing, tree: Tree) -> Changeable:
-        """Give the files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
+        """The files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
         if standing.suite is None:
             raise UserFacingError(missing_suite(standing, self.suite_places(standing.name, tree)[0]))
         own = (standing.path, *self.wrappers(standing.name, tree))
@@ -177,7 +177,7 @@ class StandingKernels(ABC):
 
 
 def roots_of(path: str) -> tuple[str, ...]:
-    """Give the folders that go on ``sys.path`` for a kernel's main file."""
+    """The folders that go on ``sys.path`` for a kernel's main file."""
     return ("src", ".") if path.startswith("src/") else (".",)
 
 
@@ -186,7 +186,7 @@ SHOWN = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
 
 
 def found_name(wanted: str, kernels: Mapping[str, str], sources: Mapping[str, str], prefix: str = "") -> str:
-    """Give the name of a kernel by its name, its class's or its function's, in whatever spelling.
+    """The name of a kernel by its name, its class's or its function's, in whatever spelling.
 
     ``kernels`` are names and paths, ``sources`` the text of each by name.
 
@@ -206,7 +206,7 @@ def found_name(wanted: str, kernels: Mapping[str, str], sources: Mapping[str, st
 
 
 def in_order_of_use(functions: tuple[str, ...], users: Iterable[str]) -> tuple[str, ...]:
-    """Give a file's Functions, those first that the library's other files name; ``users`` are their texts, the main one first."""
+    """A file's Functions, those first that the library's other files name; ``users`` are their texts, the main one first."""
     ranked: dict[str, None] = {}
     for text in users:
         ranked |= {name: None for name in functions if re.search(rf"\b{name}\b", text)}
@@ -214,7 +214,7 @@ def in_order_of_use(functions: tuple[str, ...], users: Iterable[str]) -> tuple[s
 
 
 def missing_files(standing: Standing, suite: str, script: str) -> tuple[Failure, ...]:
-    """Give the files that an optimize job needs and that are not there; ``suite`` and ``script`` are where they would be."""
+    """The files that an optimize job needs and that are not there; ``suite`` and ``script`` are where they would be."""
     missing: list[Failure] = []
     if standing.suite is None:
         missing.append(missing_suite(standing, suite))
@@ -226,14 +226,14 @@ def missing_files(standing: Standing, suite: str, script: str) -> tuple[Failure,
 
 
 def missing_suite(standing: Standing, suite: str) -> Failure:
-    """Give why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
+    """Why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
     message = f"`{standing.name}` has no test file `{suite}`"
     cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
     return Failure(FailureCode.missing, message, cure)
 
 
 def required(path: str | None, what: str, standing: Standing) -> str:
-    """Give a path that must be there.
+    """A path that must be there.
 
     Raises:
         UserFacingError: it is not.
@@ -245,7 +245,7 @@ def required(path: str | None, what: str, standing: Standing) -> str:
 
 
 def first_there(candidates: Iterable[str], files: Mapping[str, bytes]) -> str | None:
-    """Give the first path that is a file."""
+    """The first path that is a file."""
     return next((path for path in candidates if path in files), None)
 
 
@@ -274,12 +274,12 @@ FOLDER = ".kernelsmith/problems"
 
 
 def own_path(name: str) -> str:
-    """Give the path of the problem file that a repository keeps for one of its kernels."""
+    """The path of the problem file that a repository keeps for one of its kernels."""
     return f"{FOLDER}/{name}.py"
 
 
 def own_problem(standing: Standing, tree: Tree) -> str | None:
-    """Give the repository's own problem file, with a CALL of the kernel's Function added where it has none; None without a file.
+    """The repository's own problem file, with a CALL of the kernel's Function added where it has none; None without a file.
 
     Raises:
         UserFacingError: it is there and cannot be used.
@@ -305,7 +305,7 @@ def own_problem(standing: Standing, tree: Tree) -> str | None:
 
 
 def first_of(texts: Iterable[str | None], kernel: str) -> str | None:
-    """Give the first problem whose CALL fits the kernel's file."""
+    """The first problem whose CALL fits the kernel's file."""
     for text in texts:
         if text is None:
             continue
@@ -319,13 +319,13 @@ def first_of(texts: Iterable[str | None], kernel: str) -> str | None:
 
 
 def is_of(problem: Problem, kernel: str) -> bool:
-    """Tell whether a problem's CALL calls what a kernel's file defines."""
+    """Whether a problem's CALL calls what a kernel's file defines."""
     call = read_call(problem.call or "")
     return call is not None and fits(call, kernel)
 
 
 def section_style(standing: Standing, tree: Tree, helpers: dict[str, str]) -> SourceStyle:
-    """Give the style: every name begins with a prefix that the file does not use yet.
+    """The style: every name begins with a prefix that the file does not use yet.
 
     ``helpers`` are those that the library has, by module; what the file imports already is taken from where it imports it.
     """

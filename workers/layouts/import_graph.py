@@ -34,7 +34,7 @@ class Library:
     _parsed: dict[str, ast.Module | None] = field(default_factory=dict)
 
     def parsed(self, path: str) -> ast.Module | None:
-        """Give a module's tree; None where it is not there or does not parse."""
+        """A module's tree; None where it is not there or does not parse."""
         if path not in self._parsed:
             try:
                 self._parsed[path] = ast.parse(self.sources[path])
@@ -43,7 +43,7 @@ class Library:
         return self._parsed[path]
 
     def file_of(self, module: str) -> str | None:
-        """Give the file of a module by its full name."""
+        """The file of a module by its full name."""
         inner = module.replace(".", "/")
         for root in self.roots:
             base = inner if root == "." else f"{root}/{inner}"
@@ -53,7 +53,7 @@ class Library:
         return None
 
     def steps(self, step: Step) -> Iterator[Step]:
-        """Give the modules that one imports."""
+        """The modules that one imports."""
         tree = self.parsed(step.path)
         if tree is None:
             return
@@ -68,7 +68,7 @@ class Library:
             yield Step(step.path)  # it is made while the module runs, by whatever is there
 
     def bindings(self, path: str, name: str) -> Iterator[Imports]:
-        """Give the imports of a module that bind a name, each with that name alone."""
+        """The imports of a module that bind a name, each with that name alone."""
         tree = self.parsed(path)
         for node in _statements(tree.body) if tree is not None else ():
             if isinstance(node, Imports):
@@ -105,7 +105,7 @@ class Library:
 
 
 def own_statements(tree: ast.Module | None) -> str:
-    """Give what a package does besides importing, so that two versions can be compared."""
+    """What a package does besides importing, so that two versions can be compared."""
     if tree is None:
         return ""
     kept = [node for node in tree.body if not isinstance(node, Imports) and not _is_listing(node)]
@@ -116,7 +116,7 @@ def own_statements(tree: ast.Module | None) -> str:
 
 
 def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
-    """Give the imports that a name of a module needs: what binds it, or what its definition uses, and so on."""
+    """The imports that a name of a module needs: what binds it, or what its definition uses, and so on."""
     statements = list(_statements(tree.body))
     waiting, seen = [name], {name}
     while waiting:
@@ -132,7 +132,7 @@ def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Give the statements of a module, those under its conditions too."""
+    """The statements of a module, those under its conditions too."""
     waiting = deque(body)
     while waiting:
         node = waiting.popleft()
@@ -190,7 +190,7 @@ def _is_listing(node: ast.stmt) -> bool:
 def touched_kernels(
     base: Tree, head: Tree, starts: Mapping[str, tuple[str, ...]], roots: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]]:
-    """Give the kernels that reach a changed file, each with those files, the shortest chain of imports first.
+    """The kernels that reach a changed file, each with those files, the shortest chain of imports first.
 
     ``starts`` are the files that a kernel begins with: its own, and its wrapper's.
     """
@@ -210,7 +210,7 @@ class _Change:
     both: Library  # head, and of base what head has no longer, so that what was deleted is reached too
 
     def reached(self, starts: tuple[str, ...]) -> tuple[str, ...]:
-        """Give the changed files that are reached, nearest first."""
+        """The changed files that are reached, nearest first."""
         seen = dict.fromkeys(Step(path) for path in starts)
         waiting, found = list(seen), dict[str, None]()
         while waiting:

@@ -86,13 +86,13 @@ def likenesses(sources: dict[str, str]) -> tuple[Likeness, ...]:
 
 
 def nearest(new: Likeness, existing: tuple[Likeness, ...]) -> str | None:
-    """Give the name of the existing kernel that is most like the new one, None where there is none."""
+    """The name of the existing kernel that is most like the new one, None where there is none."""
     ranked = by_likeness(new, existing)
     return ranked[0] if ranked else None
 
 
 def by_likeness(new: Likeness, existing: tuple[Likeness, ...]) -> tuple[str, ...]:
-    """Give the names of existing kernels, those most like the new one first."""
+    """The names of existing kernels, those most like the new one first."""
     ranked = sorted(existing, key=lambda other: (-_score(new, other), len(other.traits), len(other.name), other.name))
     return tuple(other.name for other in ranked)
 
@@ -147,7 +147,7 @@ def kernel_profile(
     providers: tuple[str, ...],
     chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> KernelProfile:
-    """Give the profile; ``variable``, ``label`` and ``values`` are the benchmark's x axis.
+    """The profile; ``variable``, ``label`` and ``values`` are the benchmark's x axis.
 
     ``chosen`` says of a dimension where its size comes from, where that is not the first workload.
     """

@@ -56,7 +56,7 @@ RESERVED = frozenset({"configure", "functional", "kernels", "ops", "test", "test
 
 
 def camel_case(name: str) -> str:
-    """Give the class-name form of a snake_case name: ``rms_norm`` is ``RMSNorm``, ``reglu`` is ``ReGLU``."""
+    """The class-name form of a snake_case name: ``rms_norm`` is ``RMSNorm``, ``reglu`` is ``ReGLU``."""
     return "".join(_spelled(word) for word in name.split("_") if word)
 
 
@@ -110,7 +110,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def snake_case(name: str) -> str:
-    """Give the nearest snake_case name, for a suggestion."""
+    """The nearest snake_case name, for a suggestion."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return re.sub(r"_+", "_", re.sub(r"[^a-z0-9_]", "_", words)).strip("_").lstrip("0123456789_") or "my_kernel"
 
@@ -129,14 +129,14 @@ def _refused(name: str, why: str, cure: str) -> UserFacingError:
 
 
 def existing_failure(name: str, path: str) -> UserFacingError:
-    """Give the refusal of a name that is taken, with a pointer to what has it."""
+    """The refusal of a name that is taken, with a pointer to what has it."""
     message = f"a kernel `{name}` exists at `{path}`"
     cure = f"Choose another name; to make the existing one faster, use `/kernel optimize {name}`."
     return UserFacingError(Failure(FailureCode.exists, message, cure))
 
 
 def source_of(design: Design) -> str:
-    """Give the proved source of a design's kernel module, ending in a newline.
+    """The proved source of a design's kernel module, ending in a newline.
 
     Raises:
         ValueError: there is none yet.

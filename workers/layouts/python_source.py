@@ -32,7 +32,7 @@ def call(head: str, arguments: Iterable[str], tail: str = "", *, depth: int = 0,
 
 
 def listing(head: str, items: Iterable[str], tail: str = "", *, depth: int = 0) -> str:
-    """Give a list literal with one item a line."""
+    """A list literal with one item a line."""
     margin = INDENT * depth
     inner = "".join(f"{margin}{INDENT}{item},\n" for item in items)
     return f"{margin}{head}[\n{inner}{margin}]{tail}"
@@ -44,13 +44,13 @@ def indented(text: str, depth: int = 1) -> str:
 
 
 def tuple_of(items: Iterable[str]) -> str:
-    """Give a tuple expression, with the comma that one item alone needs."""
+    """A tuple expression, with the comma that one item alone needs."""
     parts = list(items)
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def literal(value: object) -> str:
-    """Give a plain value as source, strings in double quotes."""
+    """A plain value as source, strings in double quotes."""
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -59,7 +59,7 @@ def literal(value: object) -> str:
 
 
 def docstring(text: str) -> str:
-    """Give one line of somebody's prose as a docstring; what could end or change a string literal is replaced."""
+    """One line of somebody's prose as a docstring; what could end or change a string literal is replaced."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     plain = plain.replace("\\", "/").replace('"', "'")
     return f'"""{plain if len(plain) <= MAX_DOCSTRING else plain[:MAX_DOCSTRING].rsplit(" ", 1)[0] + " ..."}"""'
@@ -78,11 +78,11 @@ class Import:
 
     @property
     def bound(self) -> str:
-        """Give the name that it binds."""
+        """The name that it binds."""
         return self.alias or self.name or self.module.split(".")[0]
 
     def line(self, comment: str = "", width: int = 120) -> str:
-        """Give the statement, in parentheses where it would be too long."""
+        """The statement, in parentheses where it would be too long."""
         alias = f" as {self.alias}" if self.alias else ""
         if self.name is None:
             return f"import {self.module}{alias}{comment}"
@@ -102,7 +102,7 @@ class Statement:
 
 
 def read_imports(source: str) -> tuple[Statement, ...]:
-    """Give the imports at the top level of a module, one entry a name; none where the source does not parse."""
+    """The imports at the top level of a module, one entry a name; none where the source does not parse."""
     try:
         body = ast.parse(source).body
     except UNPARSABLE:
@@ -121,7 +121,7 @@ def read_imports(source: str) -> tuple[Statement, ...]:
 
 
 def block(imports: tuple[Import, ...], first_party: frozenset[str], *, single_line: bool = True) -> str:
-    """Give a sorted import block, sections apart by a blank line.
+    """A sorted import block, sections apart by a blank line.
 
     With ``single_line`` there is one name an import, and a blank line between the two kinds of import.
     """
@@ -138,7 +138,7 @@ def block(imports: tuple[Import, ...], first_party: frozenset[str], *, single_li
 
 
 def with_import(source: str, new: Import, comment: str = "", width: int = 120) -> str:
-    """Give the source with one import more, beside its sorted neighbours; nothing else of it changes.
+    """The source with one import more, beside its sorted neighbours; nothing else of it changes.
 
     Raises:
         ValueError: there is no import of the same package to stand beside.
@@ -185,7 +185,7 @@ def _natural(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def place_of(names: Sequence[str], new: str) -> int:
-    """Give the index at which a name is inserted among names that are only partly in alphabetical order.
+    """The index at which a name is inserted among names that are only partly in alphabetical order.
 
     It is a place between a smaller and a greater neighbour, the one with the neighbour most alike; else behind the greatest
     smaller name.
@@ -199,7 +199,7 @@ def place_of(names: Sequence[str], new: str) -> int:
 
 
 def with_listed_name(source: str, name: str) -> str:
-    """Give the source with one more string in ``__all__``, one a line; unchanged where there is no such list."""
+    """The source with one more string in ``__all__``, one a line; unchanged where there is no such list."""
     items = _all_items(source)
     if not items or name in [value for value, _ in items]:
         return source
@@ -213,7 +213,7 @@ def with_listed_name(source: str, name: str) -> str:
 
 
 def with_function(source: str, name: str, definition: str) -> str:
-    """Give the source with a function more, two blank lines apart, among its neighbours by name."""
+    """The source with a function more, two blank lines apart, among its neighbours by name."""
     functions = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines = source.splitlines(keepends=True)
     newline = _newline(lines[0]) if lines else "\n"
@@ -292,14 +292,14 @@ def _docstrings(source: str) -> list[ast.Constant]:
 
 
 def _docstring_lines(source: str) -> set[int]:
-    """Give the lines that hold a docstring from quotes to quotes and nothing else."""
+    """The lines that hold a docstring from quotes to quotes and nothing else."""
     lines = source.split("\n")
     found = {value.lineno for value in _docstrings(source) if value.lineno == value.end_lineno}
     return {number for number in found if re.fullmatch(r'\s*"""[^"\\]*"""', lines[number - 1])}
 
 
 def _inside_docstrings(source: str) -> set[int]:
-    """Give the lines of docstrings that hold words alone, no quotes."""
+    """The lines of docstrings that hold words alone, no quotes."""
     ends = [(value.lineno, value.end_lineno or value.lineno) for value in _docstrings(source)]
     return {number for first, last in ends for number in range(first + 1, last)}
 

@@ -42,7 +42,7 @@ def reference_in(source: str) -> Reference:
 
 
 def defined_beside(problem: Problem) -> tuple[str, ...]:
-    """Give the names that the reference's own code defines beside ``reference``."""
+    """The names that the reference's own code defines beside ``reference``."""
     names = {name for node in _needed(ast.parse(problem.source)) for name in _bound(node)}
     return tuple(sorted(names - {"reference"}))
 
@@ -64,7 +64,7 @@ def _bound(node: Definition) -> set[str]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """Give the names that a definition takes from around it; a function's own variables are not among them."""
+    """The names that a definition takes from around it; a function's own variables are not among them."""
     names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
     own = {name.id for name in names if isinstance(name.ctx, ast.Store)} if isinstance(node, ast.FunctionDef) else set()
     return {name.id for name in names} - own
@@ -93,12 +93,12 @@ ORDER = ("INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES")
 
 
 def opening(design: Design) -> str:
-    """Give the docstring of the test file, the problem's title; nothing where it has none."""
+    """The docstring of the test file, the problem's title; nothing where it has none."""
     return f"{docstring(design.problem.title)}\n\n" if design.problem.title else ""
 
 
 def tables_source(design: Design, width: int) -> str:
-    """Give the problem's tables and the call of the new kernel's Function, as the library's formatter leaves them."""
+    """The problem's tables and the call of the new kernel's Function, as the library's formatter leaves them."""
     values = _values(design.problem.source)
     lines = [COMMENT]
     for name in ORDER:
@@ -110,7 +110,7 @@ def tables_source(design: Design, width: int) -> str:
 
 
 def problem_in_suite(source: str) -> str | None:
-    """Give the problem that a test file states; None where it states none."""
+    """The problem that a test file states; None where it states none."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:
@@ -158,7 +158,7 @@ def _values(source: str) -> dict[str, object]:
 
 
 def _lines(head: str, value: object, tail: str, width: int, *, spread: bool = False) -> list[str]:
-    """Give a value on one line where it fits, else one item a line; ``spread`` is one item a line in any case."""
+    """A value on one line where it fits, else one item a line; ``spread`` is one item a line in any case."""
     line = head + _flat(value) + tail
     if not isinstance(value, Mapping | list | tuple) or not value or (len(line) <= width and not spread):
         return [line]
@@ -182,7 +182,7 @@ def _flat(value: object) -> str:
 
 
 def _text_lines(head: str, text: str, width: int) -> list[str]:
-    """Give a string, in pieces where it is too long for one line."""
+    """A string, in pieces where it is too long for one line."""
     line = head + literal(text)
     if len(line) <= width:
         return [line]

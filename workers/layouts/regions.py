@@ -9,7 +9,7 @@ from gpu_runner.contracts.syntax import UNPARSABLE
 
 
 def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:
-    """Give the functions of a module, in order, that use one of the names."""
+    """The functions of a module, in order, that use one of the names."""
     found = []
     for node in _functions(source):
         used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -19,7 +19,7 @@ def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def outside(source: str, functions: Collection[str]) -> str | None:
-    """Give a file without these functions, blank lines left out; None where one of them is not there once, or it does not parse."""
+    """A file without these functions, blank lines left out; None where one of them is not there once, or it does not parse."""
     nodes = [node for node in _functions(source) if node.name in functions]
     if sorted(node.name for node in nodes) != sorted(functions):
         return None
@@ -43,7 +43,7 @@ Uses = Mapping[str, set[str]]
 
 
 def changed_beside(before: str, after: str, calls: Iterable[str | None]) -> str | None:
-    """Give a name of a file whose meaning a change makes another and that the calls have nothing to do with; None: there is none.
+    """A name of a file whose meaning a change makes another and that the calls have nothing to do with; None: there is none.
 
     The calls' own are the names in them, whatever uses one of those, and all that these use in turn as the file stands; and of a
     name in them that is new, all that it uses. What is new may be anything.
@@ -58,7 +58,7 @@ def changed_beside(before: str, after: str, calls: Iterable[str | None]) -> str 
 
 
 def _bound(source: str) -> dict[str, list[ast.stmt]] | None:
-    """Give the statements of a file's top level by the names that they bind, imports left out; None where it does not parse."""
+    """The statements of a file's top level by the names that they bind, imports left out; None where it does not parse."""
     try:
         tree = ast.parse(source)
     except UNPARSABLE:

@@ -23,7 +23,7 @@ class Outputs:
 
 
 def outputs_of(graph: Graph) -> Outputs:
-    """Give the outputs of a captured problem."""
+    """The outputs of a captured problem."""
     with_gradient = tuple(i for i, node in enumerate(graph.upstream) if node is not None)
     dtypes = {node.name: node.meta.dtype for node in graph.nodes}
     whole = any(dtypes.get(name, "float32") in INTEGER_DTYPES for name in graph.outputs)
@@ -31,14 +31,14 @@ def outputs_of(graph: Graph) -> Outputs:
 
 
 def exact_lines(graph: Graph) -> str:
-    """Give the opening of ``assert_matches`` that compares whole numbers exactly; nothing where every output is floating."""
+    """The opening of ``assert_matches`` that compares whole numbers exactly; nothing where every output is floating."""
     if not outputs_of(graph).whole:
         return ""
     return "    if not expected.is_floating_point():\n        assert torch.equal(expected, actual), extra_info\n        return\n"
 
 
 def copies(specs: tuple[InputSpec, ...], suffix: str) -> list[str]:
-    """Give the lines that copy each input for one side."""
+    """The lines that copy each input for one side."""
     ready = {True: ".requires_grad_(True)", False: ""}
     return [f"{local(s.name)}_{suffix} = {local(s.name)}.clone(){ready[s.grad]}" for s in specs]
 
@@ -46,7 +46,7 @@ def copies(specs: tuple[InputSpec, ...], suffix: str) -> list[str]:
 def forward_lines(
     outputs: Outputs, own: str, torch_call: tuple[str, list[str]], own_call: tuple[str, list[str]]
 ) -> list[str]:
-    """Give the lines that run both sides and compare what they return."""
+    """The lines that run both sides and compare what they return."""
     lines = ["# Forward"]
     for side, (function, arguments) in (("torch", torch_call), (own, own_call)):
         lines += call(f"{side}_output = {function}", arguments, width=116).split("\n")
@@ -61,7 +61,7 @@ def forward_lines(
 
 
 def backward_lines(outputs: Outputs, own: str, specs: tuple[InputSpec, ...], learned: tuple[str, ...]) -> list[str]:
-    """Give the lines that send the same gradients back through both sides and compare what arrives; none where nothing can."""
+    """The lines that send the same gradients back through both sides and compare what arrives; none where nothing can."""
     wanted = [local(s.name) for s in specs if s.grad]
     if not outputs.differentiable or not (wanted or learned):
         return []
@@ -81,7 +81,7 @@ def backward_lines(outputs: Outputs, own: str, specs: tuple[InputSpec, ...], lea
 
 
 def layer_lines(form: ModuleForm, own: str, torch_class: str, own_class: str) -> list[str]:
-    """Give the lines that make both modules with the same parameters, away from the values that they start with."""
+    """The lines that make both modules with the same parameters, away from the values that they start with."""
     given = form.construction()
     lines = call(f"torch_layer = {torch_class}", given, ".to(device)", width=116).split("\n")
     lines += call(f"{own}_layer = {own_class}", given, ".to(device)", width=116).split("\n")
@@ -124,14 +124,14 @@ class Suite:
     words: Words
 
     def inputs_function(self) -> str:
-        """Give the function that makes one input each, parameters last."""
+        """The function that makes one input each, parameters last."""
         specs = (*self.form.called, *self.form.learned)
         made = assignments(specs, self.form.axes)
         given = local(specs[0].name) if len(specs) == 1 else ", ".join(local(s.name) for s in specs)
         return f"def make_inputs({', '.join([*self._variables, 'dtype'])}):\n{made}\n    return {given}"
 
     def module_test(self) -> str:
-        """Give the test of the module, with the gradients of its parameters."""
+        """The test of the module, with the gradients of its parameters."""
         own, form, names = self.words.own, self.form, [local(s.name) for s in self.form.called]
         outputs = outputs_of(self.design.graph)
         lines = [
@@ -152,15 +152,15 @@ class Suite:
         return self._decorated("correctness", lines, len(self._sizes))
 
     def functional_test(self) -> str:
-        """Give the test of the functional form."""
+        """The test of the functional form."""
         return self._decorated("functional", self._functional_lines(), FEWER_SIZES)
 
     def further_tests(self) -> tuple[str, ...]:
-        """Give the tests that only some problems have."""
+        """The tests that only some problems have."""
         return tuple(test for test in (self.strided_test(), self.leading_test()) if test is not None)
 
     def strided_test(self) -> str | None:
-        """Give the test with inputs whose elements do not lie side by side; None where no input has a dimension."""
+        """The test with inputs whose elements do not lie side by side; None where no input has a dimension."""
         if not any(spec.dims for spec in self.form.called):
             return None
         names = tuple(spec.name for spec in self.form.called)
@@ -169,7 +169,7 @@ class Suite:
         )
 
     def leading_test(self) -> str | None:
-        """Give the test with one dimension more, as a model calls it; None where the problem may mean something else then."""
+        """The test with one dimension more, as a model calls it; None where the problem may mean something else then."""
         names = leading_inputs(self.design.problem, self.design.graph)
         if not names:
             return None
@@ -210,7 +210,7 @@ class Suite:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Give the dtypes that are tested."""
+        """The dtypes that are tested."""
         there = self.design.problem.dtypes
         return tuple(dtype for dtype in TESTED_DTYPES if dtype in there) or there
 
@@ -263,5 +263,5 @@ class Suite:
 
 
 def suite_of(design: Design, words: Words) -> Suite:
-    """Give the suite of a design."""
+    """The suite of a design."""
     return Suite(design, module_form(design.problem, axes_of(design.problem)), words)

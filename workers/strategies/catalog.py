@@ -87,7 +87,8 @@ def _many_rows(situation: Situation) -> Worth | None:
 def _kept_for_backward(situation: Situation) -> Worth | None:
     """Arithmetic is free where memory bounds a pass: what autograd would keep is then cheaper to compute again."""
     kept = () if situation.graph is None else kept_for_backward(situation.problem, situation.graph)
-    if not kept or bound_of(situation) is not Bound.memory:
+    # A problem does not tell what an existing kernel saves: those of liger-kernel save inputs and one value a row.
+    if situation.stands is Stands.kernel or not kept or bound_of(situation) is not Bound.memory:
         return None
     named = ", ".join(f"`{op}`" for op in dict.fromkeys(kept))
     trigger = f"Backward needs what forward computes by {named} at the size of an input, and memory bounds it"
@@ -125,7 +126,7 @@ class ModelChange:
         return PlannedStrategy(self.id, self.title, trigger, *GAIN, bound=bound_of(situation), repeats=True)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give nothing: a strategy is pure, and a model is not."""
+        """Nothing: a strategy is pure, and a model is not."""
         assert situation.source, "there is a file"
         return DoesNotApply(ELSEWHERE)
 
@@ -146,7 +147,7 @@ FIRST = ParameterSweep.id
 
 
 def strategy_named(name: str) -> Strategy:
-    """Give a strategy by its id.
+    """A strategy by its id.
 
     Raises:
         LookupError: there is none of that id.

@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def condition(limit: Limit, places: dict[str, str]) -> str:
-    """Give a bound as a condition; ``places`` says what each dimension name is read off.
+    """A bound as a condition; ``places`` says what each dimension name is read off.
 
     Raises:
         ValueError: it has a name that the places lack.
@@ -27,7 +27,7 @@ def condition(limit: Limit, places: dict[str, str]) -> str:
 
 
 def sentence(limits: tuple[Limit, ...]) -> str:
-    """Give the bounds as a sentence with a blank behind it; nothing where there are none."""
+    """The bounds as a sentence with a blank behind it; nothing where there are none."""
     told = " and ".join(f"`{limit.size} <= {limit.most}`" for limit in limits)
     if not limits:
         return ""
@@ -63,7 +63,7 @@ class Called:
 
     @property
     def constants(self) -> dict[str, object]:
-        """Give the parameters that are plain values in this call."""
+        """The parameters that are plain values in this call."""
         return {name: node.value for name, node in self.fixed if isinstance(node, ast.Constant)}
 
 
@@ -167,7 +167,7 @@ class Coverage:
         self.loose = self._leading_dimensions_are_free()
 
     def function(self, name: str, wants: list[str], looks: bool) -> str:
-        """Give the function; ``wants`` are conditions on the gradients that are needed.
+        """The function; ``wants`` are conditions on the gradients that are needed.
 
         ``looks``: indices are brought to the host, to see that they are in range.
         """
@@ -177,7 +177,7 @@ class Coverage:
         conditions += self._ranges() if looks else []
         lines = [f"        {'and ' if number else ''}{text}" for number, text in enumerate(conditions)]
         head = rendered_call(f"def {name}", [*self.called.parameters, NEEDS], "", ":")
-        doc = '    """Tell whether a call is one that the fast kernels are written and proved for."""'
+        doc = '    """Whether a call is one that the fast kernels are written and proved for."""'
         return "\n".join([head, doc, "    return (", *lines, "    )"])
 
     def _place(self, spec: InputSpec) -> str:
@@ -223,7 +223,7 @@ class Coverage:
         return not others and kept and not counted and not divided
 
     def _shapes(self, sizes: dict[str, str]) -> list[str]:
-        """Give the conditions on shapes; ``sizes`` is filled with what each dimension is read off."""
+        """The conditions on shapes; ``sizes`` is filled with what each dimension is read off."""
         anchor, dims = self._place(self.anchor), self.anchor.dims
         least = f">= {self.least_elements}" if self.least_elements else "> 0"
         found = [f"{anchor}.ndim {'>=' if self.loose else '=='} {len(dims)}", f"{anchor}.numel() {least}"]
@@ -347,7 +347,7 @@ _MOVES = frozenset(["reshape", "permute"])
 
 
 def ranged(problem: Problem) -> list[InputSpec]:
-    """Give the inputs that hold whole numbers of a range."""
+    """The inputs that hold whole numbers of a range."""
     return [spec for spec in problem.inputs if spec.high is not None]
 
 
@@ -362,7 +362,7 @@ def singled_out(spec: InputSpec, graph: Graph) -> list[int]:
 
 
 def told_by_result(problem: Problem, graph: Graph) -> bool:
-    """Tell whether the one result is one number, which is NaN for every index out of range, of whichever input."""
+    """Whether the one result is one number, which is NaN for every index out of range, of whichever input."""
     if len(graph.outputs) != 1:
         return False
     result = next(node for node in graph.nodes if node.name == graph.outputs[0])

@@ -29,7 +29,7 @@ class Worth:
 
 
 def nothing_foreseen(situation: Situation) -> Worth | None:
-    """Give no evidence: what only the text of a kernel tells is not known before there is one."""
+    """No evidence: what only the text of a kernel tells is not known before there is one."""
     assert situation.stands is Stands.nothing, "a text is read"
     return None
 
@@ -41,7 +41,7 @@ def standing_us(row: WorkloadTiming, *contenders: str) -> float | None:
 
 
 def floor_share(benchmark: BenchmarkResult, timed_pass: Pass) -> float | None:
-    """Give the floor over the time of a pass, the geometric mean over the sizes; None where it was not measured."""
+    """The floor over the time of a pass, the geometric mean over the sizes; None where it was not measured."""
     shares: list[float] = []
     for row in benchmark.rows:
         time_us = standing_us(row)
@@ -51,21 +51,21 @@ def floor_share(benchmark: BenchmarkResult, timed_pass: Pass) -> float | None:
 
 
 def headroom(situation: Situation) -> float:
-    """Give how many times as fast a pass of the scope could be at most, by the pass that is farthest from its floor."""
+    """How many times as fast a pass of the scope could be at most, by the pass that is farthest from its floor."""
     shares = [floor_share(situation.benchmark, p) for p in PASSES_OF_SCOPE[situation.scope]]
     known = [share for share in shares if share]
     return max((1.0 / share for share in known), default=math.inf)
 
 
 def slowest_pass(situation: Situation) -> Pass | None:
-    """Give the pass of the scope that is farthest from its floor."""
+    """The pass of the scope that is farthest from its floor."""
     shares = {p: floor_share(situation.benchmark, p) for p in (Pass.forward, Pass.backward)}
     known = {p: share for p, share in shares.items() if share and p in PASSES_OF_SCOPE[situation.scope]}
     return min(known, key=lambda p: known[p]) if known else None
 
 
 def bound_of(situation: Situation) -> Bound:
-    """Give the diagnosis of the pass that is farthest from its floor."""
+    """The diagnosis of the pass that is farthest from its floor."""
     bounds = dict(situation.bounds)
     slowest = slowest_pass(situation)
     if slowest is not None and slowest in bounds:
@@ -74,7 +74,7 @@ def bound_of(situation: Situation) -> Bound:
 
 
 def share_sentence(situation: Situation) -> str:
-    """Give the shares of the floor in words; empty where nothing was measured."""
+    """The shares of the floor in words; empty where nothing was measured."""
     shares = ((p, floor_share(situation.benchmark, p)) for p in (Pass.forward, Pass.backward))
     parts = [f"{p} runs at {share:.2f} of its floor" for p, share in shares if share]
     return ", ".join(parts)
@@ -91,7 +91,7 @@ MOVING = frozenset({"cast", "reshape", "expand", "permute", "slice"})
 
 
 def reached(graph: Graph, roots: Iterable[str | None]) -> tuple[Node, ...]:
-    """Give the nodes that some depend on, themselves among them, in the order of the graph."""
+    """The nodes that some depend on, themselves among them, in the order of the graph."""
     nodes = {node.name: node for node in graph.nodes}
     found, waiting = set[str](), [root for root in roots if root is not None]
     while waiting:
@@ -103,18 +103,18 @@ def reached(graph: Graph, roots: Iterable[str | None]) -> tuple[Node, ...]:
 
 
 def forward_nodes(graph: Graph) -> tuple[Node, ...]:
-    """Give the nodes that the outputs depend on."""
+    """The nodes that the outputs depend on."""
     return reached(graph, graph.outputs)
 
 
 def backward_nodes(graph: Graph) -> tuple[Node, ...]:
-    """Give the nodes that only the gradients depend on."""
+    """The nodes that only the gradients depend on."""
     forward = {node.name for node in forward_nodes(graph)}
     return tuple(node for node in reached(graph, (name for _, name in graph.gradients)) if node.name not in forward)
 
 
 def looked_up(graph: Graph) -> frozenset[str]:
-    """Give the inputs that are tables: of which single elements or rows are read alone, at places that another input names."""
+    """The inputs that are tables: of which single elements or rows are read alone, at places that another input names."""
     users: dict[str, set[str]] = {}
     for node in forward_nodes(graph):
         for place, name in enumerate(operands(node)):
@@ -123,17 +123,17 @@ def looked_up(graph: Graph) -> frozenset[str]:
 
 
 def operands(node: Node) -> list[str]:
-    """Give the nodes whose values a node takes."""
+    """The nodes whose values a node takes."""
     return [name for argument in (*node.args, *(value for _, value in node.kwargs)) for name in _names(argument)]
 
 
 def has_products(graph: Graph) -> bool:
-    """Tell whether the outputs need a matrix product, of which tiles and not rows are the unit."""
+    """Whether the outputs need a matrix product, of which tiles and not rows are the unit."""
     return any(node.op in PRODUCTS or _torch_name(node.op) in ("convolution", "bmm") for node in forward_nodes(graph))
 
 
 def reduces_rows(graph: Graph) -> bool:
-    """Tell whether forward goes along the last dimension of what it reads, so that a row is one piece of work."""
+    """Whether forward goes along the last dimension of what it reads, so that a row is one piece of work."""
     ranks = {node.name: len(node.meta.shape) for node in graph.nodes}
     for node in forward_nodes(graph):
         if _torch_name(node.op) in ALONG_ROWS:
@@ -147,13 +147,13 @@ def reduces_rows(graph: Graph) -> bool:
 
 
 def shared_by_rows(problem: Problem) -> tuple[str, ...]:
-    """Give the inputs of which every row of the widest input reads all, such as a weight: they lack its leading dimensions."""
+    """The inputs of which every row of the widest input reads all, such as a weight: they lack its leading dimensions."""
     widest = max((spec.dims for spec in problem.inputs), key=len, default=())
     return tuple(spec.name for spec in problem.inputs if spec.dims == widest[-1:] and len(widest) > 1)
 
 
 def kept_for_backward(problem: Problem, graph: Graph) -> tuple[str, ...]:
-    """Give the operators in forward whose results, of the size of the widest input, backward uses; outputs are there anyway."""
+    """The operators in forward whose results, of the size of the widest input, backward uses; outputs are there anyway."""
     nodes, forward = {node.name: node for node in graph.nodes}, {node.name for node in forward_nodes(graph)}
     rank = max((len(spec.dims) for spec in problem.inputs), default=0)
     wide = {_size(nodes[name]) for name in graph.inputs if name in nodes and len(nodes[name].meta.shape) == rank}
@@ -203,12 +203,12 @@ BYTES = {
 
 
 def sizes_called(situation: Situation) -> str:
-    """Give the word for the problem's sizes: before there is a kernel nothing was measured at them."""
+    """The word for the problem's sizes: before there is a kernel nothing was measured at them."""
     return "measured sizes" if situation.stands is Stands.kernel else "sizes"
 
 
 def row_bytes(problem: Problem, workload: Workload) -> int:
-    """Give the bytes of a row of a workload's largest input.
+    """The bytes of a row of a workload's largest input.
 
     Units: bytes.
     """
@@ -217,7 +217,7 @@ def row_bytes(problem: Problem, workload: Workload) -> int:
 
 
 def rows_in(problem: Problem, workload: Workload) -> int:
-    """Give the number of rows of a workload's largest input."""
+    """The number of rows of a workload's largest input."""
     return math.prod(_dims(problem, workload)[:-1])
 
 

@@ -47,12 +47,12 @@ class CompiledFastPath:
         return PlannedStrategy(self.id, self.title, trigger, low, high, bound_of(situation))
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give the file with the fast path in it."""
+        """The file with the fast path in it."""
         return proposed(situation)
 
 
 def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNotApply:
-    """Give the file with a fast path for calls of at least so many elements of the largest input."""
+    """The file with a fast path for calls of at least so many elements of the largest input."""
     if situation.graph is None:
         return DoesNotApply("The problem could not be traced, so that there is nothing to compile.")
     try:
@@ -99,7 +99,7 @@ def proposed(situation: Situation, least_elements: int = 0) -> Proposed | DoesNo
 
 
 def _sizes(situation: Situation) -> tuple[Workload, ...]:
-    """Give all sizes that matter: the problem's own, and those of the library's benchmark script, at which v0 was measured."""
+    """All sizes that matter: the problem's own, and those of the library's benchmark script, at which v0 was measured."""
     measured = (row.workload for row in situation.benchmark.rows)
     return tuple(dict.fromkeys((*situation.problem.workloads, *measured)))
 
@@ -138,7 +138,7 @@ def _with_imports(source: str, lines: tuple[str, ...]) -> str:
 
 
 def _bound_by_imports(source: str) -> set[str]:
-    """Give the names that the module's imports bind, those under a condition or in a ``try`` too."""
+    """The names that the module's imports bind, those under a condition or in a ``try`` too."""
     found: set[str] = set()
     left: list[ast.stmt] = list(ast.parse(source).body)
     while left:
@@ -202,7 +202,7 @@ class FastPathBySize:
         return replace(whole, strategy=self.id, title=self.title, trigger=trigger, gain_low=1.0)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give the file with the fast path bounded by what was measured."""
+        """The file with the fast path bounded by what was measured."""
         tried = [v for v in situation.earlier if v.strategy == CompiledFastPath.id and v.rows]
         if not tried:
             return DoesNotApply(UNTRIED)
@@ -211,7 +211,7 @@ class FastPathBySize:
 
 
 def least_elements(problem: Problem, variant: Variant) -> int | None:
-    """Give the number of elements of the largest input from which on no pass was slower; None where there is no such bound.
+    """The number of elements of the largest input from which on no pass was slower; None where there is no such bound.
 
     It lies at the geometric mean between the largest size that was slower and the smallest above it.
     """
@@ -224,7 +224,7 @@ def least_elements(problem: Problem, variant: Variant) -> int | None:
 
 
 def elements(problem: Problem, workload: Workload) -> int:
-    """Give the number of elements of a workload's largest input."""
+    """The number of elements of a workload's largest input."""
     sizes = dict(workload.sizes)
     return max(math.prod(int(d) if d.isdigit() else sizes[d] for d in spec.dims) for spec in problem.inputs)
 

@@ -21,14 +21,14 @@ class Frame:
 
 
 def returned_elements(function: ast.FunctionDef) -> list[ast.expr] | None:
-    """Give the elements of the tuple that a function ends in; None where it ends in anything else."""
+    """The elements of the tuple that a function ends in; None where it ends in anything else."""
     last = function.body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     return list(value.elts) if isinstance(value, ast.Tuple) else None
 
 
 def is_none(file: KernelFile, node: ast.expr, frame: Frame, depth: int = DEPTH) -> bool:
-    """Tell whether an expression is surely None."""
+    """Whether an expression is surely None."""
     if isinstance(node, ast.Constant):
         return node.value is None
     if isinstance(node, ast.IfExp):
@@ -83,7 +83,7 @@ def sources_of(name: str, function: ast.FunctionDef) -> list[tuple[ast.expr, int
 
 
 def returns_of(function: ast.FunctionDef) -> int:
-    """Give the number of places where a function returns."""
+    """The number of places where a function returns."""
     return sum(1 for node in ast.walk(function) if isinstance(node, ast.Return))
 
 
@@ -130,12 +130,12 @@ class Scope:
 
 
 def outermost(function: ast.FunctionDef) -> Scope:
-    """Give the scope in which every argument has an element type of its own."""
+    """The scope in which every argument has an element type of its own."""
     return Scope(function, {name: frozenset({name}) for name in parameters_of(function)})
 
 
 def returned_types(file: KernelFile, scope: Scope) -> tuple[Types | None, ...]:
-    """Give the element types of what a function returns, element by element; empty where it returns in several places."""
+    """The element types of what a function returns, element by element; empty where it returns in several places."""
     last = scope.function.body[-1]
     if not isinstance(last, ast.Return) or last.value is None or returns_of(scope.function) != 1:
         return ()
@@ -144,7 +144,7 @@ def returned_types(file: KernelFile, scope: Scope) -> tuple[Types | None, ...]:
 
 
 def types_of(file: KernelFile, node: ast.expr, scope: Scope) -> Types | None:
-    """Give the element types that an expression may have; None where it cannot be told."""
+    """The element types that an expression may have; None where it cannot be told."""
     if isinstance(node, ast.Name):
         return _of_name(file, node.id, scope)
     if isinstance(node, ast.IfExp):

@@ -105,7 +105,7 @@ HOST_READS = ("item", "tolist", "cpu")
 
 
 def remarks(file: KernelFile) -> tuple[str, ...]:
-    """Give what stands out, in the order of the lines."""
+    """What stands out, in the order of the lines."""
     found = [*_calls(file), *_kernels(file)]
     found += [
         (x.call.lineno, f"the launch of `{x.kernel}` leaves num_warps to Triton's default")

@@ -79,7 +79,7 @@ class Rewriting:
         return None if found is None else Worth(f"{self.change}: {len(found.places)} places", self.gain_high)
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give the file with every such place changed."""
+        """The file with every such place changed."""
         try:
             found = self.rewrite(parsed(situation.source))
         except ValueError as error:
@@ -91,7 +91,7 @@ class Rewriting:
 
 
 def with_constant_sizes(file: KernelFile) -> Change | None:
-    """Give a file whose kernels take the length of a row as a constant; a kernel is then compiled once a length."""
+    """A file whose kernels take the length of a row as a constant; a kernel is then compiled once a length."""
     patches, places = Patches(file.source), []
     launched = {launch.kernel for launch in file.launches}
     for name, kernel in file.kernels.items():
@@ -136,7 +136,7 @@ HINTED = ("eviction_policy", "cache_modifier")
 
 
 def with_hints(file: KernelFile) -> Change | None:
-    """Give a file whose streamed loads are evicted first, and whose shared ones last; the values are the same."""
+    """A file whose streamed loads are evicted first, and whose shared ones last; the values are the same."""
     patches, places = Patches(file.source), []
     for name, kernel in file.kernels.items():
         if _has_a_second_axis(kernel):
@@ -210,7 +210,7 @@ PIPELINES_GAIN = 1.25
 
 
 def with_pipelines(file: KernelFile) -> Change | None:
-    """Give a file whose loading loops are pipelined, with as many stages as shared memory holds on every supported GPU."""
+    """A file whose loading loops are pipelined, with as many stages as shared memory holds on every supported GPU."""
     patches, places = Patches(file.source), []
     for name, kernel in file.kernels.items():
         loops = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and _loads_plainly(n)]

@@ -51,7 +51,7 @@ class Search(Protocol):
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the next step, or why there is none."""
+        """The next step, or why there is none."""
         ...
 
 
@@ -61,7 +61,7 @@ class Greedy:
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the first strategy that was not tried, on the best variant that was kept."""
+        """The first strategy that was not tried, on the best variant that was kept."""
         repeating = frozenset(planned.strategy for planned in strategies if planned.repeats)
         stop = _stopped(variants, limits, repeating)
         tried = {variant.strategy for variant in variants}
@@ -81,7 +81,7 @@ class Beam:
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the first untried pair: the leading strategy of each bottleneck on each parent, then the second ones."""
+        """The first untried pair: the leading strategy of each bottleneck on each parent, then the second ones."""
         tried = {(variant.parent, variant.strategy) for variant in variants}
         if not variants and strategies:
             return Step(ORIGINAL, strategies[0].strategy)
@@ -100,7 +100,7 @@ SEARCHES: dict[str, Search] = {"greedy": Greedy(), "beam": Beam()}
 
 
 def ranked(variants: Sequence[Variant]) -> tuple[str, ...]:
-    """Give the names of those that may be built on, the best first; v0 is always among them."""
+    """The names of those that may be built on, the best first; v0 is always among them."""
     kept = [(variant.score, number, variant.name) for number, variant in enumerate(variants) if _kept(variant)]
     # Where nothing was timed, each kept one stands on the one before it.
     ordered = sorted(kept, key=lambda item: (item[0] if item[0] is not None else 1.0, item[1]), reverse=True)
@@ -154,7 +154,7 @@ GOAL_PASSES = {Scope.general: Pass.full, Scope.forward: Pass.forward, Scope.back
 
 
 def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE) -> float | None:
-    """Give how many times as good as v0 a variant is by the goal, the geometric mean over the regime's sizes; None: not measured.
+    """How many times as good as v0 a variant is by the goal, the geometric mean over the regime's sizes; None: not measured.
 
     Speed is that of the scope's pass (of forward and backward together for a general one), memory that of the peak. Balanced
     is the geometric mean of both.
@@ -172,7 +172,7 @@ def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regi
 def breaches(
     rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE
 ) -> tuple[Breach, ...]:
-    """Give every guardrail that a variant breaks, in the order of the rows.
+    """Every guardrail that a variant breaks, in the order of the rows.
 
     A time counts as worse only where the whole interval of the comparison says so, by how much is said by its middle. At sizes
     outside of the regime nothing is the goal.
@@ -190,7 +190,7 @@ def breaches(
 
 
 def comparison_with_original(row: WorkloadTiming) -> Comparison | None:
-    """Give the comparison of a variant with v0 on one row."""
+    """The comparison of a variant with v0 on one row."""
     return next((c for c in row.comparisons if c.contender == VARIANT and c.baseline == ORIGINAL_CONTENDER), None)
 
 
@@ -233,7 +233,7 @@ def _mean(factors: Iterable[float | None]) -> float | None:
 
 
 def in_regime(rows: Sequence[WorkloadTiming], regime: Regime) -> tuple[WorkloadTiming, ...]:
-    """Give the rows of the sizes that a regime speaks of; all of them where it speaks of none.
+    """The rows of the sizes that a regime speaks of; all of them where it speaks of none.
 
     Small and large are told apart at the geometric middle of the smallest and the largest product of dimensions.
     """

@@ -27,12 +27,12 @@ class Launch:
     timed_pass: Pass | None  # None: of both passes, or of none that could be found
 
     def argument(self, parameter: str) -> ast.expr | None:
-        """Give what is handed over for a parameter; None where it is left out or comes from a dict."""
+        """What is handed over for a parameter; None where it is left out or comes from a dict."""
         return dict(self.arguments).get(parameter)
 
     @property
     def starred(self) -> tuple[ast.keyword, ...]:
-        """Give the dicts that are unpacked into the call."""
+        """The dicts that are unpacked into the call."""
         return tuple(keyword for keyword in self.call.keywords if keyword.arg is None)
 
 
@@ -45,23 +45,23 @@ class KernelFile:
 
     @cached_property
     def kernels(self) -> dict[str, ast.FunctionDef]:
-        """Give the functions under ``@triton.jit``, device functions too."""
+        """The functions under ``@triton.jit``, device functions too."""
         return {node.name: node for node in self._functions() if any(_is_jit(d) for d in node.decorator_list)}
 
     @cached_property
     def classes(self) -> dict[str, ast.ClassDef]:
-        """Give the autograd Functions."""
+        """The autograd Functions."""
         found = [n for n in self.tree.body if isinstance(n, ast.ClassDef)]
         return {c.name: c for c in found if any(ast.unparse(b).split(".")[-1] == "Function" for b in c.bases)}
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
-        """Give the top-level functions that run on the host."""
+        """The top-level functions that run on the host."""
         return {node.name: node for node in self._functions() if node.name not in self.kernels}
 
     @cached_property
     def passes(self) -> dict[str, frozenset[Pass]]:
-        """Give the passes that reach each host function, through the methods of the autograd Functions."""
+        """The passes that reach each host function, through the methods of the autograd Functions."""
         found: dict[str, set[Pass]] = {}
         for owner in self.classes.values():
             for method_name, timed_pass in PASS_OF_METHOD.items():
@@ -73,7 +73,7 @@ class KernelFile:
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
-        """Give the launches of the file's own kernels, from top to bottom."""
+        """The launches of the file's own kernels, from top to bottom."""
         places = [(f, self.passes.get(f.name, frozenset())) for f in self.functions.values()]
         for owner in self.classes.values():
             for name, timed_pass in PASS_OF_METHOD.items():
@@ -83,7 +83,7 @@ class KernelFile:
         return tuple(sorted(found, key=lambda launch: launch.call.lineno))
 
     def segment(self, node: ast.AST) -> str:
-        """Give a node's text as it stands."""
+        """A node's text as it stands."""
         return ast.get_source_segment(self.source, node) or ""
 
     def _functions(self) -> list[ast.FunctionDef]:
@@ -127,35 +127,35 @@ def parsed(source: str) -> KernelFile:
 
 
 def method_of(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
-    """Give a method of a class."""
+    """A method of a class."""
     return next((n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
 
 def parameters_of(function: ast.FunctionDef) -> tuple[str, ...]:
-    """Give the names of a function's parameters, in order."""
+    """The names of a function's parameters, in order."""
     arguments = function.args
     return tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def constexprs_of(kernel: ast.FunctionDef) -> tuple[str, ...]:
-    """Give the parameters that are compile-time constants."""
+    """The parameters that are compile-time constants."""
     arguments = (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)
     return tuple(a.arg for a in arguments if a.annotation is not None and "constexpr" in ast.unparse(a.annotation))
 
 
 def autotune_of(kernel: ast.FunctionDef) -> ast.Call | None:
-    """Give the ``@triton.autotune(...)`` of a kernel."""
+    """The ``@triton.autotune(...)`` of a kernel."""
     calls = [d for d in kernel.decorator_list if isinstance(d, ast.Call)]
     return next((d for d in calls if ast.unparse(d.func).split(".")[-1] in ("autotune", "heuristics")), None)
 
 
 def names_in(node: ast.AST) -> frozenset[str]:
-    """Give the names that an expression or statement mentions."""
+    """The names that an expression or statement mentions."""
     return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def called(node: ast.AST) -> str:
-    """Give the dotted name that a call calls; empty where the node is no such call."""
+    """The dotted name that a call calls; empty where the node is no such call."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
         return ""
     return ast.unparse(node.func)
@@ -215,7 +215,7 @@ class Patches:
         self._changes.append((self._starts[first - 1], self._starts[last], text))
 
     def result(self) -> str:
-        """Give the changed source."""
+        """The changed source."""
         content = self._bytes
         ordered = sorted(enumerate(self._changes), key=lambda item: (item[1][0], item[0]), reverse=True)
         for _, (start, end, text) in ordered:
@@ -245,20 +245,20 @@ def rendered_call(head: str, arguments: list[str], indent: str, tail: str = "", 
 
 
 def indent_of(source: str, line: int) -> str:
-    """Give the white space that a line starts with."""
+    """The white space that a line starts with."""
     text = source.split("\n")[line - 1]
     return text[: len(text) - len(text.lstrip())]
 
 
 def first_statement_line(function: ast.FunctionDef) -> int:
-    """Give the line of a function's first statement behind its docstring."""
+    """The line of a function's first statement behind its docstring."""
     body = function.body
     documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
     return (body[1] if documented else body[0]).lineno
 
 
 def line_before_definition(node: ast.FunctionDef | ast.ClassDef, source: str) -> int:
-    """Give the line at which a definition starts, its decorators and the comments right above it included."""
+    """The line at which a definition starts, its decorators and the comments right above it included."""
     lines = source.split("\n")
     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     while first > 1 and lines[first - 2].startswith("#"):
@@ -289,12 +289,12 @@ class Accesses:
 
     @property
     def read(self) -> frozenset[str]:
-        """Give the pointers that are loaded from."""
+        """The pointers that are loaded from."""
         return frozenset(a.parameter for a in self.loads if a.parameter)
 
     @property
     def written(self) -> frozenset[str]:
-        """Give the pointers that are stored to."""
+        """The pointers that are stored to."""
         return frozenset(a.parameter for a in self.stores if a.parameter)
 
 
@@ -314,7 +314,7 @@ def accesses_of(kernel: ast.FunctionDef) -> Accesses:
 
 
 def size_parameter(kernel: ast.FunctionDef) -> str | None:
-    """Give the parameter that bounds the columns: what an offset is compared with, as in ``offsets < n_cols``.
+    """The parameter that bounds the columns: what an offset is compared with, as in ``offsets < n_cols``.
 
     Where rows are bounded too it is the bound of the offsets that do not depend on the program.
     """
@@ -348,7 +348,7 @@ def _root(address: ast.expr, roots: dict[str, str]) -> str | None:
 
 
 def loops_over_blocks(kernel: ast.FunctionDef, block: str) -> bool:
-    """Tell whether a kernel goes over a row in blocks, so that the block's size is free: no block must hold a whole row."""
+    """Whether a kernel goes over a row in blocks, so that the block's size is free: no block must hold a whole row."""
     over = [n for n in ast.walk(kernel) if isinstance(n, ast.For) and _steps_by(n.iter, block)]
     if not over or any(called(n) == "tl.dot" for n in ast.walk(kernel)):
         return False
@@ -372,7 +372,7 @@ def _steps_by(iterated: ast.expr, block: str) -> bool:
 
 
 def derived(kernel: ast.FunctionDef, sources: frozenset[str]) -> frozenset[str]:
-    """Give the names that are computed from others (names, or functions of ``tl``), themselves included."""
+    """The names that are computed from others (names, or functions of ``tl``), themselves included."""
     found = set(sources)
     for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
         mentioned = names_in(node.value) | {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
@@ -385,7 +385,7 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def fingerprint(source: str) -> str:
-    """Give the digest of a file's syntax; of its text where it is no Python."""
+    """The digest of a file's syntax; of its text where it is no Python."""
     try:
         tree = ast.parse(source)
         for node in ast.walk(tree):
@@ -401,7 +401,7 @@ WIDTH = 120
 
 
 def add_argument(patches: Patches, file: KernelFile, call: ast.Call, text: str) -> bool:
-    """Give a call one more keyword argument; False where the call is written in a way that this cannot keep."""
+    """A call one more keyword argument; False where the call is written in a way that this cannot keep."""
     segment = file.segment(call)
     line = file.source.split("\n")[call.lineno - 1]
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
@@ -439,7 +439,7 @@ def _texts(file: KernelFile, call: ast.Call, more: str) -> list[str]:
 
 
 def add_parameter(patches: Patches, file: KernelFile, function: ast.FunctionDef, text: str) -> None:
-    """Give a function one more parameter, the last; with a default it may stand behind others that have one."""
+    """A function one more parameter, the last; with a default it may stand behind others that have one."""
     arguments = function.args.args
     defaults = [None] * (len(arguments) - len(function.args.defaults)) + list(function.args.defaults)
     end: ast.expr | ast.arg = defaults[-1] or arguments[-1]

@@ -49,7 +49,7 @@ class Splice:
     limits: tuple[Limit, ...] = ()  # of the sizes that the section takes
 
     def result(self) -> str:
-        """Give the file with the fast path in it.
+        """The file with the fast path in it.
 
         Raises:
             UncallableError: the Function returns or takes something that cannot be given for the fast path.
@@ -216,13 +216,13 @@ TAKES = re.compile(r"^(?P<head>\s+(?P<result>\w+) = )(?P<taken>\w+)(?P<comment> 
 
 
 def choices_of_memory(file: KernelFile, bound: Called) -> tuple[str, ...]:
-    """Give the parameters that the call fixes to True and that decide nothing but where gradients are written."""
+    """The parameters that the call fixes to True and that decide nothing but where gradients are written."""
     fixed = [name for name, node in bound.fixed if isinstance(node, ast.Constant) and node.value is True]
     return tuple(name for name in fixed if _kept_for_backward(file, bound, name))
 
 
 def with_choice(overwriting: str, plain: str, backward: str, choice: str) -> str | None:
-    """Give a section whose backward function is told last whether gradients may take memory that is there already.
+    """A section whose backward function is told last whether gradients may take memory that is there already.
 
     ``overwriting`` and ``plain`` are the same section written for both; None where they differ in anything else.
     """
@@ -263,7 +263,7 @@ def _told_lines(function: ast.FunctionDef) -> range:
 
 
 def _kept_for_backward(file: KernelFile, bound: Called, name: str) -> bool:
-    """Tell whether forward only keeps it on ``ctx``, and backward only hands it to what chooses memory by it."""
+    """Whether forward only keeps it on ``ctx``, and backward only hands it to what chooses memory by it."""
     if any(n.id == name and isinstance(n.ctx, ast.Store) for n in _names(bound.forward)):
         return False
     stores = [
@@ -347,12 +347,12 @@ class Names:
 
     @property
     def functions(self) -> tuple[str, str]:
-        """Give the names of the forward and the backward function."""
+        """The names of the forward and the backward function."""
         return self.style.forward_function, self.style.backward_function
 
 
 def loosened(file: KernelFile, bound: Called, problem: Problem, section: str, names: Names) -> Loosened:
-    """Give a section that takes float32 for parameters wherever that gives what the file's own code gives.
+    """A section that takes float32 for parameters wherever that gives what the file's own code gives.
 
     It reads them as float32 anyway; results must keep the dtype that the file gives them, told from the source of both.
     """
@@ -383,7 +383,7 @@ def loosened(file: KernelFile, bound: Called, problem: Problem, section: str, na
 
 
 def _always_cast(fast: KernelFile, name: str) -> bool:
-    """Tell whether every kernel that gets the input casts it where it loads it, and nothing else depends on its bytes."""
+    """Whether every kernel that gets the input casts it where it loads it, and nothing else depends on its bytes."""
     for function in fast.functions.values():
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
@@ -423,7 +423,7 @@ def _same_results(
     signature: Signature,
     others: frozenset[str],
 ) -> bool:
-    """Tell whether each result has the dtype of the inputs that are no parameters, or the same fixed one, in both."""
+    """Whether each result has the dtype of the inputs that are no parameters, or the same fixed one, in both."""
     count = len(signature.outputs)
     mine = returned_types(fast, outermost(forward))[:count]
     theirs = returned_types(file, outermost(bound.forward))
@@ -440,7 +440,7 @@ def _same_results(
 
 
 def _gradient_dtype(backward: ast.FunctionDef, signature: Signature, name: str) -> ast.Attribute | None:
-    """Give the ``.dtype`` that the gradient of an input is cast to; None where it is not to be told from one place."""
+    """The ``.dtype`` that the gradient of an input is cast to; None where it is not to be told from one place."""
     last = backward.body[-1]
     value = last.value if isinstance(last, ast.Return) else None
     elements = value.elts if isinstance(value, ast.Tuple) else [value]

@@ -49,14 +49,14 @@ def _tuned(device, timed_pass, size, **settings):
 
 
 def taken(file: KernelFile) -> bool:
-    """Tell whether a file has these names already."""
+    """Whether a file has these names already."""
     names = {n.id for n in ast.walk(file.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     defined = {n.name for n in file.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     return bool({TABLE, FUNCTION} & (names | defined))
 
 
 def imports_torch(file: KernelFile) -> bool:
-    """Tell whether a file binds the name ``torch``, which the lookup needs."""
+    """Whether a file binds the name ``torch``, which the lookup needs."""
     imports = [n for n in file.tree.body if isinstance(n, ast.Import)]
     return any(
         a.name == "torch" or (a.name.startswith("torch.") and a.asname is None) for n in imports for a in n.names
@@ -117,12 +117,12 @@ class Persistent:
 
 
 def tunables(file: KernelFile) -> tuple[Tunable, ...]:
-    """Give the launches that can be tuned, from top to bottom."""
+    """The launches that can be tuned, from top to bottom."""
     return tuple(found for launch in file.launches if (found := _tunable(file, launch)) is not None)
 
 
 def persistents(found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
-    """Give the places where the number of programs is the number of multiprocessors."""
+    """The places where the number of programs is the number of multiprocessors."""
     places: dict[tuple[str, str], Persistent] = {}
     for tunable in found:
         function = tunable.launch.function
@@ -136,7 +136,7 @@ def persistents(found: tuple[Tunable, ...]) -> tuple[Persistent, ...]:
 
 
 def knobs_of(found: tuple[Tunable, ...], places: tuple[Persistent, ...]) -> tuple[Knob, ...]:
-    """Give the knobs of a file's launches, each setting once a pass."""
+    """The knobs of a file's launches, each setting once a pass."""
     names = [(t.timed_pass, name) for t in found for name, _ in t.settings]
     names += [(p.launch.timed_pass, PROGRAMS_NAME) for p in places]
     return tuple(Knob(timed_pass, name, VALUES.get(name, BLOCKS)) for timed_pass, name in dict.fromkeys(names))
@@ -172,7 +172,7 @@ def _settings(launch: Launch, kernel: ast.FunctionDef) -> list[tuple[str, ast.ex
 
 
 def in_dict(launch: Launch, setting: str) -> bool:
-    """Tell whether a setting comes from a dict that is unpacked into the call, and must not be given a second time."""
+    """Whether a setting comes from a dict that is unpacked into the call, and must not be given a second time."""
     named = [n for n in ast.walk(launch.function) if isinstance(n, ast.Constant) and n.value == setting]
     return bool(launch.starred) and bool(named) and setting not in {k.arg for k in launch.call.keywords}
 
@@ -182,7 +182,7 @@ def _looked_up(launch: Launch) -> bool:
 
 
 def tensor_of(file: KernelFile, launch: Launch) -> str | None:
-    """Give the first tensor that a launch hands over, by a name that is surely no None."""
+    """The first tensor that a launch hands over, by a name that is surely no None."""
     pointers = accesses_of(file.kernels[launch.kernel])
     for parameter, value in launch.arguments:
         moved = parameter in pointers.read | pointers.written
@@ -206,7 +206,7 @@ def _tells_tensor(node: ast.AST, name: str) -> bool:
 
 
 def size_of(file: KernelFile, launch: Launch, kernel: ast.FunctionDef) -> str | None:
-    """Give the length of a row as the host knows it, by which settings are looked up; None where it has no name."""
+    """The length of a row as the host knows it, by which settings are looked up; None where it has no name."""
     parameter = size_parameter(kernel)
     value = launch.argument(parameter) if parameter is not None else None
     return file.segment(value) if isinstance(value, ast.Name | ast.Attribute) else None
@@ -249,7 +249,7 @@ Wanted = frozenset[tuple[Pass, str]]
 
 
 def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, ...]] | None:
-    """Give a file whose settings are looked up, with the knobs to tune; None where there is nothing to tune.
+    """A file whose settings are looked up, with the knobs to tune; None where there is nothing to tune.
 
     ``wanted`` limits it to some settings of some passes; None: all that may be changed.
 
@@ -359,7 +359,7 @@ class ParameterSweep:
         return PlannedStrategy(self.id, self.title, trigger, 1.0, 1.3 if fixed else 1.15, bound_of(situation))
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give the file with its settings looked up; with nothing found it settles back to the file as it stands."""
+        """The file with its settings looked up; with nothing found it settles back to the file as it stands."""
         found = _found(situation)
         if isinstance(found, DoesNotApply):
             return found
@@ -384,7 +384,7 @@ def _found(situation: Situation) -> tuple[str, tuple[Knob, ...]] | DoesNotApply:
 
 
 def settled_sweep(source: str, table: Table) -> str:
-    """Give a file in which only what was found is looked up; the file as it stands, byte by byte, where nothing was.
+    """A file in which only what was found is looked up; the file as it stands, byte by byte, where nothing was.
 
     Raises:
         ValueError: the file cannot be parsed.

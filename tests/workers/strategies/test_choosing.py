@@ -48,7 +48,7 @@ class Both:
     name = "both"
 
     def propose(self, brief: Brief) -> Proposal:
-        """Give the one or the other."""
+        """The one or the other."""
         return Proposal(OVERWRITING if brief.may_overwrite else PLAIN, PLAN, (), SIGNATURE, ())
 
 

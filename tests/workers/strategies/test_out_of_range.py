@@ -25,7 +25,7 @@ ROWS, CLASSES = 6, 37
 
 
 def fast(name: str = "cross_entropy", source: str | None = None) -> str:
-    """Give the file with a fast path for a captured problem."""
+    """The file with a fast path for a captured problem."""
     answer = CompiledFastPath().propose(loss_situation(name, source))
     assert isinstance(answer, Proposed), answer
     return answer.source
@@ -33,13 +33,13 @@ def fast(name: str = "cross_entropy", source: str | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleType]:
-    """Give the original and the file with the fast path."""
+    """The original and the file with the fast path."""
     folder: Path = tmp_path_factory.mktemp("losses")
     return loaded(folder, LOSS, "loss_before"), loaded(folder, fast(), "loss_after")
 
 
 def run(module: ModuleType, x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """Give the loss, the gradient, and whether the fast path was taken."""
+    """The loss, the gradient, and whether the fast path was taken."""
     leaf = x.clone().requires_grad_()
     loss = module.LossFunction.apply(leaf * 1.0, target, None, -100)
     taken = bool(getattr(loss.grad_fn, "fast", False))
@@ -119,7 +119,7 @@ def test_where_the_result_does_not_tell_the_range_is_looked_at() -> None:
 
 @pytest.fixture(scope="module")
 def covers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.Tensor, torch.Tensor], bool]:
-    """Give the guard of a loss that leaves a class out, as it is where the result does not tell."""
+    """The guard of a loss that leaves a class out, as it is where the result does not tell."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("workers.strategies.splicing.told_by_result", lambda *_: False)
         module = loaded(tmp_path_factory.mktemp("guards"), fast(), "loss_guarded")

@@ -38,7 +38,7 @@ def objection(text: str, original: str, path: str = PATH, around: Mapping[str, a
 
 
 def written(situation: Situation, strategies: Sequence[Strategy] = STRATEGIES) -> Iterator[tuple[str, str]]:
-    """Give what strategies write for a situation, before and after their settings were found."""
+    """What strategies write for a situation, before and after their settings were found."""
     for strategy in strategies:
         answer = strategy.propose(situation)
         if isinstance(answer, Proposed):

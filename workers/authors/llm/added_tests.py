@@ -46,7 +46,7 @@ NODES = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, a
 
 
 def with_added(path: str, standing: str, added: str) -> str:
-    """Give a test file with tests added at its end, new imports behind those that stand.
+    """A test file with tests added at its end, new imports behind those that stand.
 
     Raises:
         UnusableAnswer: the addition could change what stands, tests nothing, or is no Python.

@@ -16,7 +16,7 @@ from workers.authors.llm.python_text import check_reach, parsed
 def edited(
     edits: list[dict[str, Any]], files: dict[str, str], forbidden: frozenset[str] = frozenset()
 ) -> dict[str, str]:
-    """Give the files as the edits leave them, those that change only; ``forbidden`` are the tests, which are added to alone.
+    """The files as the edits leave them, those that change only; ``forbidden`` are the tests, which are added to alone.
 
     Raises:
         UnusableAnswer: a path is none of the files, or an old text is not there exactly once.
@@ -36,7 +36,7 @@ def edited(
 
 
 def check_path(path: str, files: dict[str, str], forbidden: frozenset[str] = frozenset()) -> str:
-    """Give a path that is one of the files, written exactly so.
+    """A path that is one of the files, written exactly so.
 
     Raises:
         UnusableAnswer: it is not.

@@ -16,7 +16,7 @@ MOST_NAME = 80
 
 
 def heard(answer: Answer, form: Form) -> dict[str, Any]:
-    """Give the answer's object, which fits the form and whose texts can be seen whole.
+    """The answer's object, which fits the form and whose texts can be seen whole.
 
     Raises:
         UnusableAnswer: it does not.
@@ -53,7 +53,7 @@ def _texts(value: object, place: str = "$") -> list[tuple[str, str]]:
 
 
 def replies_to(remarks: tuple[Remark, ...], given: list[dict[str, Any]]) -> tuple[Reply, ...]:
-    """Give the replies in the order of the remarks.
+    """The replies in the order of the remarks.
 
     Raises:
         UnusableAnswer: a remark has none, has two, or a reply is to no remark.
@@ -73,5 +73,5 @@ def replies_to(remarks: tuple[Remark, ...], given: list[dict[str, Any]]) -> tupl
 
 
 def named(text: str) -> str:
-    """Give a name out of an answer as a sentence may quote it: one line, short, no markup."""
+    """A name out of an answer as a sentence may quote it: one line, short, no markup."""
     return NOT_OF_A_NAME.sub("?", text[:MOST_NAME])

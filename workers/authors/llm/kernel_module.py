@@ -41,19 +41,19 @@ def check_module(source: str, brief: KernelBrief) -> None:
 
 
 def _computes_gradients(brief: KernelBrief) -> bool:
-    """Tell whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
+    """Whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
     if brief.graph is None:
         return any(spec.grad for spec in brief.problem.inputs)
     return any(node is not None and node not in brief.graph.upstream for _, node in brief.graph.gradients)
 
 
 def modules_of(style: SourceStyle) -> tuple[str, ...]:
-    """Give the target's own modules that a kernel may import from: those of its helpers."""
+    """The target's own modules that a kernel may import from: those of its helpers."""
     return tuple(sorted({module for _, module in style.helpers}))
 
 
 def kernels_of(tree: ast.Module) -> set[str]:
-    """Give the names of a module's Triton kernels and device functions."""
+    """The names of a module's Triton kernels and device functions."""
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_kernel(node)}
 
 

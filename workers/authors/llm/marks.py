@@ -65,7 +65,7 @@ class Cut:
 
 
 def quoted(kind: Kind, origin: str, text: str, most: int | None = None) -> str:
-    """Give the text between its marks; ``origin`` says where it is from, such as a path, and is data as well."""
+    """The text between its marks; ``origin`` says where it is from, such as a path, and is data as well."""
     shown = cut(visible(text), LIMITS[kind] if most is None else most).text
     label = f"kind={json.dumps(kind.value)} origin={json.dumps(_line(origin))}"
     boundary = _boundary(f"{label}\n{shown}")
@@ -73,7 +73,7 @@ def quoted(kind: Kind, origin: str, text: str, most: int | None = None) -> str:
 
 
 def visible(text: str) -> str:
-    """Give the text with line ends as ``\\n`` and every character that cannot be seen spelt out, such as ``<U+202E>``."""
+    """The text with line ends as ``\\n`` and every character that cannot be seen spelt out, such as ``<U+202E>``."""
     lines = text.replace("\r\n", "\n")
     if hidden_in(lines) is None:
         return lines
@@ -81,12 +81,12 @@ def visible(text: str) -> str:
 
 
 def is_hidden(character: str) -> bool:
-    """Tell whether a character cannot be seen, or changes how others are: controls, formats, halves of pairs."""
+    """Whether a character cannot be seen, or changes how others are: controls, formats, halves of pairs."""
     return character not in PLAIN and unicodedata.category(character) in HIDDEN
 
 
 def hidden_in(text: str) -> str | None:
-    """Give the first character of a text that cannot be seen; None where all can."""
+    """The first character of a text that cannot be seen; None where all can."""
     if text.isascii():
         match = CONTROL.search(text)
         return None if match is None else match[0]

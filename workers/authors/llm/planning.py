@@ -21,7 +21,7 @@ MOST_NUMBER = 2**53
 
 
 def plan_from(data: dict[str, Any], problem: Problem, graph: Graph | None) -> KernelPlan:
-    """Give the plan of an answer's object; counts that cannot be read are replaced, and a note says so."""
+    """The plan of an answer's object; counts that cannot be read are replaced, and a note says so."""
     least = least_bytes(problem, graph)
     defaults = {"forward_bytes": least, "backward_bytes": least, "forward_flops": "0", "backward_flops": "0"}
     known = {*problem.dimensions, *(scalar.name for scalar in problem.scalars), "E"}
@@ -55,7 +55,7 @@ def plan_from(data: dict[str, Any], problem: Problem, graph: Graph | None) -> Ke
 
 
 def is_count(text: str, known: set[str]) -> bool:
-    """Tell whether a text is arithmetic over ``known`` names and whole numbers, without powers: cheap to evaluate anywhere."""
+    """Whether a text is arithmetic over ``known`` names and whole numbers, without powers: cheap to evaluate anywhere."""
     if len(text) > MOST_CHARACTERS:
         return False
     try:
@@ -80,7 +80,7 @@ def _is_count(node: ast.expr, known: set[str], depth: int) -> bool:
 
 
 def least_bytes(problem: Problem, graph: Graph | None) -> str:
-    """Give the bytes of each input and output once, as an expression; an integer input counts as an element of the dtype."""
+    """The bytes of each input and output once, as an expression; an integer input counts as an element of the dtype."""
     metas = {node.name: node.meta for node in graph.nodes} if graph is not None else {}
     shapes = [spec.dims for spec in problem.inputs]
     outputs = [metas[name].shape for name in graph.outputs if name in metas] if graph is not None else []

@@ -31,11 +31,11 @@ class Prompt:
 
     @property
     def start(self) -> str:
-        """Give the text without its last paragraph: what is the same whatever is filled in there."""
+        """The text without its last paragraph: what is the same whatever is filled in there."""
         return self.text.rpartition(PARAGRAPH)[0]
 
     def filled_end(self, **values: str) -> str:
-        """Give the last paragraph, filled as the whole text is.
+        """The last paragraph, filled as the whole text is.
 
         Raises:
             KeyError: a value is missing.
@@ -43,7 +43,7 @@ class Prompt:
         return Template(self.text.rpartition(PARAGRAPH)[2]).substitute(values)
 
     def filled(self, **values: str) -> str:
-        """Give the text with each ``$name`` replaced; what is put in is not looked through again.
+        """The text with each ``$name`` replaced; what is put in is not looked through again.
 
         Raises:
             KeyError: a value is missing.
@@ -68,5 +68,5 @@ def prompt(name: str) -> Prompt:
 
 
 def versions() -> dict[str, int]:
-    """Give the version of every prompt by its name, for records of what was asked."""
+    """The version of every prompt by its name, for records of what was asked."""
     return {name: prompt(name).version for name in (SYSTEM, LANGUAGE, EXAMPLES, *(task.value for task in Task))}

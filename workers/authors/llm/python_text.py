@@ -16,7 +16,7 @@ FENCE = "```"
 
 
 def words(text: str) -> frozenset[str]:
-    """Give the words of a text, as a closed list of names is written."""
+    """The words of a text, as a closed list of names is written."""
     return frozenset(text.split())
 
 
@@ -76,7 +76,7 @@ def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """Give every module that is imported, relative ones with their dots."""
+    """Every module that is imported, relative ones with their dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -89,7 +89,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def reached(tree: ast.Module) -> Iterator[str]:
-    """Give the names by which a file reaches beyond its own computation; torch by another name, or as a value, hides them."""
+    """The names by which a file reaches beyond its own computation; torch by another name, or as a value, hides them."""
     in_attribute = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == "torch" and id(node) not in in_attribute:
@@ -107,12 +107,12 @@ def reached(tree: ast.Module) -> Iterator[str]:
 
 
 def told(reaching: str) -> str:
-    """Give one of ``reached`` as a sentence may quote it."""
+    """One of ``reached`` as a sentence may quote it."""
     return reaching if reaching in (AS_A_VALUE, RENAMED) else f"`{named(reaching)}`"
 
 
 def bound_anywhere(tree: ast.AST) -> Iterator[str]:
-    """Give every name that is bound somewhere in a tree, whatever its scope."""
+    """Every name that is bound somewhere in a tree, whatever its scope."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -127,7 +127,7 @@ def bound_anywhere(tree: ast.AST) -> Iterator[str]:
 
 
 def dotted(node: ast.expr) -> str | None:
-    """Give a plain dotted name as text; None for anything else."""
+    """A plain dotted name as text; None for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -23,17 +23,17 @@ STANDARD = {
 
 
 def joined(*pieces: str) -> str:
-    """Give the pieces that say something, a blank line between them."""
+    """The pieces that say something, a blank line between them."""
     return "\n\n".join(piece.strip("\n") for piece in pieces if piece.strip())
 
 
 def hardware(text: str) -> str:
-    """Give what a kernel is written for."""
+    """What a kernel is written for."""
     return joined("# What it is written for", quoted(Kind.measured, "the runner", text)) if text.strip() else ""
 
 
 def form_of(brief: KernelBrief) -> str:
-    """Give what a layout expects of the module: its names, helpers and lines."""
+    """What a layout expects of the module: its names, helpers and lines."""
     style = brief.style
     return joined("# The form of the module", "\n".join([*_names(brief), *_helpers(style), *_lines(style)]))
 
@@ -118,7 +118,7 @@ FORM_ALONE = (
 
 
 def problem(given: Problem, graph: Graph | None) -> str:
-    """Give the problem and, where it was captured, its computation."""
+    """The problem and, where it was captured, its computation."""
     told = [quoted(Kind.problem, "the problem file", given.source)]
     if graph is not None:
         told += [
@@ -129,7 +129,7 @@ def problem(given: Problem, graph: Graph | None) -> str:
 
 
 def graph_lines(graph: Graph) -> str:
-    """Give a graph as text, a node a line."""
+    """A graph as text, a node a line."""
     lines = []
     for node in graph.nodes:
         arguments = ", ".join(
@@ -151,7 +151,7 @@ def _argument(value: object) -> str:
 
 
 def remarks(given: tuple[Remark, ...]) -> str:
-    """Give the remarks of a review, each with its number."""
+    """The remarks of a review, each with its number."""
     if not given:
         return ""
     told = []
@@ -170,7 +170,7 @@ def remarks(given: tuple[Remark, ...]) -> str:
 
 
 def failed(given: Failed | None, *, with_source: bool = True) -> str:
-    """Give what the last proposal came to: its text, the status, the evidence and the log."""
+    """What the last proposal came to: its text, the status, the evidence and the log."""
     if given is None:
         return ""
     told = [quoted(Kind.proposal, "the last proposal", given.source)] if with_source and given.source.strip() else []
@@ -184,18 +184,18 @@ def failed(given: Failed | None, *, with_source: bool = True) -> str:
 
 
 def ideas(given: Iterable[Idea]) -> str:
-    """Give the catalog's entries whose triggers hold."""
+    """The catalog's entries whose triggers hold."""
     told = [quoted(Kind.idea, idea.title, idea.text) for idea in list(given)[:MOST_IDEAS]]
     return joined("# Entries of the strategy catalog that a rule picked for it", *told) if told else ""
 
 
 def counted(text: str) -> str:
-    """Give the least that a problem must move and compute, as it was counted."""
+    """The least that a problem must move and compute, as it was counted."""
     return joined("# What it must move and compute", quoted(Kind.measured, "the graph", text)) if text.strip() else ""
 
 
 def measured(text: str) -> str:
-    """Give what was measured or predicted."""
+    """What was measured or predicted."""
     return joined("# What was measured", quoted(Kind.measured, "the runner", text)) if text.strip() else ""
 
 
@@ -206,7 +206,7 @@ def files(heading: str, given: Iterable[tuple[str, str]]) -> str:
 
 
 def tried(given: tuple[tuple[str, str], ...]) -> str:
-    """Give the earlier variants and what was learned, the latest ones where there are many."""
+    """The earlier variants and what was learned, the latest ones where there are many."""
     told = [
         quoted(Kind.note, f"variant {number}", f"change: {change}\nlearned: {learned}")
         for number, (change, learned) in list(enumerate(given, 1))[-MOST_TRIED:]
@@ -215,10 +215,10 @@ def tried(given: tuple[tuple[str, str], ...]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Give a short text of the program as a part of a sentence."""
+    """A short text of the program as a part of a sentence."""
     return " ".join(text.split())[:200]
 
 
 def word(text: str) -> str:
-    """Give a name or a path as it may stand outside of marks: one word, of plain characters alone."""
+    """A name or a path as it may stand outside of marks: one word, of plain characters alone."""
     return NOT_OF_A_WORD.sub("?", text)[:200]

@@ -78,5 +78,5 @@ VARIANT = (
 
 
 def variation_of(table: tuple[Variation, ...], number: int) -> Variation:
-    """Give a variation; past the end of the table it begins again."""
+    """A variation; past the end of the table it begins again."""
     return table[number % len(table)]

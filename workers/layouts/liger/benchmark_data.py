@@ -23,7 +23,7 @@ PLAIN_CELL = re.compile(r"[A-Za-z0-9{\"][^\r\n\x00-\x1f]*|")
 
 
 def appended(original: str, written: str, kernel: str) -> str | None:
-    """Give the data with the kernel's new rows at its end, in its own line ending and column order; None where there are none."""
+    """The data with the kernel's new rows at its end, in its own line ending and column order; None where there are none."""
     newline = "\r\n" if "\r\n" in original else "\n"
     header = next(csv.reader(io.StringIO(original, newline="")), [])
     known = {tuple(row) for row in csv.reader(io.StringIO(original, newline=""))}
@@ -39,7 +39,7 @@ def appended(original: str, written: str, kernel: str) -> str | None:
 def rows_of(
     written: str, kernel: str, header: list[str], providers: Collection[str], modes: Collection[str]
 ) -> list[list[str]]:
-    """Give a kernel's rows in the column order of ``header``, those alone that the library's own writer can have produced."""
+    """A kernel's rows in the column order of ``header``, those alone that the library's own writer can have produced."""
     if not header:
         return []
     try:
@@ -86,7 +86,7 @@ Key = tuple[str, ...]
 
 
 def renewed(original: str, written: str, kernel: str, script: str) -> str | None:
-    """Give the data with the kernel's rows replaced, and new ones at the end; None where there is nothing new."""
+    """The data with the kernel's rows replaced, and new ones at the end; None where there is nothing new."""
     there = list(_records(original))
     if not there:
         return None
@@ -107,7 +107,7 @@ def renewed(original: str, written: str, kernel: str, script: str) -> str | None
 
 
 def _records(text: str) -> Iterator[tuple[list[str], str]]:
-    """Give each record with its own bytes, quoted line breaks and all."""
+    """Each record with its own bytes, quoted line breaks and all."""
     lines = io.StringIO(text, newline="").readlines()
     reader, start = csv.reader(lines), 0
     for cells in reader:
@@ -134,7 +134,7 @@ def _line(row: list[str], newline: str) -> str:
 
 
 def _named_kernels(script: str) -> set[str]:
-    """Give what a script calls its kernels in the data, as an argument or as an entry of its configuration."""
+    """What a script calls its kernels in the data, as an argument or as an entry of its configuration."""
     found: list[ast.expr] = []
     for node in _nodes(script):
         if isinstance(node, ast.keyword) and node.arg == "kernel_name":

@@ -34,17 +34,17 @@ class Sweep:
 
     @property
     def scale(self) -> str:
-        """Give the library's word for what is swept: BT for all tokens, T where another dimension stands beside them."""
+        """The library's word for what is swept: BT for all tokens, T where another dimension stands beside them."""
         return "T" if any(dim in self.axes.rows for dim, _ in self.fixed) else "BT"
 
     @property
     def label(self) -> str:
-        """Give the label of the x axis."""
+        """The label of the x axis."""
         return "sequence length" if self.scale == "T" else "total tokens"
 
 
 def sweep_of(problem: Problem, tree: Tree) -> Sweep:
-    """Give the sweep of a problem; a dimension belongs to a model by its name, or by a size that a known model has."""
+    """The sweep of a problem; a dimension belongs to a model by its name, or by a size that a known model has."""
     axes = axes_of(problem)
     sizes = dict(problem.workloads[0].sizes) if problem.workloads else {}
     rows = sorted(axes.rows, key=lambda dim: (dim not in TOKEN_DIMENSIONS, -sizes.get(dim, 0)))
@@ -64,7 +64,7 @@ def sweep_of(problem: Problem, tree: Tree) -> Sweep:
 
 
 def model_sizes(tree: Tree) -> dict[str, frozenset[int]]:
-    """Give the sizes that the library's model configurations have, by field."""
+    """The sizes that the library's model configurations have, by field."""
     text = tree.read(MODEL_CONFIGS) or ""
     return {key: frozenset(int(n) for n in re.findall(rf"\b{key}=(\d+)", text)) for key in MODEL_KEYS}
 
@@ -91,7 +91,7 @@ ROOT_ON_PATH = 'sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(
 
 
 def setup_opening(design: Design) -> list[str]:
-    """Give the first lines of the setup function; the reference is the test file's, so that it is written down once."""
+    """The first lines of the setup function; the reference is the test file's, so that it is written down once."""
     return [
         f'"""Create the inputs and the {design.name} module from benchmark config."""',
         f"from {TESTS.replace('/', '.')}.test_{design.name} import {torch_class(design)}",
@@ -101,7 +101,7 @@ def setup_opening(design: Design) -> list[str]:
 
 
 def provider_lines(design: Design, form: ModuleForm) -> list[str]:
-    """Give the lines that make the module of each provider."""
+    """The lines that make the module of each provider."""
     given, cast = form.construction(), ".to(device).to(dtype)" if _castable(form) else ".to(device)"
     module, reference = design.names.module or "", torch_class(design)
     parts = [
@@ -124,7 +124,7 @@ def _castable(form: ModuleForm) -> bool:
 
 
 def run_lines(function: str, metric: str, unit: str, modes: str = '["forward", "backward", "full"]') -> list[str]:
-    """Give the lines that run one metric over the sweep."""
+    """The lines that run one metric over the sweep."""
     return [
         "    run_benchmarks(",
         f"        bench_test_fn={function},",
@@ -137,7 +137,7 @@ def run_lines(function: str, metric: str, unit: str, modes: str = '["forward", "
 
 
 def sweep_script(design: Design, form: ModuleForm, sweep: Sweep) -> str:
-    """Give the whole script."""
+    """The whole script."""
     own_forward = len(form.called) > 1
     own_speed = own_forward or any(s.grad for s in form.learned)
     sections = [
@@ -262,7 +262,7 @@ def _call_lines(head: str, arguments: Iterable[str]) -> list[str]:
 
 
 def plain_script(design: Design, form: ModuleForm, sweep: Sweep) -> str:
-    """Give the whole script; it needs of the library's helpers only what the oldest have."""
+    """The whole script; it needs of the library's helpers only what the oldest have."""
     outputs = outputs_of(design.graph)
     backward = bool(outputs.differentiable) and any(s.grad for s in (*form.called, *form.learned))
     sections = [
@@ -313,7 +313,7 @@ def _setup(design: Design, form: ModuleForm, sweep: Sweep) -> str:
 def _step(design: Design, outputs: Outputs, backward: bool) -> str:
     picked = tuple_of(f"outputs[{i}]" for i in outputs.differentiable) if outputs.is_tuple else "(outputs,)"
     lines = [
-        '"""Give what is measured, and the tensors whose gradients are reset between runs."""',
+        '"""What is measured, and the tensors whose gradients are reset between runs."""',
         f"*inputs, layer = setup_{design.name}(input)",
         "resets = [*inputs, *layer.parameters()]",
         'if input.kernel_operation_mode == "forward":',
@@ -391,7 +391,7 @@ SWEEP_HELPERS = frozenset({
 
 
 def script_source(design: Design, tree: Tree) -> str:
-    """Give the whole script: with the library's sweeps where it has them and they fit, else by hand."""
+    """The whole script: with the library's sweeps where it has them and they fit, else by hand."""
     form, sweep = module_form(design.problem, axes_of(design.problem)), sweep_of(design.problem, tree)
     if takes_sweeps(design, tree):
         return sweep_script(design, form, sweep)
@@ -399,14 +399,14 @@ def script_source(design: Design, tree: Tree) -> str:
 
 
 def takes_sweeps(design: Design, tree: Tree) -> bool:
-    """Tell whether the library has sweeps over its models, and they fit this kernel."""
+    """Whether the library has sweeps over its models, and they fit this kernel."""
     form, outputs = module_form(design.problem, axes_of(design.problem)), outputs_of(design.graph)
     fits = not outputs.is_tuple and bool(outputs.differentiable) and any(s.grad for s in form.called)
     return fits and helpers_of(tree) >= SWEEP_HELPERS
 
 
 def helpers_of(tree: Tree) -> frozenset[str]:
-    """Give the names that the library's benchmark helpers define."""
+    """The names that the library's benchmark helpers define."""
     found: set[str] = set()
     for path in (SCRIPT_HELPERS, MODEL_CONFIGS):
         try:

@@ -19,7 +19,7 @@ from workers.tree import Tree
 
 
 def module_source(design: Design, function_module: str) -> str:
-    """Give the file with the module's class; ``function_module`` is where the autograd function is imported from."""
+    """The file with the module's class; ``function_module`` is where the autograd function is imported from."""
     form = module_form(design.problem, axes_of(design.problem))
     function = design.names.function or ""
     imports = [Import("torch.nn", None, "nn"), Import(function_module, function)]
@@ -48,12 +48,12 @@ def assert_matches(expected, actual, atol, rtol, extra_info):
 
 
 def torch_class(design: Design) -> str:
-    """Give the name of the reference's module in the test file."""
+    """The name of the reference's module in the test file."""
     return "Torch" + (design.names.module or "").removeprefix("Liger")
 
 
 def suite_source(design: Design, tree: Tree) -> str:
-    """Give the whole test file."""
+    """The whole test file."""
     suite = suite_of(design, Words("liger", torch_class(design), SKIP_BFLOAT16))
     reference = reference_of(design.problem)
     sections = [
@@ -91,7 +91,7 @@ UNUSED_IMPORT = "  # noqa: F401"
 
 
 def exported(tree: Tree) -> dict[str, str]:
-    """Give every public name of the three exporting files, with the file that has it."""
+    """Every public name of the three exporting files, with the file that has it."""
     found: dict[str, str] = {}
     for path in (OPS_EXPORTS, MODULE_EXPORTS, FUNCTIONAL):
         source = tree.read(path) or ""
@@ -103,12 +103,12 @@ def exported(tree: Tree) -> dict[str, str]:
 
 
 def function_module(name: str, tree: Tree) -> str:
-    """Give the module that the autograd function is imported from: the package, or the kernel's own if the package exports none."""
+    """The module that the autograd function is imported from: the package, or the kernel's own if the package exports none."""
     return f"{PACKAGE}.ops" if _exports_ops(tree) else f"{PACKAGE}.ops.{name}"
 
 
 def export_changes(design: Design, tree: Tree, line_length: int = 120) -> tuple[FileChange, ...]:
-    """Give the changed exporting files.
+    """The changed exporting files.
 
     Raises:
         UserFacingError: a file is missing or has no import to stand beside.

@@ -32,12 +32,12 @@ class Home:
     benchmarks: str
 
     def module(self, name: str) -> str:
-        """Give the import name of a kernel's module."""
+        """The import name of a kernel's module."""
         return f"{self.package}.{name}"
 
 
 def kernel_folders(tree: Tree) -> tuple[str, ...]:
-    """Give the folders with Triton kernels, tests and the like left out."""
+    """The folders with Triton kernels, tests and the like left out."""
     found = dict.fromkeys(
         str(PurePosixPath(path).parent)
         for path in tree.paths(suffix=".py")
@@ -47,7 +47,7 @@ def kernel_folders(tree: Tree) -> tuple[str, ...]:
 
 
 def home_of(tree: Tree) -> Home:
-    """Give the folders: the one that holds Triton kernels where there is one, else ``kernels``."""
+    """The folders: the one that holds Triton kernels where there is one, else ``kernels``."""
     folders = kernel_folders(tree)
     named = [folder for folder in folders if PurePosixPath(folder).name == "kernels"]
     kernels = folders[0] if len(folders) == 1 else named[0] if len(named) == 1 else "kernels"
@@ -89,7 +89,7 @@ def differentiable(outputs):
 
 
 def kernel_source(design: Design) -> str:
-    """Give the kernel's module: the proved source, then the functional form and the nn.Module around it."""
+    """The kernel's module: the proved source, then the functional form and the nn.Module around it."""
     form = _form(design)
     target = f"{design.names.function}.apply"
     function = form.function_source(design.names.functional or "", target)
@@ -98,7 +98,7 @@ def kernel_source(design: Design) -> str:
 
 
 def suite_source(design: Design, home: Home, single_line: bool, width: int) -> str:
-    """Give the whole test file, with the problem in it."""
+    """The whole test file, with the problem in it."""
     reference_class = f"Torch{design.names.module}"
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
     reference = reference_of(design.problem)
@@ -119,7 +119,7 @@ def suite_source(design: Design, home: Home, single_line: bool, width: int) -> s
 
 
 def script_source(design: Design, home: Home, single_line: bool) -> str:
-    """Give the benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
+    """The benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
     form, reference = _form(design), reference_of(design.problem)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
     sections = [
@@ -163,7 +163,7 @@ def _measure(form: ModuleForm) -> str:
     samples = ", ".join(f"{name}={value}" for name, value in form.samples)
     arguments = f"**inputs, {samples}" if samples else "**inputs"
     lines = [
-        '"""Give the median ms of forward, and of both passes or None without gradients."""',
+        '"""The median ms of forward, and of both passes or None without gradients."""',
         "leaves = list(inputs.values())",
         f'forward_ms = triton.testing.do_bench(lambda: function({arguments}), return_mode="median")',
         f"outputs = differentiable(function({arguments}))",

@@ -42,7 +42,7 @@ INTERNAL = language.words("_semantic _generator _builder")
 
 
 def text() -> str:
-    """Give the whole prompt."""
+    """The whole prompt."""
     return "\n".join(["<!-- language, version 1 -->", *_host(), "", *_kernels()]) + "\n"
 
 
