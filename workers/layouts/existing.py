@@ -30,14 +30,14 @@ from workers.layouts.ruff import line_length, single_line_imports
 from workers.tree import Tree
 
 
-class StandingKernels(ABC):
+class ExistingKernels(ABC):
     """The half of a layout that is about kernels that stand there; a layout says where their files are."""
 
     prefix = ""  # of the names that users know, without what divides its words
 
     @abstractmethod
     def existing(self, tree: Tree) -> dict[str, str]:
-        """The kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
 
     @abstractmethod
     def module_of(self, path: str, tree: Tree) -> str:
@@ -101,7 +101,7 @@ class StandingKernels(ABC):
         return {}
 
     def locate(self, name: str, tree: Tree) -> Standing:
-        """Find a kernel that stands there; raises ``UserFacingError`` with the nearest names where there is none."""
+        """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
         kernels = self.existing(tree)
         found = found_name(name, kernels, {n: tree.read(path) or "" for n, path in kernels.items()}, self.prefix)
         functions = defined_functions(tree.read(kernels[found]) or "")

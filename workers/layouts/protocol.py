@@ -59,7 +59,7 @@ class SuiteRun:
 
 @dataclass(frozen=True)
 class Standing:
-    """A kernel that stands in the repository."""
+    """An existing kernel."""
 
     name: str
     path: str  # of its main file
@@ -101,7 +101,7 @@ class Layout(Protocol):
         ...
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """The kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         ...
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
@@ -151,7 +151,7 @@ class Layout(Protocol):
         ...
 
     def locate(self, name: str, tree: Tree) -> Standing:
-        """Find a kernel that stands there; raises ``UserFacingError`` with the nearest names where there is none."""
+        """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
         ...
 
     def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:

@@ -47,7 +47,9 @@ class Described:
     def plan(self, situation: Situation) -> PlannedStrategy | None:
         """The entry with its evidence, where its trigger holds."""
         # The compiler has chosen among these forms for the text that a model starts from.
-        if situation.stands is Stands.start or (situation.stands is Stands.kernel and situation.model is ModelTurn.never):
+        if situation.stands is Stands.start or (
+            situation.stands is Stands.kernel and situation.model is ModelTurn.never
+        ):
             return None
         worth = self.worth(situation)
         if worth is None:

@@ -13,7 +13,7 @@ from tests.workers.stages.context import FakeContext
 from tests.workers.stages.creating import answers, creating, kernel
 from tests.workers.stages.test_beating import analyzed as beating
 from tests.workers.stages.test_search import down, generated
-from workers.authors.llm.marks import Kind, quoted
+from workers.authors.llm.prompts import Kind, quoted
 from workers.authors.protocol import Proposal
 from workers.contracts import AuthorName, ProblemKind, ProblemText, UserFacingError
 from workers.models.protocol import Question

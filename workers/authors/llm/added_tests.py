@@ -11,9 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from workers.authors.llm.hearing import named
+from workers.authors.llm.checks import BUILTINS, bound_anywhere, dotted, imported, named, parsed, reached, told, words
 from workers.authors.llm.protocol import Fault, UnusableAnswer
-from workers.authors.llm.python_text import BUILTINS, bound_anywhere, dotted, imported, parsed, reached, told, words
 
 MODULES = frozenset({"torch", "pytest", "math"})
 # pytest and unittest find these by their names.

@@ -9,7 +9,7 @@ from importlib.resources import files
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.existing import StandingKernels, first_there, required
+from workers.layouts.existing import ExistingKernels, first_there, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
 from workers.layouts.liger import paths
 from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
@@ -55,7 +55,7 @@ VERSION = re.compile(r"[\w.+!-]+")
 FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
-class LigerLayout(StandingKernels):
+class LigerLayout(ExistingKernels):
     """How kernels live in Liger-Kernel."""
 
     name = "liger"
@@ -66,7 +66,7 @@ class LigerLayout(StandingKernels):
         return paths.FUNCTIONAL in tree.files and paths.OPS_HELPERS in tree.files
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """The kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         found: dict[str, str] = {}
         for path in tree.paths(paths.OPS + "/", ".py"):
             folder, _, file = path.removeprefix(paths.OPS + "/").rpartition("/")

@@ -6,7 +6,7 @@ from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, 
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
-from workers.layouts.existing import StandingKernels, required
+from workers.layouts.existing import ExistingKernels, required
 from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
 from workers.layouts.plain.files import (
@@ -27,7 +27,7 @@ from workers.tree import Tree
 PROVIDERS = ("kernel", "torch", "torch_compile")
 
 
-class PlainLayout(StandingKernels):
+class PlainLayout(ExistingKernels):
     """How kernels live in a small library."""
 
     name = "plain"
@@ -37,7 +37,7 @@ class PlainLayout(StandingKernels):
         return bool(kernel_folders(tree)) or tree.exists("kernels")
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """The kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         found: dict[str, str] = {}
         for path in tree.paths(home_of(tree).kernels + "/", ".py"):
             stem = path.removeprefix(home_of(tree).kernels + "/").removesuffix(".py")
