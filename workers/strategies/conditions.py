@@ -177,7 +177,7 @@ class Coverage:
         conditions += self._ranges() if looks else []
         lines = [f"        {'and ' if number else ''}{text}" for number, text in enumerate(conditions)]
         head = rendered_call(f"def {name}", [*self.called.parameters, NEEDS], "", ":")
-        doc = '    """Whether a call is one that the fast kernels are written and proved for."""'
+        doc = '    """Tell whether a call is one that the fast kernels are written and proved for."""'
         return "\n".join([head, doc, "    return (", *lines, "    )"])
 
     def _place(self, spec: InputSpec) -> str:

@@ -163,7 +163,7 @@ def _measure(form: ModuleForm) -> str:
     samples = ", ".join(f"{name}={value}" for name, value in form.samples)
     arguments = f"**inputs, {samples}" if samples else "**inputs"
     lines = [
-        '"""The median ms of forward, and of both passes or None without gradients."""',
+        '"""Give the median ms of forward, and of both passes or None without gradients."""',
         "leaves = list(inputs.values())",
         f'forward_ms = triton.testing.do_bench(lambda: function({arguments}), return_mode="median")',
         f"outputs = differentiable(function({arguments}))",
