@@ -49,12 +49,12 @@ from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
 from workers.gpu_host.launching import LONGEST_S, Host
 from workers.gpu_host.scratch import scratch_folder
-from workers.layouts.liger.catalog import known_problems
+from workers.layouts.liger.layout import known_problems
 from workers.settings import Settings
 from workers.stages.problem_text import parse
 from workers.store.blobs import BlobStore
-from workers.strategies.identity import fingerprint
-from workers.strategies.sweeping import swept
+from workers.strategies.source import fingerprint
+from workers.strategies.sweep import swept
 from workers.tuned_table import settled
 
 __all__ = [

@@ -16,9 +16,8 @@ from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.models.ledger import Models
-from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside
-from workers.models.recording_use import records_at, use_of
-from workers.models.redaction import redacted_question
+from workers.models.protocol import redacted_question
+from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside, records_at, use_of
 from workers.processes import Part, serve_workers
 from workers.reconcile import Reconciled
 from workers.reconcile import reconcile as reconcile_all

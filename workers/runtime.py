@@ -51,7 +51,7 @@ def installed_stages() -> Stages:
 
 def installed_models(settings: Settings) -> Models:
     """Give the models that the settings name."""
-    from workers.models.installed import installed
+    from workers.models.settings import installed
 
     return installed(settings, secret_values())
 

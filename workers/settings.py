@@ -17,8 +17,7 @@ from pydantic_settings.exceptions import SettingsError
 from gpu_runner.contracts import Isolation
 from workers.environment import SECRET_NAME, plain_environment
 from workers.errors import WorkersError
-from workers.models.budgets import Budget, Scope, Unit
-from workers.models.pricing import Price, price_of
+from workers.models.ledger import Budget, Price, Scope, Unit, price_of
 from workers.models.settings import ProviderSettings
 
 # A file by this name alone: a `.env` in the working folder may be another's, such as that of a checkout.

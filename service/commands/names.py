@@ -45,7 +45,7 @@ def check_name(name: str) -> NameFault | None:
 def existing_name(text: str) -> str | NameFault:
     """Give the word by which a kernel that is there is looked for: its name, class or function, also behind a path or module.
 
-    Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.whereabouts.found_name``.
+    Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.existing.found_name``.
     """
     last = re.split(r"[/\\]", text.rstrip("/\\"))[-1].removesuffix("()").removesuffix(".py")
     word = last.rsplit(".", 1)[-1].replace("-", "_")

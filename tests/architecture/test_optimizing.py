@@ -10,8 +10,8 @@ from service.conversation.variants import OUTCOME_WORDS
 from workers.contracts import JobOptions
 from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
 from workers.stages import applying, headroom, measuring, trial
-from workers.strategies import guardrails, model_change, search
-from workers.strategies.table import STRATEGIES
+from workers.strategies import catalog, search
+from workers.strategies.catalog import STRATEGIES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "optimizing.md").read_text()
@@ -19,7 +19,7 @@ FLAT = " ".join(PAGE.split())  # a phrase may go on in the next line
 
 
 def test_the_bounds_of_a_job_are_told() -> None:
-    variants, other_metric, other_pass = JobOptions().variants, guardrails.OTHER_METRIC - 1, guardrails.OTHER_PASS - 1
+    variants, other_metric, other_pass = JobOptions().variants, search.OTHER_METRIC - 1, search.OTHER_PASS - 1
     for text in (
         f"{variants} by default, {MAX_VARIANTS} at most",
         f"at up to {headroom.MOST_SIZES} sizes",
@@ -40,8 +40,8 @@ def test_the_bounds_of_a_job_are_told() -> None:
 
 
 def test_when_a_model_is_asked_is_told() -> None:
-    room = f"at least {model_change.LEAST_ROOM:.1f} times as fast"
-    document = " ".join((DOCS / "strategies" / model_change.ModelChange.document).read_text().split())
+    room = f"at least {catalog.LEAST_ROOM:.1f} times as fast"
+    document = " ".join((DOCS / "strategies" / catalog.ModelChange.document).read_text().split())
     assert room in FLAT and room in document
     assert f"{JobOptions().repairs} by default" in FLAT
 

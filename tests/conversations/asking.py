@@ -16,7 +16,7 @@ from tests.recorded.libraries import PLAIN
 from tests.workers.models.kinds import ANTHROPIC, OPENAI, Kind
 from tests.workers.models.protocol_server import Asked, ProtocolServer, Reply
 from workers import runtime
-from workers.models.asking import Surroundings
+from workers.models.asking import AskContext
 from workers.settings import Settings
 
 KERNEL_PATH = "small/kernels/reglu.py"
@@ -151,8 +151,8 @@ def ask_models(open_talk: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch) 
                 now[0] += seconds
                 found.waits.append(seconds)
 
-            patient = functools.partial(Surroundings, clock=lambda: now[0], sleep=sleep, chance=lambda: 0.5)
-            monkeypatch.setattr("workers.models.installed.Surroundings", patient)
+            patient = functools.partial(AskContext, clock=lambda: now[0], sleep=sleep, chance=lambda: 0.5)
+            monkeypatch.setattr("workers.models.settings.AskContext", patient)
             # No host works beside a stage here: what is begun meanwhile would come to nothing, and which that is would be chance.
             monkeypatch.setattr("workers.engine.at_once.LOOK_S", 60.0)
             for name, line in lines.items():

@@ -16,7 +16,7 @@ from tests.workers.models.anthropic_server import call, call_block, stream, thou
 from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.creating import OTHER, RIGHT, kernel
 from workers import runtime
-from workers.authors.llm import variations
+from workers.authors.llm import questions
 from workers.contracts import JobState
 from workers.engine import at_once
 from workers.gpu_host.beside import HostBeside
@@ -27,7 +27,7 @@ __all__ = ["ask_models"]
 
 
 def is_second(asked: Asked) -> bool:
-    return angle_of(variations.KERNEL, text_of(asked.body)) == 1
+    return angle_of(questions.KERNEL, text_of(asked.body)) == 1
 
 
 def second_at_once(asked: Asked) -> Reply:

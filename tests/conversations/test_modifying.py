@@ -32,7 +32,7 @@ from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.library import PATH, SUITE
 from workers import runtime
 from workers.contracts import JobState
-from workers.models.installed import installed
+from workers.models.settings import installed
 from workers.settings import Settings
 
 RIGHT = to_json(VERDICT)

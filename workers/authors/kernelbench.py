@@ -26,7 +26,7 @@ class Part(torch.nn.Module):
 
 
 def model_new(problem: Problem) -> str:
-    """Give the source of ``ModelNew`` for a problem that a KernelBench model was rewritten to.
+    """The source of ``ModelNew`` for a problem that a KernelBench model was rewritten to.
 
     Raises:
         ValueError: the problem is no rewritten KernelBench model.
@@ -60,7 +60,7 @@ def state_paths(source: str) -> dict[str, str]:
 
 
 def counters(source: str) -> dict[str, InputSpec]:
-    """Give the buffers of whole numbers, such as a count of batches, that the model has and no value depends on."""
+    """The buffers of whole numbers, such as a count of batches, that the model has and no value depends on."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_COUNTERS":
             table: dict[str, tuple[str, tuple[int, ...]]] = ast.literal_eval(node.value)
@@ -94,7 +94,7 @@ def _part(held: dict[str, InputSpec], folder: str) -> str:
 
 
 def _parts(held: dict[str, InputSpec], prefix: str) -> list[str]:
-    """Give the names of the parts right below a prefix."""
+    """The names of the parts right below a prefix."""
     inside = (path.removeprefix(prefix) for path in held if path.startswith(prefix))
     return list(dict.fromkeys(path.partition(".")[0] for path in inside if "." in path))
 

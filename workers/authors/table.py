@@ -14,12 +14,12 @@ class UnknownAuthorError(LookupError):
 
 
 def author_names() -> tuple[str, ...]:
-    """Give the names that ``author_named`` knows, aliases too, sorted."""
+    """The names that ``author_named`` knows, aliases too, sorted."""
     return tuple(sorted({*AUTHORS, *ALIASES}))
 
 
 def author_named(name: str) -> Author:
-    """Give the author of a name; ``auto`` is the author that needs no model.
+    """The author of a name; ``auto`` is the author that needs no model.
 
     Raises:
         UnknownAuthorError: there is none of this name.

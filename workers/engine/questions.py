@@ -15,9 +15,19 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, Enough, Signals
 from workers.engine.held import held
 from workers.engine.interruptions import LeaseLost
-from workers.models.budgets import Amount, BudgetReachedError, granted, most_of
-from workers.models.ledger import ANSWERED, Ending, Metered, Promise
-from workers.models.pricing import cost, dollars, price_of
+from workers.models.ledger import (
+    ANSWERED,
+    Amount,
+    BudgetReachedError,
+    Metered,
+    RequestEnd,
+    Reservation,
+    cost,
+    dollars,
+    granted,
+    most_of,
+    price_of,
+)
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
 from workers.runtime import Runtime
@@ -58,7 +68,7 @@ class RunBook:
         self._asked: dict[str, Wanted] = {}
         self.open: list[Spent] = []
 
-    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
         """Promise what a request can take; requests in progress are waited for where there is no room beside them."""
         self.close()
         until = time.monotonic() + self._runtime.settings.model_whole_time_limit_s
@@ -75,7 +85,7 @@ class RunBook:
             waited = True
             time.sleep(WAIT_S)
 
-    def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Promise | None:
+    def _promise(self, provider: Provider, question: Question, *, waits: bool) -> Reservation | None:
         settings, runtime = self._runtime.settings, self._runtime
         price = price_of(settings.model_prices, provider.name, provider.model)
         budgets = settings.budgets() if self._paid else ()
@@ -88,13 +98,13 @@ class RunBook:
             wanted = Wanted(self._key, question.purpose, provider.name, provider.model, most)
             request_id = spending.promise(session, job, row, wanted, runtime.clock())
         self._asked[request_id] = wanted
-        return Promise(request_id, sent)
+        return Reservation(request_id, sent)
 
-    def answered(self, ending: Ending) -> None:
+    def answered(self, ending: RequestEnd) -> None:
         """Take in that there is an answer; it is settled with what is kept of it."""
         self.open.append(self._spent(ending))
 
-    def failed(self, ending: Ending) -> None:
+    def failed(self, ending: RequestEnd) -> None:
         """Settle an attempt that came to nothing."""
         self.open.append(self._spent(ending))
         self.close()
@@ -121,7 +131,7 @@ class RunBook:
         by = self._asked[spent.request_id]
         return Tried(by.provider, by.model, spent.outcome, spent.usage, spent.micro_dollars, spent.duration_s)
 
-    def _spent(self, ending: Ending) -> Spent:
+    def _spent(self, ending: RequestEnd) -> Spent:
         if not self._paid:
             return Spent(ending.request_id, ending.outcome, Usage(), None, ending.duration_s)
         by = self._asked[ending.request_id]

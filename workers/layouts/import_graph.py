@@ -1,18 +1,18 @@
-"""Which files of a library a module reaches by its imports. Pure: sources are parsed, never run.
-
-What is imported by name is followed by that name: through the package that hands it on, and in a module through what its
-definition uses, so that a file that gathers everything ties nobody to everything.
-"""
+"""What the files of a library import: reachable modules, kernels that a change touches, packages that tests need. Pure."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from gpu_runner.contracts.syntax import UNPARSABLE
+from workers.layouts.python_source import Import, read_imports
+from workers.toml import read_toml, table_in
+from workers.tree import Tree
 
 Imports = ast.Import | ast.ImportFrom
 
@@ -34,7 +34,7 @@ class Library:
     _parsed: dict[str, ast.Module | None] = field(default_factory=dict)
 
     def parsed(self, path: str) -> ast.Module | None:
-        """Give a module's tree; None where it is not there or does not parse."""
+        """A module's tree; None where it is not there or does not parse."""
         if path not in self._parsed:
             try:
                 self._parsed[path] = ast.parse(self.sources[path])
@@ -43,7 +43,7 @@ class Library:
         return self._parsed[path]
 
     def file_of(self, module: str) -> str | None:
-        """Give the file of a module by its full name."""
+        """The file of a module by its full name."""
         inner = module.replace(".", "/")
         for root in self.roots:
             base = inner if root == "." else f"{root}/{inner}"
@@ -53,7 +53,7 @@ class Library:
         return None
 
     def steps(self, step: Step) -> Iterator[Step]:
-        """Give the modules that one imports."""
+        """The modules that one imports."""
         tree = self.parsed(step.path)
         if tree is None:
             return
@@ -68,7 +68,7 @@ class Library:
             yield Step(step.path)  # it is made while the module runs, by whatever is there
 
     def bindings(self, path: str, name: str) -> Iterator[Imports]:
-        """Give the imports of a module that bind a name, each with that name alone."""
+        """The imports of a module that bind a name, each with that name alone."""
         tree = self.parsed(path)
         for node in _statements(tree.body) if tree is not None else ():
             if isinstance(node, Imports):
@@ -105,7 +105,7 @@ class Library:
 
 
 def own_statements(tree: ast.Module | None) -> str:
-    """Give what a package does besides importing, so that two versions can be compared."""
+    """What a package does besides importing, so that two versions can be compared."""
     if tree is None:
         return ""
     kept = [node for node in tree.body if not isinstance(node, Imports) and not _is_listing(node)]
@@ -116,7 +116,7 @@ def own_statements(tree: ast.Module | None) -> str:
 
 
 def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
-    """Give the imports that a name of a module needs: what binds it, or what its definition uses, and so on."""
+    """The imports that a name of a module needs: what binds it, or what its definition uses, and so on."""
     statements = list(_statements(tree.body))
     waiting, seen = [name], {name}
     while waiting:
@@ -132,7 +132,7 @@ def _of_name(tree: ast.Module, name: str) -> Iterator[Imports]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Give the statements of a module, those under its conditions too."""
+    """The statements of a module, those under its conditions too."""
     waiting = deque(body)
     while waiting:
         node = waiting.popleft()
@@ -185,3 +185,98 @@ def _is_listing(node: ast.stmt) -> bool:
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     targets = node.targets if isinstance(node, ast.Assign) else []
     return text or any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
+
+
+def touched_kernels(
+    base: Tree, head: Tree, starts: Mapping[str, tuple[str, ...]], roots: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """The kernels that reach a changed file, each with those files, the shortest chain of imports first.
+
+    ``starts`` are the files that a kernel begins with: its own, and its wrapper's.
+    """
+    changed = {path for path in {*base.files, *head.files} if base.files.get(path) != head.files.get(path)}
+    if not any(path.endswith(".py") for path in changed):
+        return {}
+    before, after = _sources(base), _sources(head)
+    change = _Change(changed, Library(before, roots), Library(before | after, roots))
+    found = {name: change.reached(paths) for name, paths in sorted(starts.items())}
+    return {name: paths for name, paths in found.items() if paths}
+
+
+@dataclass(frozen=True)
+class _Change:
+    changed: set[str]
+    base: Library
+    both: Library  # head, and of base what head has no longer, so that what was deleted is reached too
+
+    def reached(self, starts: tuple[str, ...]) -> tuple[str, ...]:
+        """The changed files that are reached, nearest first."""
+        seen = dict.fromkeys(Step(path) for path in starts)
+        waiting, found = list(seen), dict[str, None]()
+        while waiting:
+            step = waiting.pop(0)
+            if self._is_changed(step):
+                found[step.path] = None
+            for following in self.both.steps(step):
+                if following not in seen:
+                    seen[following] = None
+                    waiting.append(following)
+        return tuple(found)
+
+    def _is_changed(self, step: Step) -> bool:
+        if step.path not in self.changed or step.name is None or not step.path.endswith("/__init__.py"):
+            return step.path in self.changed
+        # One more export in a package changes nothing for who imports another.
+        sides = (self.base, self.both)
+        bindings = [[ast.dump(node) for node in side.bindings(step.path, step.name)] for side in sides]
+        bodies = [own_statements(side.parsed(step.path)) for side in sides]
+        return bindings[0] != bindings[1] or bodies[0] != bodies[1]
+
+
+def _sources(tree: Tree) -> dict[str, str]:
+    return {path: tree.read(path) or "" for path in tree.paths(suffix=".py")}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """``modules`` are to be imported with ``roots`` on ``sys.path``; ``dev`` are requirements as pip reads them."""
+
+    modules: tuple[str, ...]
+    roots: tuple[str, ...]
+    dev: tuple[str, ...]
+
+
+def needed_modules(suite: str, imports: Iterable[Import], tree: Tree, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules that a test file and the conftest files above it import at their top level.
+
+    Left out are those of Python itself, and those of the library that are not in ``tree``: a kernel that is yet to be written.
+    """
+    above = (f"{folder}/conftest.py".removeprefix("./") for folder in PurePosixPath(suite).parents)
+    found = [*imports, *(one.imported for path in above for one in read_imports(tree.read(path) or ""))]
+    modules = dict.fromkeys(["pytest", *(one.module for one in found)])
+    return tuple(module for module in modules if _is_needed(module, tree, roots))
+
+
+def is_own(module: str, tree: Tree, roots: tuple[str, ...]) -> bool:
+    """Whether a module belongs to the repository, by its first name."""
+    return _is_there(module.partition(".")[0], tree, roots)
+
+
+def _is_needed(module: str, tree: Tree, roots: tuple[str, ...]) -> bool:
+    if module.startswith("."):
+        return False
+    if is_own(module, tree, roots):
+        return _is_there(module, tree, roots)
+    return module.partition(".")[0] not in sys.stdlib_module_names
+
+
+def _is_there(module: str, tree: Tree, roots: tuple[str, ...]) -> bool:
+    inner = module.replace(".", "/")
+    places = [inner if root == "." else f"{root}/{inner}" for root in roots]
+    return any(tree.exists(f"{place}.py") or tree.paths(f"{place}/", ".py") for place in places)
+
+
+def dev_extra(tree: Tree) -> tuple[str, ...]:
+    """The dev extra as pyproject.toml lists it; empty where it is not there."""
+    listed = table_in(read_toml(tree.read("pyproject.toml") or ""), "project", "optional-dependencies").get("dev")
+    return tuple(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts import InputSpec, Problem, ScalarSpec
-from workers.layouts.dimensions import Axes, local
-from workers.layouts.pysource import call, docstring, indented, literal
-from workers.layouts.tensors import initial
+from workers.layouts.dimensions import Axes, initial, local
+from workers.layouts.python_source import call, docstring, indented, literal
 
 # Attributes of nn.Module that must not be replaced by an argument of the same name.
 MODULE_ATTRIBUTES = frozenset({
@@ -41,7 +40,7 @@ class ModuleForm:
     keyword_only: frozenset[str] = frozenset()  # parameters that the reference takes by name alone
 
     def class_source(self, class_name: str, target: str, nn: str = "nn", *, title: str | None = None) -> str:
-        """Give the module's class, whose forward calls ``target`` with the reference's parameters in order.
+        """The module's class, whose forward calls ``target`` with the reference's parameters in order.
 
         With ``title``, which may be empty, it is the library's own class, with a docstring and ``extra_repr``; else it is the
         reference's.
@@ -62,18 +61,18 @@ class ModuleForm:
         return f"class {class_name}({nn}.Module):\n" + indented("\n\n".join(parts))
 
     def function_source(self, name: str, target: str) -> str:
-        """Give the functional form, with the reference's signature."""
+        """The functional form, with the reference's signature."""
         defaults = {s.name: s.default for s in self.scalars}
         signature = list(call_signature(self.order, defaults))
         return call(f"def {name}", signature, ":") + "\n" + call(f"return {target}", self.order, depth=1)
 
     def construction(self) -> list[str]:
-        """Give the arguments with which a module is made where each dimension is a variable; defaults are left out."""
+        """The arguments with which a module is made where each dimension is a variable; defaults are left out."""
         values = dict(self.samples)
         return [f"{a.name}={values.get(a.name, a.name)}" for a in self.arguments if a.default is None]
 
     def call_arguments(self, suffix: str = "") -> list[str]:
-        """Give the arguments of the functional form, from variables ``INPUT`` and ``suffix``; defaults are left out."""
+        """The arguments of the functional form, from variables ``INPUT`` and ``suffix``; defaults are left out."""
         values, given = dict(self.samples), list[str]()
         inputs = {spec.name for spec in (*self.called, *self.learned)}
         skipped = False
@@ -103,7 +102,7 @@ class ModuleForm:
 
 
 def module_form(problem: Problem, axes: Axes) -> ModuleForm:
-    """Give the module form of a problem."""
+    """The module form of a problem."""
     learned = tuple(spec for spec in problem.inputs if spec.parameter)
     dims = dict.fromkeys(d for spec in learned for d in spec.dims if not d.isdigit())
     sizes = [Argument(axes.variable(dim), "int", None) for dim in dims]
@@ -119,12 +118,12 @@ def module_form(problem: Problem, axes: Axes) -> ModuleForm:
 
 
 def attribute(name: str) -> str:
-    """Give the attribute of a module that holds an argument or a parameter."""
+    """The attribute of a module that holds an argument or a parameter."""
     return f"{name}_value" if name in MODULE_ATTRIBUTES else name
 
 
 def call_signature(order: tuple[str, ...], defaults: Mapping[str, object]) -> tuple[str, ...]:
-    """Give a signature with the scalars' defaults; what must be given after a default is keyword-only."""
+    """A signature with the scalars' defaults; what must be given after a default is keyword-only."""
     parts: list[str] = []
     optional = starred = False
     for name in order:

@@ -1,4 +1,4 @@
-"""Names of a new kernel: which are allowed, and how snake_case becomes the field's spelling. Pure."""
+"""Names of a new kernel: which are allowed, which are taken, and how snake_case becomes CamelCase. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 from gpu_runner.contracts import KernelNames, Problem
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.dimensions import TAKEN
+from workers.layouts.protocol import Design
 from workers.layouts.reference import defined_beside
 
 MAX_NAME_LENGTH = 60
-
 # Spellings that a plain capital does not give. Source: class names of Liger-Kernel 0.8 and of torch.nn.
 SPELLINGS = {
     "avg": "Avg",
@@ -38,10 +38,8 @@ SPELLINGS = {
     "silu": "SiLU",
     "tvd": "TVD",
 }
-
 # A word may end in one of these: `reglu` is ReGLU, `prelu` is PReLU.
 ENDINGS = (("glu", "GLU"), ("relu", "ReLU"), ("mlp", "MLP"))
-
 # What the generated files define or import themselves.
 WRITTEN = TAKEN | {
     "assert_matches",
@@ -53,13 +51,12 @@ WRITTEN = TAKEN | {
     "tl",
     "triton",
 }
-
 AMBIGUOUS = frozenset({"l", "O", "I"})
 RESERVED = frozenset({"configure", "functional", "kernels", "ops", "test", "tests", "transformers", "utils"})
 
 
 def camel_case(name: str) -> str:
-    """Give the class-name form of a snake_case name: ``rms_norm`` is ``RMSNorm``, ``reglu`` is ``ReGLU``."""
+    """The class-name form of a snake_case name: ``rms_norm`` is ``RMSNorm``, ``reglu`` is ``ReGLU``."""
     return "".join(_spelled(word) for word in name.split("_") if word)
 
 
@@ -113,7 +110,7 @@ def check_problem(problem: Problem) -> None:
 
 
 def snake_case(name: str) -> str:
-    """Give the nearest snake_case name, for a suggestion."""
+    """The nearest snake_case name, for a suggestion."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return re.sub(r"_+", "_", re.sub(r"[^a-z0-9_]", "_", words)).strip("_").lstrip("0123456789_") or "my_kernel"
 
@@ -129,3 +126,21 @@ def _spelled(word: str) -> str:
 
 def _refused(name: str, why: str, cure: str) -> UserFacingError:
     return UserFacingError(Failure(FailureCode.name, f"`{name}` {why}", cure))
+
+
+def existing_failure(name: str, path: str) -> UserFacingError:
+    """The refusal of a name that is taken, with a pointer to what has it."""
+    message = f"a kernel `{name}` exists at `{path}`"
+    cure = f"Choose another name; to make the existing one faster, use `/kernel optimize {name}`."
+    return UserFacingError(Failure(FailureCode.exists, message, cure))
+
+
+def source_of(design: Design) -> str:
+    """The proved source of a design's kernel module, ending in a newline.
+
+    Raises:
+        ValueError: there is none yet.
+    """
+    if design.source is None:
+        raise ValueError(f"the kernel {design.name} has no source yet")
+    return design.source.rstrip("\n") + "\n"

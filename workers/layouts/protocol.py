@@ -18,7 +18,7 @@ from gpu_runner.contracts import (
 )
 from workers.authors.protocol import KernelPlan, SourceStyle
 from workers.contracts import Failure, FileChange, KernelProfile
-from workers.layouts.needs import Needs
+from workers.layouts.import_graph import Needs
 from workers.tree import Tree
 
 
@@ -59,7 +59,7 @@ class SuiteRun:
 
 @dataclass(frozen=True)
 class Standing:
-    """A kernel that stands in the repository."""
+    """An existing kernel."""
 
     name: str
     path: str  # of its main file
@@ -87,7 +87,7 @@ class Changeable:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Give all paths, those of the tests last."""
+        """All paths, those of the tests last."""
         return (*self.files, *(shared.path for shared in self.shared), *self.tests)
 
 
@@ -97,97 +97,97 @@ class Layout(Protocol):
     name: str
 
     def matches(self, tree: Tree) -> bool:
-        """Tell whether a repository is of this kind."""
+        """Whether a repository is of this kind."""
         ...
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """Give the kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         ...
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
-        """Give the complete names of a new kernel, the problem's own where it sets them."""
+        """The complete names of a new kernel, the problem's own where it sets them."""
         ...
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
-        """Give the style in which an author shall write the kernel's module."""
+        """The style in which an author shall write the kernel's module."""
         ...
 
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
-        """Give the kernel profile, with the nearest existing kernel of the tree."""
+        """The kernel profile, with the nearest existing kernel of the tree."""
         ...
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give the first commit: the test file, with the reference in it."""
+        """The first commit: the test file, with the reference in it."""
         ...
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give every file that the kernel needs, the test file included; never the benchmark data."""
+        """Every file that the kernel needs, the test file included; never the benchmark data."""
         ...
 
     def kernel_path(self, name: str, tree: Tree) -> str:
-        """Give the file in which a new kernel's module will stand."""
+        """The file in which a new kernel's module will stand."""
         ...
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         ...
 
     def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """Give the target's own style check for the changed files."""
+        """The target's own style check for the changed files."""
         ...
 
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's tests."""
+        """The run of the new kernel's tests."""
         ...
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's benchmark script."""
+        """The run of the new kernel's benchmark script."""
         ...
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give the benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
+        """The benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
         ...
 
     def locate(self, name: str, tree: Tree) -> Standing:
-        """Find a kernel that stands there; raises ``UserFacingError`` with the nearest names where there is none."""
+        """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
         ...
 
     def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
-        """Give what an optimize job needs and the repository lacks, each with its cure: the test file, the benchmark script."""
+        """What an optimize job needs and the repository lacks, each with its cure: the test file, the benchmark script."""
         ...
 
     def problem_of(self, standing: Standing, tree: Tree) -> str | None:
-        """Give the problem that a kernel solves, with its CALL, from the repository itself or from what is known of the library."""
+        """The problem that a kernel solves, with its CALL, from the repository itself or from what is known of the library."""
         ...
 
     def form_of(
         self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
-        """Give the kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
+        """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
         ...
 
     def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
-        """Give the recording of the calls that the kernel's benchmark script makes; None where it has none."""
+        """The recording of the calls that the kernel's benchmark script makes; None where it has none."""
         ...
 
     def sizes_of(self, problem: Problem, recorded: RecordResult) -> tuple[Workload, ...]:
-        """Give the workloads of the recorded calls that are calls of the problem, by binding its CALL to their arguments."""
+        """The workloads of the recorded calls that are calls of the problem, by binding its CALL to their arguments."""
         ...
 
     def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """Give the run of the kernel's whole test file."""
+        """The run of the kernel's whole test file."""
         ...
 
     def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """Give the run of the kernel's benchmark script."""
+        """The run of the kernel's benchmark script."""
         ...
 
     def standing_data(
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        """The benchmark data with the rows that the script wrote anew for this kernel."""
         ...
 
     def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
@@ -199,13 +199,13 @@ class Layout(Protocol):
         ...
 
     def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
-        """Give the kernels that a change touches, with the changed files by which it does; imports are followed."""
+        """The kernels that a change touches, with the changed files by which it does; imports are followed."""
         ...
 
     def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
-        """Give the style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
+        """The style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
         ...
 
     def changeable(self, standing: Standing, tree: Tree) -> Changeable:
-        """Give the files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
+        """The files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
         ...

@@ -1,12 +1,16 @@
-"""The reference of a problem as it stands in a test file: its own code, without the tables of the problem. Pure."""
+"""The reference and the tables of a problem as a test file states them, and the problem read back out of it. Pure."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpu_runner.contracts import Problem
-from workers.layouts.imports import Import, read_imports
+from gpu_runner.contracts import Problem, ProblemError, parse_problem
+from gpu_runner.contracts.syntax import UNPARSABLE
+from workers.layouts.protocol import Design
+from workers.layouts.python_source import INDENT, Import, block, docstring, literal, read_imports
 
 TABLES = frozenset({"INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES", "CALL"})
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -38,7 +42,7 @@ def reference_in(source: str) -> Reference:
 
 
 def defined_beside(problem: Problem) -> tuple[str, ...]:
-    """Give the names that the reference's own code defines beside ``reference``."""
+    """The names that the reference's own code defines beside ``reference``."""
     names = {name for node in _needed(ast.parse(problem.source)) for name in _bound(node)}
     return tuple(sorted(names - {"reference"}))
 
@@ -60,7 +64,7 @@ def _bound(node: Definition) -> set[str]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """Give the names that a definition takes from around it; a function's own variables are not among them."""
+    """The names that a definition takes from around it; a function's own variables are not among them."""
     names = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
     own = {name.id for name in names if isinstance(name.ctx, ast.Store)} if isinstance(node, ast.FunctionDef) else set()
     return {name.id for name in names} - own
@@ -80,3 +84,111 @@ def _joined(definitions: list[Definition], parts: list[str]) -> str:
         tight = isinstance(earlier, ast.Assign | ast.AnnAssign) and isinstance(later, ast.Assign | ast.AnnAssign)
         text += ("\n" if tight else "\n\n\n") + part
     return text
+
+
+COMMENT = "# What the kernel is measured on: the dimensions of its inputs, the sizes, and how it is called."
+HEADING = re.compile(r"^# -{2,} .* -{2,}\n", re.MULTILINE)
+NEEDED = frozenset({"INPUTS", "WORKLOADS", "CALL"})
+ORDER = ("INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES")
+
+
+def opening(design: Design) -> str:
+    """The docstring of the test file, the problem's title; nothing where it has none."""
+    return f"{docstring(design.problem.title)}\n\n" if design.problem.title else ""
+
+
+def tables_source(design: Design, width: int) -> str:
+    """The problem's tables and the call of the new kernel's Function, as the library's formatter leaves them."""
+    values = _values(design.problem.source)
+    lines = [COMMENT]
+    for name in ORDER:
+        if name in values:
+            spread = name == "WORKLOADS"
+            lines += _lines(f"{name} = ", values[name], "", width, spread=spread)
+    call = f"{design.names.function}.apply({', '.join(design.problem.parameters)})"
+    return "\n".join([*lines, *_text_lines("CALL = ", call, width)])
+
+
+def problem_in_suite(source: str) -> str | None:
+    """The problem that a test file states; None where it states none."""
+    try:
+        tree = ast.parse(source)
+    except UNPARSABLE:
+        return None
+    tables = _table_nodes(tree)
+    defines = any(isinstance(node, ast.FunctionDef) and node.name == "reference" for node in tree.body)
+    if not defines or not set(tables) >= NEEDED:
+        return None
+    reference = reference_in(source)
+    title = ast.get_docstring(tree)
+    parts = [
+        *([docstring(" ".join(title.split()))] if title else []),
+        block(reference.imports, frozenset()),
+        "\n" + HEADING.sub("", reference.code),
+        "\n" + "\n".join(ast.get_source_segment(source, node) or "" for node in tables.values()),
+    ]
+    text = "\n\n".join(parts) + "\n"
+    return text if _is_problem(text) else None
+
+
+def _is_problem(text: str) -> bool:
+    try:
+        return isinstance(parse_problem(text), Problem)
+    except ProblemError:
+        return False
+
+
+def _table_nodes(tree: ast.Module) -> dict[str, ast.Assign | ast.AnnAssign]:
+    found: dict[str, ast.Assign | ast.AnnAssign] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target: ast.expr = node.targets[0]
+        elif isinstance(node, ast.AnnAssign):
+            target = node.target
+        else:
+            continue
+        if isinstance(target, ast.Name) and target.id in TABLES:
+            found[target.id] = node
+    return found
+
+
+def _values(source: str) -> dict[str, object]:
+    nodes = _table_nodes(ast.parse(source))
+    return {name: ast.literal_eval(node.value) for name, node in nodes.items() if node.value is not None}
+
+
+def _lines(head: str, value: object, tail: str, width: int, *, spread: bool = False) -> list[str]:
+    """A value on one line where it fits, else one item a line; ``spread`` is one item a line in any case."""
+    line = head + _flat(value) + tail
+    if not isinstance(value, Mapping | list | tuple) or not value or (len(line) <= width and not spread):
+        return [line]
+    margin = INDENT * (1 + (len(head) - len(head.lstrip())) // len(INDENT))
+    brackets = "{}" if isinstance(value, Mapping) else "()" if isinstance(value, tuple) else "[]"
+    items = value.items() if isinstance(value, Mapping) else [(None, item) for item in value]
+    inner: list[str] = []
+    for key, item in items:
+        inner += _lines(margin + ("" if key is None else f"{literal(key)}: "), item, ",", width)
+    return [head + brackets[0], *inner, margin[len(INDENT) :] + brackets[1] + tail]
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(key)}: {_flat(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, tuple):
+        return f"({_flat(value[0])},)" if len(value) == 1 else f"({', '.join(map(_flat, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flat, value))}]"
+    return literal(value)
+
+
+def _text_lines(head: str, text: str, width: int) -> list[str]:
+    """A string, in pieces where it is too long for one line."""
+    line = head + literal(text)
+    if len(line) <= width:
+        return [line]
+    pieces, room = [""], width - len(INDENT) - 2
+    for word in text.replace(", ", ",\0 ").split("\0"):
+        if pieces[-1] and len(pieces[-1]) + len(word) > room:
+            pieces.append("")
+        pieces[-1] += word
+    return [head + "(", *(INDENT + literal(piece) for piece in pieces), ")"]

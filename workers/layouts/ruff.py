@@ -34,18 +34,18 @@ def ruff_check(changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
 
 
 def has_ruff(tree: Tree) -> bool:
-    """Tell whether the repository configures ruff at its root; ruff itself says where a file cannot be read."""
+    """Whether the repository configures ruff at its root; ruff itself says where a file cannot be read."""
     return _configured(tree) is not None
 
 
 def line_length(tree: Tree) -> int:
-    """Give the line length that the repository configures, ruff's own default where it does not."""
+    """The line length that the repository configures, ruff's own default where it does not."""
     found = _settings(tree).get("line-length")
     return found if type(found) is int and 1 <= found <= MOST_LINE_LENGTH else DEFAULT_LINE_LENGTH
 
 
 def single_line_imports(tree: Tree) -> bool:
-    """Tell whether the repository wants one name an import."""
+    """Whether the repository wants one name an import."""
     settings = _settings(tree)
     tables = (table_in(settings, "isort"), table_in(settings, "lint", "isort"))  # an old and the present place
     return any(table.get("force-single-line") is True for table in tables)

@@ -1,16 +1,103 @@
-"""The tests of a kernel, in the form that every layout's test file shares: module, functional form, strided inputs. Pure."""
+"""The test file of a kernel: module, functional and reference compared, forward and backward. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workers.layouts.comparison import backward_lines, copies, forward_lines, layer_lines, outputs_of
-from workers.layouts.dimensions import axes_of, factors_of, local, suite_sizes
+from gpu_runner.contracts import Graph, InputSpec
+from gpu_runner.contracts.problem import INTEGER_DTYPES
+from workers.layouts.dimensions import assignments, axes_of, factors_of, leading_inputs, local, suite_sizes
 from workers.layouts.module_form import ModuleForm, module_form
 from workers.layouts.protocol import Design
-from workers.layouts.pysource import indented, listing, tuple_of
-from workers.layouts.rank import leading_inputs
-from workers.layouts.tensors import assignments
+from workers.layouts.python_source import call, indented, listing, tuple_of
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the reference returns: how many tensors, as a tuple or not, and which of them have a gradient."""
+
+    count: int
+    is_tuple: bool
+    differentiable: tuple[int, ...]
+    whole: bool  # some are whole numbers or truth values, which match exactly
+
+
+def outputs_of(graph: Graph) -> Outputs:
+    """The outputs of a captured problem."""
+    with_gradient = tuple(i for i, node in enumerate(graph.upstream) if node is not None)
+    dtypes = {node.name: node.meta.dtype for node in graph.nodes}
+    whole = any(dtypes.get(name, "float32") in INTEGER_DTYPES for name in graph.outputs)
+    return Outputs(len(graph.outputs), graph.tuple_output or len(graph.outputs) > 1, with_gradient, whole)
+
+
+def exact_lines(graph: Graph) -> str:
+    """The opening of ``assert_matches`` that compares whole numbers exactly; nothing where every output is floating."""
+    if not outputs_of(graph).whole:
+        return ""
+    return "    if not expected.is_floating_point():\n        assert torch.equal(expected, actual), extra_info\n        return\n"
+
+
+def copies(specs: tuple[InputSpec, ...], suffix: str) -> list[str]:
+    """The lines that copy each input for one side."""
+    ready = {True: ".requires_grad_(True)", False: ""}
+    return [f"{local(s.name)}_{suffix} = {local(s.name)}.clone(){ready[s.grad]}" for s in specs]
+
+
+def forward_lines(
+    outputs: Outputs, own: str, torch_call: tuple[str, list[str]], own_call: tuple[str, list[str]]
+) -> list[str]:
+    """The lines that run both sides and compare what they return."""
+    lines = ["# Forward"]
+    for side, (function, arguments) in (("torch", torch_call), (own, own_call)):
+        lines += call(f"{side}_output = {function}", arguments, width=116).split("\n")
+    if not outputs.is_tuple:
+        return [*lines, f'assert_matches(torch_output, {own}_output, atol, rtol, "[output]")']
+    return [
+        *lines,
+        f"assert len({own}_output) == {outputs.count}",
+        f"for index in range({outputs.count}):",
+        f'    assert_matches(torch_output[index], {own}_output[index], atol, rtol, f"[output {{index}}]")',
+    ]
+
+
+def backward_lines(outputs: Outputs, own: str, specs: tuple[InputSpec, ...], learned: tuple[str, ...]) -> list[str]:
+    """The lines that send the same gradients back through both sides and compare what arrives; none where nothing can."""
+    wanted = [local(s.name) for s in specs if s.grad]
+    if not outputs.differentiable or not (wanted or learned):
+        return []
+    lines = ["", "# Backward"]
+    if not outputs.is_tuple:
+        lines += ["grad_output = torch.randn_like(torch_output)"]
+        lines += [f"{side}_output.backward(grad_output)" for side in ("torch", own)]
+    else:
+        picked = [tuple_of(f"{side}_output[{i}]" for i in outputs.differentiable) for side in ("torch", own)]
+        lines += [f"grad_outputs = [torch.randn_like(output) for output in {picked[0]}]"]
+        lines += [f"torch.autograd.backward({outputs_}, grad_outputs)" for outputs_ in picked]
+    lines += [f'assert_matches({n}_torch.grad, {n}_{own}.grad, atol, rtol, "[{n}.grad]")' for n in wanted]
+    for name in learned:
+        sides = f"torch_layer.{name}.grad, {own}_layer.{name}.grad"
+        lines += [f'assert_matches({sides}, atol, rtol, "[{name}.grad]")']
+    return lines
+
+
+def layer_lines(form: ModuleForm, own: str, torch_class: str, own_class: str) -> list[str]:
+    """The lines that make both modules with the same parameters, away from the values that they start with."""
+    given = form.construction()
+    lines = call(f"torch_layer = {torch_class}", given, ".to(device)", width=116).split("\n")
+    lines += call(f"{own}_layer = {own_class}", given, ".to(device)", width=116).split("\n")
+    free = [s for s in form.learned if s.dtype is None]
+    if free and len(free) == len(form.learned):
+        lines = [line.replace(".to(device)", ".to(device).to(dtype)") for line in lines]
+    elif free:
+        lines += [f"torch_layer.{s.name}.data = torch_layer.{s.name}.data.to(dtype)" for s in free]
+        lines += [f"{own}_layer.{s.name}.data = {own}_layer.{s.name}.data.to(dtype)" for s in free]
+    if any(s.grad for s in form.learned):
+        lines += ["with torch.no_grad():", "    for parameter in torch_layer.parameters():"]
+        lines += ["        parameter.add_(torch.randn_like(parameter), alpha=0.1)"]
+    if form.learned:
+        lines += [f"{own}_layer.load_state_dict(torch_layer.state_dict())"]
+    return lines
+
 
 # atol is relative to the largest value of the tensor. Source: 8 bits of mantissa in bfloat16, 11 in float16; reductions over some
 # thousand columns in another order than torch's cost float32 another digit.
@@ -37,14 +124,14 @@ class Suite:
     words: Words
 
     def inputs_function(self) -> str:
-        """Give the function that makes one input each, parameters last."""
+        """The function that makes one input each, parameters last."""
         specs = (*self.form.called, *self.form.learned)
         made = assignments(specs, self.form.axes)
         given = local(specs[0].name) if len(specs) == 1 else ", ".join(local(s.name) for s in specs)
         return f"def make_inputs({', '.join([*self._variables, 'dtype'])}):\n{made}\n    return {given}"
 
     def module_test(self) -> str:
-        """Give the test of the module, with the gradients of its parameters."""
+        """The test of the module, with the gradients of its parameters."""
         own, form, names = self.words.own, self.form, [local(s.name) for s in self.form.called]
         outputs = outputs_of(self.design.graph)
         lines = [
@@ -65,15 +152,15 @@ class Suite:
         return self._decorated("correctness", lines, len(self._sizes))
 
     def functional_test(self) -> str:
-        """Give the test of the functional form."""
+        """The test of the functional form."""
         return self._decorated("functional", self._functional_lines(), FEWER_SIZES)
 
     def further_tests(self) -> tuple[str, ...]:
-        """Give the tests that only some problems have."""
+        """The tests that only some problems have."""
         return tuple(test for test in (self.strided_test(), self.leading_test()) if test is not None)
 
     def strided_test(self) -> str | None:
-        """Give the test with inputs whose elements do not lie side by side; None where no input has a dimension."""
+        """The test with inputs whose elements do not lie side by side; None where no input has a dimension."""
         if not any(spec.dims for spec in self.form.called):
             return None
         names = tuple(spec.name for spec in self.form.called)
@@ -82,7 +169,7 @@ class Suite:
         )
 
     def leading_test(self) -> str | None:
-        """Give the test with one dimension more, as a model calls it; None where the problem may mean something else then."""
+        """The test with one dimension more, as a model calls it; None where the problem may mean something else then."""
         names = leading_inputs(self.design.problem, self.design.graph)
         if not names:
             return None
@@ -123,7 +210,7 @@ class Suite:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Give the dtypes that are tested."""
+        """The dtypes that are tested."""
         there = self.design.problem.dtypes
         return tuple(dtype for dtype in TESTED_DTYPES if dtype in there) or there
 
@@ -176,5 +263,5 @@ class Suite:
 
 
 def suite_of(design: Design, words: Words) -> Suite:
-    """Give the suite of a design."""
+    """The suite of a design."""
     return Suite(design, module_form(design.problem, axes_of(design.problem)), words)

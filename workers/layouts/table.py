@@ -13,7 +13,7 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (LigerLayout(), 
 
 
 def layout_named(name: str) -> Layout:
-    """Give a layout by name.
+    """A layout by name.
 
     Raises:
         UserFacingError: there is none of that name.
@@ -26,7 +26,7 @@ def layout_named(name: str) -> Layout:
 
 
 def find_layout(tree: Tree) -> Layout:
-    """Give the layout that a repository has.
+    """The layout that a repository has.
 
     Raises:
         UserFacingError: it has none of them.

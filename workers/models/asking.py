@@ -18,15 +18,15 @@ from workers.models.protocol import (
     Role,
     Trouble,
     Usage,
+    redacted_question,
 )
-from workers.models.redaction import redacted_question
 
 LOOK_UP_S = 1.0  # how long a cancelled wait goes on at most
 ENDING = frozenset({Trouble.cancelled, Trouble.out_of_budget})  # no other provider is asked after these
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long and how often providers are asked."""
 
     most_tries: int = 4  # of one provider, for one question
@@ -76,7 +76,7 @@ class NobodyAnsweredError(ModelError):
 
 
 @dataclass
-class Surroundings:
+class AskContext:
     """The clock and the chance of one asking, replaced in tests."""
 
     clock: Callable[[], float] = time.monotonic
@@ -89,8 +89,8 @@ class Surroundings:
 @dataclass
 class _Asking:
     question: Question  # without secrets
-    patience: Patience
-    around: Surroundings
+    retry_policy: RetryPolicy
+    around: AskContext
     deadline: float
     tries: list[Try] = field(default_factory=list)
 
@@ -115,9 +115,11 @@ class _Asking:
         if self.around.cancelled():
             raise ModelError(Trouble.cancelled, "the request was cancelled")
         if began >= self.deadline:
-            raise ModelError(Trouble.overdue, f"there was no answer within {self.patience.whole_s:g} s")
+            raise ModelError(Trouble.overdue, f"there was no answer within {self.retry_policy.whole_s:g} s")
         try:
-            answer = provider.ask(question, min(self.patience.request_s, self.deadline - began), self.around.cancelled)
+            answer = provider.ask(
+                question, min(self.retry_policy.request_s, self.deadline - began), self.around.cancelled
+            )
         except ModelError as error:
             self._note(provider, began, error)
             raise
@@ -139,16 +141,16 @@ class _Asking:
         )
 
     def _wait_s(self, error: ModelError, passing: int) -> float | None:
-        """Give how long to wait before the same provider is asked again, None where it is not."""
-        if error.trouble not in PASSING or passing >= self.patience.most_tries:
+        """How long to wait before the same provider is asked again, None where it is not."""
+        if error.trouble not in PASSING or passing >= self.retry_policy.most_tries:
             return None
         if error.retry_after_s is not None:
             wait_s = error.retry_after_s
-            if wait_s > self.patience.longest_wait_s:
+            if wait_s > self.retry_policy.longest_wait_s:
                 return None
         else:
             # Half of it by chance: workers that were turned away together do not come back together.
-            whole_s = min(self.patience.first_wait_s * 2 ** (passing - 1), self.patience.longest_wait_s)
+            whole_s = min(self.retry_policy.first_wait_s * 2 ** (passing - 1), self.retry_policy.longest_wait_s)
             wait_s = whole_s * (0.5 + 0.5 * self.around.chance())
         return wait_s if self.around.clock() + wait_s < self.deadline else None
 
@@ -163,17 +165,17 @@ class _Asking:
 def ask(
     question: Question,
     providers: Sequence[Provider],
-    patience: Patience | None = None,
-    around: Surroundings | None = None,
+    retry_policy: RetryPolicy | None = None,
+    around: AskContext | None = None,
 ) -> Asked:
     """Ask the providers in their order until one answers. Secrets are taken out of the question before anybody sees it.
 
     Raises:
         NobodyAnsweredError: none did, or the asking was cancelled; it carries every try.
     """
-    patience, around = patience or Patience(), around or Surroundings()
+    retry_policy, around = retry_policy or RetryPolicy(), around or AskContext()
     clean = redacted_question(question, around.secrets)
-    asking = _Asking(clean.question, patience, around, around.clock() + patience.whole_s)
+    asking = _Asking(clean.question, retry_policy, around, around.clock() + retry_policy.whole_s)
     failures: list[ModelError] = []
     for provider in providers:
         try:
@@ -184,11 +186,11 @@ def ask(
                 break
     if not failures:
         failures.append(ModelError(Trouble.rejected, "no provider of language models is configured"))
-    raise NobodyAnsweredError(failures[-1], _sentence(failures, patience), tuple(asking.tries), clean.counts)
+    raise NobodyAnsweredError(failures[-1], _sentence(failures, retry_policy), tuple(asking.tries), clean.counts)
 
 
 def with_fault(question: Question, error: ModelError) -> Question:
-    """Give the question with what was wrong about the last answer at its end; the answer itself is not repeated."""
+    """The question with what was wrong about the last answer at its end; the answer itself is not repeated."""
     text = f"Your last answer was not taken: {error}. Answer the whole question once more. " + (
         "Be much shorter." if error.trouble is Trouble.truncated else "Keep exactly to the form that was asked for."
     )
@@ -203,7 +205,7 @@ def with_fault(question: Question, error: ModelError) -> Question:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Give the sum of what several requests used."""
+    """The sum of what several requests used."""
     found = list(usages)
     return Usage(
         sum(each.input_tokens for each in found),
@@ -213,10 +215,10 @@ def total(usages: Iterable[Usage]) -> Usage:
     )
 
 
-def _sentence(failures: Sequence[ModelError], patience: Patience) -> str:
+def _sentence(failures: Sequence[ModelError], retry_policy: RetryPolicy) -> str:
     told = []
     for error in failures:
-        waits = error.retry_after_s is not None and error.retry_after_s > patience.longest_wait_s
+        waits = error.retry_after_s is not None and error.retry_after_s > retry_policy.longest_wait_s
         later = f", and wants to be asked again in {error.retry_after_s:.0f} s only" if waits else ""
         told.append(f"{error}{later}")
     return "; ".join(told)

@@ -33,7 +33,7 @@ class OpenFormError(ValueError):
 
 
 def parsed(text: str, form: Form) -> dict[str, Any]:
-    """Give the object that ``text`` spells, as ``form`` wants it.
+    """The object that ``text`` spells, as ``form`` wants it.
 
     Raises:
         FormError: it is too large, too deep, no JSON object, or does not fit the form's schema.
@@ -43,8 +43,8 @@ def parsed(text: str, form: Form) -> dict[str, Any]:
     return value
 
 
-def found_in(text: str, form: Form) -> dict[str, Any]:
-    """Give the object of a form that a text holds: after its thinking, with or without a fence, words or the tool's name around it.
+def object_in(text: str, form: Form) -> dict[str, Any]:
+    """The object of a form that a text holds: after its thinking, with or without a fence, words or the tool's name around it.
 
     Raises:
         FormError: it holds none, or one that does not fit.

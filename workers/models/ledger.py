@@ -1,22 +1,246 @@
-"""The gate that every request to a provider goes through: promised in the ledger before it is made, settled when it ends."""
+"""Prices, budgets, and the ledger that every request to a provider goes through."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
 from typing import Protocol
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Usage
+
+
+class Price(BaseModel):
+    """What one model's tokens cost.
+
+    Units: dollars per million tokens, which is micro-dollars per token.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cache_read: float = Field(ge=0, allow_inf_nan=False)
+    cache_write: float = Field(ge=0, allow_inf_nan=False)
+
+
+def price_of(prices: Mapping[str, Price], provider: str, model: str) -> Price | None:
+    """A model's price: what is set for ``provider/model``, else for ``model``; None where neither is."""
+    return prices.get(f"{provider}/{model}", prices.get(model))
+
+
+def cost(usage: Usage, price: Price | None) -> int | None:
+    """What a request cost, None where the model has no price.
+
+    Units: micro-dollars, rounded up.
+    """
+    if price is None:
+        return None
+    parts = (
+        (usage.input_tokens, price.input),
+        (usage.output_tokens, price.output),
+        (usage.cache_read_tokens, price.cache_read),
+        (usage.cache_written_tokens, price.cache_write),
+    )
+    # A price such as 0.1 is no binary number, and must not make a micro-dollar of its rounding error.
+    exact = sum((tokens * Decimal(str(each)) for tokens, each in parts), Decimal(0))
+    return int(exact.to_integral_value(ROUND_CEILING))
+
+
+def dollars(micro_dollars: int) -> str:
+    """An amount for people, such as ``$1.25``; less than a cent with as many places as it takes."""
+    if 0 < micro_dollars < 10_000:
+        return f"${micro_dollars / 1_000_000:.6f}".rstrip("0")
+    return f"${micro_dollars / 1_000_000:,.2f}"
+
+
+# Text in English and code takes three to four characters a token; an estimate must not be below what is counted.
+CHARACTERS_A_TOKEN = 3
+# Answers and thinking take a small part of the room that they are given: in the recorded jobs (docs/models.md) less than this.
+LIKELY_SHARE = 250  # per mille
+WHOLE = 1000  # per mille
+LEAST_THINKING_TOKENS = 1024  # a provider takes no smaller budget for thinking
+
+
+class Scope(StrEnum):
+    """Whose use a budget adds up. All but a job's are for one day, in UTC."""
+
+    job = "job"
+    person = "person"
+    repository = "repository"
+    installation = "installation"  # of the GitHub App; where jobs have none, all of them together
+
+
+class Unit(StrEnum):
+    """What a budget counts."""
+
+    tokens = "tokens"  # read, written and cached alike
+    micro_dollars = "micro_dollars"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One limit: what a scope may use of a unit, and the setting that says so."""
+
+    scope: Scope
+    unit: Unit
+    limit: int
+    setting: str
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Tokens and what they cost; ``micro_dollars`` None: the model has no price."""
+
+    input_tokens: int
+    output_tokens: int
+    micro_dollars: int | None
+
+    def of(self, unit: Unit) -> int:
+        """The amount in a unit; an unknown cost counts as nothing, for no budget in money starts without prices."""
+        return self.input_tokens + self.output_tokens if unit is Unit.tokens else self.micro_dollars or 0
+
+
+@dataclass(frozen=True)
+class Room:
+    """One budget as it stands: what is gone, and what requests in progress were promised, this job's and others'."""
+
+    budget: Budget
+    used: int
+    promised: int
+    whose: str  # the person or the repository
+
+    def left(self) -> int:
+        """What nobody has used and nobody was promised."""
+        return self.budget.limit - self.used - self.promised
+
+
+class BudgetReachedError(UserFacingError):
+    """A request was not made because a budget has no room for what it is likely to take."""
+
+    def __init__(self, failure: Failure, budget: Budget) -> None:
+        super().__init__(failure)
+        self.budget = budget
+
+
+def most_of(question: Question, price: Price | None) -> Amount:
+    """The most that one request for an answer can take, before anybody has counted its tokens."""
+    parts = (*question.system, *(part for message in question.messages for part in message.parts))
+    characters = sum(len(part.text) for part in parts)
+    if question.form is not None:
+        characters += len(question.form.name) + len(question.form.description) + len(str(question.form.schema))
+    read = -(-characters // CHARACTERS_A_TOKEN)
+    written = question.most_tokens + question.thinking_tokens
+    if price is None:
+        return Amount(read, written, None)
+    # A token of the question is read anew or written to the cache, whichever costs more.
+    dearest = max(
+        cost(Usage(input_tokens=read, output_tokens=written), price) or 0,
+        cost(Usage(cache_written_tokens=read, output_tokens=written), price) or 0,
+    )
+    return Amount(read, written, dearest)
+
+
+def day_start(now: float) -> float:
+    """When the day began in which a time lies, UTC; both in seconds since the epoch."""
+    return now - now % 86_400
+
+
+def likely_of(question: Question, price: Price | None) -> Amount:
+    """What one request for an answer is likely to take."""
+    return most_of(_shortened(question, LIKELY_SHARE), price)
+
+
+def granted(
+    question: Question, price: Price | None, rooms: Iterable[Room], now: float, *, waits: bool
+) -> Question | None:
+    """A question as the budgets have room for it; None: there may be room when requests in progress have ended.
+
+    What is promised is the most that the request can take, so that no budget is ever passed. Where that does not fit but what is
+    likely does, the promises of others are waited for, which are mostly given back; without any, or without ``waits``, the answer
+    is limited to what is left.
+
+    Raises:
+        BudgetReachedError: a budget has no room for what the request is likely to take.
+    """
+    found, likely = tuple(rooms), likely_of(question, price)
+    if _fits(question, price, found):
+        return question
+    for room in found:
+        taken = room.used if waits else room.used + room.promised
+        if taken + likely.of(room.budget.unit) > room.budget.limit:
+            raise reached(room, likely, now)
+    if waits and any(room.promised for room in found if not _fits(question, price, (room,))):
+        return None
+    longest = bisect_left(
+        range(LIKELY_SHARE, WHOLE), True, key=lambda share: not _fits(_shortened(question, share + 1), price, found)
+    )
+    return _shortened(question, LIKELY_SHARE + longest)
+
+
+def _fits(question: Question, price: Price | None, rooms: Iterable[Room]) -> bool:
+    most = most_of(question, price)
+    return all(most.of(room.budget.unit) <= room.left() for room in rooms)
+
+
+def _shortened(question: Question, share: int) -> Question:
+    """A question whose answer has a share, per mille, of its room."""
+    thinking = question.thinking_tokens * share // WHOLE
+    return replace(
+        question,
+        most_tokens=max(1, question.most_tokens * share // WHOLE),
+        thinking_tokens=thinking if thinking >= min(LEAST_THINKING_TOKENS, question.thinking_tokens) else 0,
+    )
+
+
+def reached(room: Room, likely: Amount, now: float) -> BudgetReachedError:
+    """What a person is told: which budget, how much of it was used, when it renews, and what to do."""
+    budget = room.budget
+    shown = _tokens if budget.unit is Unit.tokens else dollars
+    promised = f", {shown(room.promised)} are promised to requests in progress" if room.promised else ""
+    message = (
+        f"the model budget of {_of(budget.scope, room.whose)} is reached: {shown(room.used)} of {shown(budget.limit)} are used"
+        f"{promised}, and the next request is likely to take {shown(likely.of(budget.unit))}"
+    )
+    return BudgetReachedError(Failure(FailureCode.budget, message, _cure(budget, now)), budget)
+
+
+def _cure(budget: Budget, now: float) -> str:
+    without = "a new command with `--author compiler` asks no model"
+    if budget.scope is Scope.job:
+        return f"A job's budget does not renew. An operator can raise `{budget.setting}`, then `/kernel retry` goes on; {without}."
+    at = datetime.fromtimestamp(day_start(now) + 86_400, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"It renews at {at}, then `/kernel retry` goes on. An operator can raise `{budget.setting}`; {without}."
+
+
+def _of(scope: Scope, whose: str) -> str:
+    return {
+        Scope.job: "this job",
+        Scope.person: f"{whose} for today",
+        Scope.repository: f"{whose} for today",
+        Scope.installation: "this installation of the bot for today",
+    }[scope]
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} tokens"
+
 
 ANSWERED = "answered"
 
 
 class Ask(Protocol):
-    """How a question is put to the providers that may answer it: with what patience, and whom next."""
+    """How a question is put to the providers that may answer it: with what retries, and whom next."""
 
     def __call__(self, question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
-        """Give the first answer.
+        """The first answer.
 
         Raises:
             ModelError: there is none.
@@ -25,7 +249,7 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True)
-class Ending:
+class RequestEnd:
     """How one attempt of a request ended: ``answered`` or its trouble, and what it took."""
 
     request_id: str  # the ledger's
@@ -35,17 +259,17 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Reservation:
     """A request that may be made: its id, and its question, whose answer may be shorter than was asked for."""
 
     request_id: str
     question: Question
 
 
-class Book(Protocol):
+class RequestLedger(Protocol):
     """Where requests are written down."""
 
-    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Promise:
+    def reserve(self, provider: Provider, question: Question, cancelled: Callable[[], bool]) -> Reservation:
         """Promise what a request can take; requests in progress are waited for where there is no room beside them.
 
         Raises:
@@ -54,11 +278,11 @@ class Book(Protocol):
         """
         ...
 
-    def answered(self, ending: Ending) -> None:
+    def answered(self, ending: RequestEnd) -> None:
         """Take in that there is an answer; it is settled with what is kept of it."""
         ...
 
-    def failed(self, ending: Ending) -> None:
+    def failed(self, ending: RequestEnd) -> None:
         """Settle an attempt that came to nothing."""
         ...
 
@@ -69,19 +293,19 @@ class Metered:
     ``began`` is called when an answer begins to stream in, by providers that others wait for because of their caches.
     """
 
-    def __init__(self, provider: Provider, book: Book, began: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, provider: Provider, ledger: RequestLedger, began: Callable[[], None] = lambda: None) -> None:
         self._provider = provider
-        self._book = book
+        self._ledger = ledger
         self._began = began
 
     @property
     def name(self) -> str:
-        """Give the provider's name."""
+        """The provider's name."""
         return self._provider.name
 
     @property
     def model(self) -> str:
-        """Give the model's name."""
+        """The model's name."""
         return self._provider.model
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
@@ -91,14 +315,14 @@ class Metered:
             ModelError: there is no answer.
             BudgetReachedError: nothing was asked, because a budget has no room for it.
         """
-        promise = self._book.reserve(self._provider, question, cancelled)
+        promise = self._ledger.reserve(self._provider, question, cancelled)
         request_id, started = promise.request_id, time.monotonic()
         try:
             answer = self._asked(promise.question, timeout_s, cancelled)
         except ModelError as error:
-            self._book.failed(Ending(request_id, error.trouble.value, error.usage, time.monotonic() - started))
+            self._ledger.failed(RequestEnd(request_id, error.trouble.value, error.usage, time.monotonic() - started))
             raise
-        self._book.answered(Ending(request_id, ANSWERED, answer.usage, time.monotonic() - started))
+        self._ledger.answered(RequestEnd(request_id, ANSWERED, answer.usage, time.monotonic() - started))
         return answer
 
     def _asked(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
@@ -108,7 +332,7 @@ class Metered:
 
 
 def ask_in_order(question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
-    """Ask each provider once until one answers, without patience; for providers that are never busy, such as a recording.
+    """Ask each provider once until one answers, without retries; for providers that are never busy, such as a recording.
 
     Raises:
         ModelError: none answers; the last one's.
@@ -138,10 +362,10 @@ class Models:
     by_purpose: Mapping[str, tuple[Provider, ...]] = field(default_factory=dict)  # where settings name other models
 
     def providers_for(self, question: Question) -> tuple[Provider, ...]:
-        """Give who may be asked a question, in order."""
+        """Who may be asked a question, in order."""
         return self.by_purpose.get(question.purpose, self.providers)
 
 
 def no_models() -> Models:
-    """Give none."""
+    """None."""
     return Models()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from pydantic import SecretStr
+
 from workers.errors import WorkersError
+from workers.redaction import redacted
 
 
 class Role(StrEnum):
@@ -126,12 +130,12 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """Give the provider's name in the configuration, such as ``anthropic``."""
+        """The provider's name in the configuration, such as ``anthropic``."""
         ...
 
     @property
     def model(self) -> str:
-        """Give the configured model's name."""
+        """The configured model's name."""
         ...
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
@@ -148,7 +152,7 @@ class PrefixCache(Provider, Protocol):
     """A provider that reads the start of a question from its cache once it has begun to answer one that starts so."""
 
     def prefix(self, question: Question) -> str | None:
-        """Give what of a question is kept in the cache, the same for questions that share it; None where nothing is."""
+        """What of a question is kept in the cache, the same for questions that share it; None where nothing is."""
         ...
 
     def ask(
@@ -164,3 +168,78 @@ class PrefixCache(Provider, Protocol):
             ModelError: there is no answer that can be used.
         """
         ...
+
+
+def sendable(text: str) -> str:
+    """The text with every half of a surrogate pair replaced, which UTF-8 cannot spell."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def nonblank(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts that say something; the mark of a blank part falls back on the part before it."""
+    kept: list[Part] = []
+    for part in parts:
+        if part.text.strip():
+            kept.append(Part(sendable(part.text), part.stable))
+        elif part.stable and kept:
+            kept[-1] = Part(kept[-1].text, stable=True)
+    return tuple(kept)
+
+
+def turns(question: Question, provider: str) -> tuple[Message, ...]:
+    """The messages that say something, those of one speaker in a row as one, since some servers refuse them otherwise.
+
+    Raises:
+        ModelError: nothing is asked.
+    """
+    merged: list[Message] = []
+    for message in question.messages:
+        parts = nonblank(message.parts)
+        if not parts:
+            continue
+        if merged and merged[-1].role is message.role:
+            merged[-1] = Message(message.role, merged[-1].parts + parts)
+        else:
+            merged.append(Message(message.role, parts))
+    if not merged:
+        raise ModelError(Trouble.rejected, "the question is empty", provider=provider)
+    return tuple(merged)
+
+
+@dataclass(frozen=True)
+class Redacted:
+    """A question without secrets, and how many of each kind were in it."""
+
+    question: Question
+    counts: Mapping[str, int] = field(hash=False)
+
+
+def redacted_question(question: Question, secrets: Iterable[str] = ()) -> Redacted:
+    """The question with every part of it redacted. The form is the program's own and stays as it is."""
+    known = tuple(secrets)
+    counts: Counter[str] = Counter()
+
+    def clean(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        kept = []
+        for part in parts:
+            text, found = redacted(part.text, known)
+            counts.update(found)
+            kept.append(replace(part, text=text))
+        return tuple(kept)
+
+    system = clean(question.system)
+    messages = tuple(Message(message.role, clean(message.parts)) for message in question.messages)
+    return Redacted(replace(question, system=system, messages=messages), dict(counts))
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a provider is asked, with which model and key, and how long silence is borne."""
+
+    name: str  # in the configuration
+    model: str
+    base_url: str
+    key: SecretStr | None = None
+    connect_s: float = 10.0
+    quiet_s: float = 120.0  # without any byte
+    proxy: SecretStr | None = None  # with its user and password

@@ -1,4 +1,4 @@
-"""What was asked of models and answered, as JSON: the record of one question, a recording of many, and answers out of one."""
+"""Questions and their answers as JSON: the record of one, a recording of many, a provider that replays it, and what they cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import json
 import tarfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from gpu_runner.contracts import from_json, to_json
+from workers.contracts import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.errors import WorkersError
-from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
+from workers.models.ledger import Price, cost, price_of
+from workers.models.protocol import Answer, Form, ModelError, Part, Question, Trouble, Usage
 from workers.redaction import redact
 
 VERSION = 1
@@ -58,11 +60,11 @@ class Refusal:
 
     @staticmethod
     def of(error: ModelError) -> Refusal:
-        """Give what is kept of an error."""
+        """What is kept of an error."""
         return Refusal(error.trouble, str(error), error.provider, error.usage, error.request_id)
 
     def error(self) -> ModelError:
-        """Give the error again."""
+        """The error again."""
         return ModelError(
             self.trouble, self.sentence, provider=self.provider, usage=self.usage, request_id=self.request_id
         )
@@ -79,11 +81,11 @@ class Record:
 
     @property
     def final(self) -> bool:
-        """Tell whether the same question would come to the same again."""
+        """Whether the same question would come to the same again."""
         return isinstance(self.outcome, Answer) or self.outcome.trouble in FINAL
 
     def result(self) -> Answer:
-        """Give the answer.
+        """The answer.
 
         Raises:
             ModelError: there was none.
@@ -94,17 +96,17 @@ class Record:
         return outcome
 
     def told(self) -> Answer | ModelError:
-        """Give the answer, or the error that there was in place of it."""
+        """The answer, or the error that there was in place of it."""
         return self.outcome.error() if isinstance(self.outcome, Refusal) else self.outcome
 
 
 def digest_of(question: Question) -> str:
-    """Give the SHA-256 of a question's canonical JSON; nothing but the question enters it."""
+    """The SHA-256 of a question's canonical JSON; nothing but the question enters it."""
     return hashlib.sha256(_canonical(to_json(_exact(question))).encode()).hexdigest()
 
 
 def write_record(record: Record) -> bytes:
-    """Give a record as one line of JSON."""
+    """A record as one line of JSON."""
     form = {"digest": digest_of(record.question)} | to_json(replace(record, question=_exact(record.question)))
     return _canonical(form).encode() + b"\n"
 
@@ -171,7 +173,7 @@ class Recording:
 
 
 def read_beside(path: Path, name: str) -> bytes:
-    """Give a file of a recording.
+    """A file of a recording.
 
     Raises:
         RecordingError: there is none of this name.
@@ -191,12 +193,12 @@ def read_beside(path: Path, name: str) -> bytes:
 
 
 def record_name(stage: str, attempt: int, key: str) -> str:
-    """Give the artifact's name under which a question's record is kept."""
+    """The artifact's name under which a question's record is kept."""
     return f"models/{stage}-{attempt}/{key}.json"
 
 
 def is_record(name: str) -> bool:
-    """Tell whether an artifact is a question's record."""
+    """Whether an artifact is a question's record."""
     return name.startswith("models/") and name.endswith(".json")
 
 
@@ -217,7 +219,7 @@ class ReplayProvider:
             self._known.setdefault(digest_of(_unlimited(record.question)), []).append(record)
 
     def ask(self, question: Question, timeout_s: float, cancelled: Callable[[], bool]) -> Answer:
-        """Give the recorded answer.
+        """The recorded answer.
 
         Raises:
             ModelError: there was none, or the recording does not hold the question.
@@ -249,7 +251,7 @@ class ReplayProvider:
 
 
 def leaves(form: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the values of a JSON form with their places, such as ``messages[0].parts[1].text``, in order."""
+    """The values of a JSON form with their places, such as ``messages[0].parts[1].text``, in order."""
     if isinstance(form, dict) and form:
         for name, item in form.items():
             if name != "$":
@@ -262,7 +264,7 @@ def leaves(form: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def first_difference(recorded: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Give where two questions differ first, never what stands there."""
+    """Where two questions differ first, never what stands there."""
     for place in dict.fromkeys((*asked, *recorded)):
         if place not in recorded:
             return f"{place}, which the recorded one has not"
@@ -302,3 +304,123 @@ def _exact(question: Question) -> Question:
 
 def _canonical(form: Any) -> str:
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def records_at(path: Path) -> tuple[Record, ...]:
+    """The records of a recording, of one record that a job keeps, or of a folder of those, in their names' order.
+
+    Raises:
+        RecordingError: there is none, or one is damaged; the text says where.
+    """
+    if path.is_dir() and not (path / LINES).exists():
+        found = [_kept(file) for file in sorted(path.rglob("*.json")) if _may_be_record(file)]
+        if not found:
+            raise RecordingError(f"there is no {LINES} and no record of a question in the folder {path}")
+        return tuple(found)
+    if path.suffix == ".json":
+        return (_kept(path),)
+    return Recording.read(path).records
+
+
+def use_of(records: Sequence[Record], prices: Mapping[str, Price]) -> RecordingUse:
+    """What the questions took; a request that had no price when it was made is priced by ``prices``."""
+    questions = tuple(_question_use(record, prices) for record in records)
+    purposes = dict.fromkeys(question.purpose for question in questions)
+    sums = tuple((name, _sum([each for each in questions if each.purpose == name])) for name in purposes)
+    return RecordingUse(questions, sums, _sum(questions))
+
+
+def characters(question: Question) -> tuple[int, int]:
+    """The characters of a question and those of its stable start, the form of the answer counted in both."""
+    parts = (*question.system, *(part for message in question.messages for part in message.parts))
+    form = 0 if question.form is None else _form_characters(question.form)
+    last = max((number for number, part in enumerate(parts, 1) if part.stable), default=0)
+    return form + _length(parts), form + _length(parts[:last]) if last else 0
+
+
+def _kept(file: Path) -> Record:
+    try:
+        return read_record(file.read_bytes())
+    except (OSError, RecordingError) as error:
+        raise RecordingError(f"{file}: {error}") from error
+
+
+def _may_be_record(file: Path) -> bool:
+    try:
+        form = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(form, dict) and {"digest", "question", "outcome"} <= form.keys()
+
+
+def _question_use(record: Record, prices: Mapping[str, Price]) -> QuestionUse:
+    whole, stable = characters(record.question)
+    outcome = record.outcome
+    return QuestionUse(
+        purpose=record.question.purpose,
+        digest=digest_of(record.question),
+        characters=whole,
+        stable_characters=stable,
+        answer_characters=_answer_characters(outcome) if isinstance(outcome, Answer) else None,
+        most_output_tokens=record.question.most_tokens,
+        most_thinking_tokens=record.question.thinking_tokens,
+        requests=tuple(_request_use(tried, prices) for tried in record.tried or _only(outcome)),
+    )
+
+
+def _only(outcome: Answer | Refusal) -> tuple[Tried, ...]:
+    """The one attempt that a record without attempts tells of; none where nobody was asked in the end."""
+    if isinstance(outcome, Answer):
+        return (Tried(outcome.provider, outcome.model, "answered", outcome.usage),)
+    if outcome.trouble is Trouble.not_needed:
+        return ()
+    return (Tried(outcome.provider, "", outcome.trouble.value, outcome.usage),)
+
+
+def _request_use(tried: Tried, prices: Mapping[str, Price]) -> RequestUse:
+    usage, paid = tried.usage, tried.micro_dollars
+    if paid is None:
+        paid = cost(usage, price_of(prices, tried.provider, tried.model))
+    return RequestUse(
+        tried.provider,
+        tried.model,
+        tried.outcome,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_written_tokens,
+        paid,
+        tried.duration_s,
+    )
+
+
+def _sum(questions: Sequence[QuestionUse]) -> UseSum:
+    requests = [request for question in questions for request in question.requests]
+    paid = [request.micro_dollars for request in requests if request.micro_dollars is not None]
+    durations = [request.duration_s for request in requests if request.duration_s is not None]
+    return UseSum(
+        questions=len(questions),
+        requests=len(requests),
+        input_tokens=sum(request.input_tokens for request in requests),
+        output_tokens=sum(request.output_tokens for request in requests),
+        cache_read_tokens=sum(request.cache_read_tokens for request in requests),
+        cache_written_tokens=sum(request.cache_written_tokens for request in requests),
+        micro_dollars=sum(paid) if paid else None,
+        unpriced_requests=len(requests) - len(paid),
+        duration_s=sum(durations) if durations else None,
+        characters=sum(question.characters for question in questions),
+        stable_characters=sum(question.stable_characters for question in questions),
+        answer_characters=sum(question.answer_characters or 0 for question in questions),
+    )
+
+
+def _answer_characters(answer: Answer) -> int:
+    return len(answer.text) + (0 if answer.data is None else len(json.dumps(answer.data, ensure_ascii=False)))
+
+
+def _form_characters(form: Form) -> int:
+    return len(form.name) + len(form.description) + len(json.dumps(form.schema))
+
+
+def _length(parts: Sequence[Part]) -> int:
+    return sum(len(part.text) for part in parts)

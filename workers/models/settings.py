@@ -1,15 +1,69 @@
-"""The settings on providers of language models, a part of the workers' settings. No model has a default: its name is configured."""
+"""The settings on language models, a part of the workers' settings, and the models that they configure. No model has a default."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
-from workers.models.options import Effort, ModelProvider, OpenAIProtocol, Purpose, Thinking
+from workers.models.asking import AskContext, RetryPolicy
+from workers.models.asking import ask as ask_patiently
+from workers.models.ledger import Models
+from workers.models.protocol import Answer, Endpoint, Provider, Question, redacted_question
+
+
+class ModelProvider(StrEnum):
+    """Who may be asked."""
+
+    anthropic = "anthropic"
+    openai = "openai"  # and every server that speaks the same protocol
+
+
+class Thinking(StrEnum):
+    """How a model of Anthropic is told to think, which differs between generations of models."""
+
+    adaptive = "adaptive"  # current models: the model decides how much
+    budget = "budget"  # models before: a number of tokens
+    always = "always"  # models that think whatever they are told, and so take no forced tool
+    none = "none"  # models that cannot think, and servers that do not know the parameter
+
+
+class Effort(StrEnum):
+    """How much a model thinks, where it takes a word for that."""
+
+    none = "none"
+    minimal = "minimal"
+    low = "low"
+    medium = "medium"
+    high = "high"
+    xhigh = "xhigh"
+    max = "max"
+
+
+class OpenAIProtocol(StrEnum):
+    """Which of OpenAI's protocols a server is asked by."""
+
+    chat = "chat"  # chat completions, which most servers speak
+    responses = "responses"  # newer: for models of OpenAI that think
+
+
+class Purpose(StrEnum):
+    """What a question is for: the tasks of the model author, and ``default`` for those that are not named."""
+
+    default = "default"
+    analyze = "analyze"
+    generate = "generate"
+    repair = "repair"
+    revise = "revise"
+    modify = "modify"
+    diagnose = "diagnose"
+    optimize = "optimize"
 
 
 def _none_if_empty(value: object) -> object:
@@ -74,22 +128,22 @@ class ProviderSettings(BaseSettings):
         return self
 
     def model_providers(self) -> tuple[ModelProvider, ...]:
-        """Give the providers that are configured, the preferred one first."""
+        """The providers that are configured, the preferred one first."""
         return self.model_order or self._configured()
 
     def purpose(self, name: str) -> PurposeSettings:
-        """Give what is set for a purpose, what is set for it itself before what is set by default."""
+        """What is set for a purpose, what is set for it itself before what is set by default."""
         named = {purpose.value: found for purpose, found in self.model_purposes.items()}
         found = [named[key].model_dump(exclude_none=True) for key in ("default", name) if key in named]
         return PurposeSettings(**{key: value for each in found for key, value in each.items()})
 
     def model_of(self, provider: ModelProvider, purpose: str) -> str:
-        """Give the name of the model that a provider is asked for."""
+        """The name of the model that a provider is asked for."""
         own: str | None = getattr(self.purpose(purpose), f"{provider}_model")
         return own or getattr(self, f"{provider}_model") or ""
 
     def models_of(self, provider: ModelProvider) -> tuple[str, ...]:
-        """Give every model that a provider may be asked for."""
+        """Every model that a provider may be asked for."""
         return tuple(dict.fromkeys(self.model_of(provider, purpose) for purpose in Purpose))
 
     def _configured(self) -> tuple[ModelProvider, ...]:
@@ -157,3 +211,81 @@ def _order(order: tuple[ModelProvider, ...], configured: tuple[ModelProvider, ..
         if each not in configured
     ]
     return wrong
+
+
+def providers(settings: ProviderSettings, purpose: str = Purpose.default) -> tuple[Provider, ...]:
+    """The providers that are configured for a purpose, the preferred one first; none where none is configured.
+
+    Raises:
+        ExtraMissingError: a provider's package is not installed.
+    """
+    makers = {ModelProvider.anthropic: _anthropic, ModelProvider.openai: _openai}
+    return tuple(makers[name](settings, purpose) for name in settings.model_providers())
+
+
+def tailored(question: Question, settings: ProviderSettings) -> Question:
+    """A question with the tokens that the settings have for its purpose."""
+    found = settings.purpose(question.purpose)
+    return replace(
+        question,
+        most_tokens=found.answer_tokens or question.most_tokens,
+        thinking_tokens=question.thinking_tokens if found.thinking_tokens is None else found.thinking_tokens,
+    )
+
+
+def retry_policy(settings: ProviderSettings) -> RetryPolicy:
+    """How long and how often providers are asked."""
+    return RetryPolicy(
+        most_tries=settings.model_tries,
+        longest_wait_s=settings.model_longest_wait_s,
+        request_s=settings.model_time_limit_s,
+        whole_s=settings.model_whole_time_limit_s,
+    )
+
+
+def _anthropic(settings: ProviderSettings, purpose: str) -> Provider:
+    from workers.models.anthropic_api import BASE_URL, AnthropicProvider
+
+    endpoint = _endpoint(settings, ModelProvider.anthropic, purpose, BASE_URL)
+    return AnthropicProvider(endpoint, settings.anthropic_thinking, settings.purpose(purpose).effort)
+
+
+def _openai(settings: ProviderSettings, purpose: str) -> Provider:
+    from workers.models.openai_api import BASE_URL, OpenAIProvider
+
+    return OpenAIProvider(
+        _endpoint(settings, ModelProvider.openai, purpose, BASE_URL),
+        protocol=settings.openai_protocol,
+        effort=settings.purpose(purpose).effort,
+        with_temperature=settings.openai_temperature,
+    )
+
+
+def _endpoint(settings: ProviderSettings, provider: ModelProvider, purpose: str, base_url: str) -> Endpoint:
+    return Endpoint(
+        provider,
+        settings.model_of(provider, purpose),
+        getattr(settings, f"{provider}_base_url") or base_url,
+        getattr(settings, f"{provider}_api_key"),
+        settings.model_connect_s,
+        settings.model_quiet_s,
+        settings.model_proxy,
+    )
+
+
+def installed(settings: ProviderSettings, secrets: tuple[str, ...]) -> Models:
+    """The configured models; ``secrets`` are taken out of whatever is asked before it is sent or kept.
+
+    Raises:
+        ExtraMissingError: a provider's package is not installed.
+    """
+    limits = retry_policy(settings)
+
+    def ask(question: Question, providers: Sequence[Provider], cancelled: Callable[[], bool]) -> Answer:
+        return ask_patiently(question, providers, limits, AskContext(cancelled=cancelled, secrets=secrets)).answer
+
+    def prepare(question: Question) -> Question:
+        return redacted_question(tailored(question, settings), secrets).question
+
+    own = {purpose.value: providers(settings, purpose) for purpose in settings.model_purposes}
+    return Models(providers(settings), ask, prepare, by_purpose=own)

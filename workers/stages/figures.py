@@ -8,7 +8,7 @@ from gpu_runner.contracts import GpuPeaks, KernelCounters, ProfileResult, Roofli
 from workers.contracts import Goal, Outcome, Scope, SourceReading, Variant
 from workers.stages.situation import Profiled
 from workers.strategies.evidence import standing_us
-from workers.strategies.guardrails import OTHER_METRIC, OTHER_PASS, VARIANT
+from workers.strategies.search import OTHER_METRIC, OTHER_PASS, VARIANT
 
 MOST_ROWS = 24
 MOST_ROOFLINES = 12

@@ -18,7 +18,7 @@ from workers.authors.llm.protocol import (
     VariantBrief,
 )
 from workers.contracts import Notes, Outcome, PlannedStrategy, Variant
-from workers.layouts.beside import changed_beside
+from workers.layouts.regions import changed_beside
 from workers.stages.authoring.attempts import DUPLICATE, Book
 from workers.stages.authoring.judging import ENDING, MAX_LOG
 from workers.stages.listening import Mute, Silence, heard
@@ -26,7 +26,7 @@ from workers.stages.model_brief import variant_brief
 from workers.stages.proving import MAX_EVIDENCE, evidence_line
 from workers.stages.situation import situation_of
 from workers.stages.trial import Trials, Tried
-from workers.strategies.model_change import ModelChange
+from workers.strategies.catalog import ModelChange
 from workers.strategies.protocol import ModelTurn, Proposed
 
 MOST_SOURCE = 60_000  # characters of an answer that could not be used, for its repair

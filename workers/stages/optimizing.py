@@ -33,8 +33,7 @@ from workers.stages.standing import aim_of, reopen_bench
 from workers.stages.suites import json_bytes
 from workers.stages.trial import Trials
 from workers.stages.workbench import own_result
-from workers.strategies.regimes import in_regime
-from workers.strategies.search import SEARCHES, Limits
+from workers.strategies.search import SEARCHES, Limits, in_regime
 
 SEARCH = "greedy"
 # A search that ends so would have gone on with a model's changes.

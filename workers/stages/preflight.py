@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from gpu_runner.contracts import CaseOutcome, TestCase
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
-from workers.layouts.needs import is_own
+from workers.layouts.import_graph import is_own
 from workers.layouts.protocol import Layout, SuiteRun
 from workers.stages.suites import run_suite
 from workers.tree import Tree

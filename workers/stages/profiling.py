@@ -58,10 +58,10 @@ from workers.stages.situation import Profiled, situation_of, turn_of
 from workers.stages.standing import Bench, aim_of, open_bench, stored
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of, changes_from_json, changes_to_json, only_new, own_result
+from workers.strategies.catalog import FIRST
 from workers.strategies.order import ordered
 from workers.strategies.reading import read_source
-from workers.strategies.regimes import in_regime
-from workers.strategies.table import FIRST
+from workers.strategies.search import in_regime
 
 UNDIAGNOSED = "A model was asked what bounds the kernel, and nothing came of it: {}."
 START_S, SECONDS_A_WORKLOAD = 25.0, 9.0

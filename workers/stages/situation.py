@@ -21,7 +21,7 @@ from workers.engine.questions import NO_MODEL
 from workers.stages.authoring.writing import has_models
 from workers.stages.standing import Bench, aim_of
 from workers.strategies.protocol import ModelTurn, Situation
-from workers.strategies.regimes import in_regime
+from workers.strategies.search import in_regime
 
 WITHOUT_A_MODEL = (Verb.tune, Verb.profile)  # they measure, and write nothing that a sweep does not
 

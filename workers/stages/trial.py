@@ -25,10 +25,10 @@ from workers.stages.situation import Profiled, situation_of
 from workers.stages.standing import Bench, aim_of
 from workers.stages.suites import json_bytes
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
-from workers.strategies.guardrails import VARIANT, breaches, score
-from workers.strategies.identity import fingerprint
+from workers.strategies.catalog import strategy_named
 from workers.strategies.protocol import DoesNotApply, Proposed, Table
-from workers.strategies.table import strategy_named
+from workers.strategies.search import VARIANT, breaches, score
+from workers.strategies.source import fingerprint
 
 START_S = 25.0  # until every contender has imported the library; the rest is for measuring
 SECONDS_A_WORKLOAD = 4.0

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, exists, func, select, text, update
 from sqlalchemy.orm import Session
 
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
-from workers.models.budgets import Amount, Budget, Room, Scope, Unit, day_start
+from workers.models.ledger import Amount, Budget, Room, Scope, Unit, day_start
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
 from workers.store.codec import read_request

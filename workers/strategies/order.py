@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from workers.contracts import Outcome, PlannedStrategy
+from workers.strategies.catalog import FIRST, STRATEGIES
 from workers.strategies.evidence import headroom
 from workers.strategies.protocol import ModelTurn, Situation, Stands
-from workers.strategies.table import FIRST, STRATEGIES
 
 FRUITLESS = (
     Outcome.no_gain,
@@ -21,7 +21,7 @@ FRUITLESS = (
 
 
 def ordered(situation: Situation) -> tuple[PlannedStrategy, ...]:
-    """Give the strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
+    """The strategies whose trigger holds: the sweep first, then by what may be gained, what failed before last.
 
     For a kernel that is yet to be written those are left out that are for a kernel of the library alone.
     A model's changes come right behind the sweep or at the very end, whatever they may gain. No gain is promised beyond the floor.

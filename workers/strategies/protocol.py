@@ -84,30 +84,30 @@ class Strategy(Protocol):
 
     @property
     def id(self) -> str:
-        """Give its name in the table."""
+        """Its name in the table."""
         ...
 
     @property
     def title(self) -> str:
-        """Give its name for people."""
+        """Its name for people."""
         ...
 
     @property
     def document(self) -> str:
-        """Give the name of its file in docs/strategies/."""
+        """The name of its file in docs/strategies/."""
         ...
 
     @property
     def needs_kernel(self) -> bool:
-        """Tell whether it is for a kernel of the library alone: it measures settings, or keeps the calls that there are."""
+        """Whether it is for a kernel of the library alone: it measures settings, or keeps the calls that there are."""
         ...
 
     def plan(self, situation: Situation) -> PlannedStrategy | None:
-        """Tell whether its trigger holds, with the evidence and the gain that may be expected."""
+        """Whether its trigger holds, with the evidence and the gain that may be expected."""
         ...
 
     def propose(self, situation: Situation) -> Proposed | DoesNotApply:
-        """Give the changed file."""
+        """The changed file."""
         ...
 
 

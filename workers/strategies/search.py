@@ -1,12 +1,26 @@
-"""Which variant is tried next: searches as pure state machines over the variants so far. Pure."""
+"""Which variant is tried next, what it is worth by the goal, and what it must not make worse. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from workers.contracts import Outcome, PlannedStrategy, StopReason, Variant
+from gpu_runner.contracts import Comparison, Pass, Workload, WorkloadTiming
+from workers.contracts import (
+    EVERY_SIZE,
+    Breach,
+    Goal,
+    Guardrail,
+    Outcome,
+    Part,
+    PlannedStrategy,
+    Regime,
+    Scope,
+    StopReason,
+    Variant,
+)
 
 ORIGINAL = "v0"
 # These were never measured, so they use up neither a variant nor patience.
@@ -37,7 +51,7 @@ class Search(Protocol):
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the next step, or why there is none."""
+        """The next step, or why there is none."""
         ...
 
 
@@ -47,7 +61,7 @@ class Greedy:
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the first strategy that was not tried, on the best variant that was kept."""
+        """The first strategy that was not tried, on the best variant that was kept."""
         repeating = frozenset(planned.strategy for planned in strategies if planned.repeats)
         stop = _stopped(variants, limits, repeating)
         tried = {variant.strategy for variant in variants}
@@ -67,7 +81,7 @@ class Beam:
     def next(
         self, variants: Sequence[Variant], strategies: Sequence[PlannedStrategy], limits: Limits
     ) -> Step | StopReason:
-        """Give the first untried pair: the leading strategy of each bottleneck on each parent, then the second ones."""
+        """The first untried pair: the leading strategy of each bottleneck on each parent, then the second ones."""
         tried = {(variant.parent, variant.strategy) for variant in variants}
         if not variants and strategies:
             return Step(ORIGINAL, strategies[0].strategy)
@@ -86,7 +100,7 @@ SEARCHES: dict[str, Search] = {"greedy": Greedy(), "beam": Beam()}
 
 
 def ranked(variants: Sequence[Variant]) -> tuple[str, ...]:
-    """Give the names of those that may be built on, the best first; v0 is always among them."""
+    """The names of those that may be built on, the best first; v0 is always among them."""
     kept = [(variant.score, number, variant.name) for number, variant in enumerate(variants) if _kept(variant)]
     # Where nothing was timed, each kept one stands on the one before it.
     ordered = sorted(kept, key=lambda item: (item[0] if item[0] is not None else 1.0, item[1]), reverse=True)
@@ -131,3 +145,107 @@ def _by_bottleneck(strategies: Sequence[PlannedStrategy]) -> list[tuple[int, int
     for planned in strategies:
         places.setdefault(planned.bound.value, []).append(planned)
     return [(i, depth, p) for i, group in enumerate(places.values()) for depth, p in enumerate(group)]
+
+
+VARIANT, ORIGINAL_CONTENDER = "candidate", "original"
+# Of the Liger performance skill: a metric that is not the goal may get this much worse, and another pass this much.
+OTHER_METRIC, OTHER_PASS = 1.05, 1.10
+GOAL_PASSES = {Scope.general: Pass.full, Scope.forward: Pass.forward, Scope.backward: Pass.backward}
+
+
+def score(rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE) -> float | None:
+    """How many times as good as v0 a variant is by the goal, the geometric mean over the regime's sizes; None: not measured.
+
+    Speed is that of the scope's pass (of forward and backward together for a general one), memory that of the peak. Balanced
+    is the geometric mean of both.
+    """
+    aimed = _aimed(in_regime(rows, regime), scope)
+    speed = _mean(_speedup(row) for row in aimed)
+    memory = _mean(None if (ratio := row.memory_ratio) is None else 1.0 / ratio for row in aimed)
+    if goal is Goal.speed:
+        return speed
+    if goal is Goal.memory:
+        return memory
+    return speed if speed is None or memory is None else math.sqrt(speed * memory)
+
+
+def breaches(
+    rows: Sequence[WorkloadTiming], goal: Goal, scope: Scope, regime: Regime = EVERY_SIZE
+) -> tuple[Breach, ...]:
+    """Every guardrail that a variant breaks, in the order of the rows.
+
+    A time counts as worse only where the whole interval of the comparison says so, by how much is said by its middle. At sizes
+    outside of the regime nothing is the goal.
+    """
+    found: list[Breach] = []
+    aimed = {id(row) for row in in_regime(rows, regime)}
+    for row in rows:
+        time, memory = _time_ratio(row), row.memory_ratio
+        for metric, ratio in (("time", time), ("memory", memory)):
+            beyond = Guardrail.other_metric, OTHER_METRIC
+            guardrail, allowed = _rule(metric, row.timed_pass, goal, scope) if id(row) in aimed else beyond
+            if ratio is not None and ratio > allowed:
+                found.append(Breach(guardrail, metric, row.timed_pass, row.workload.label(), ratio, allowed))
+    return tuple(found)
+
+
+def comparison_with_original(row: WorkloadTiming) -> Comparison | None:
+    """The comparison of a variant with v0 on one row."""
+    return next((c for c in row.comparisons if c.contender == VARIANT and c.baseline == ORIGINAL_CONTENDER), None)
+
+
+def _rule(metric: str, timed_pass: Pass, goal: Goal, scope: Scope) -> tuple[Guardrail, float]:
+    aimed_at = {Goal.speed: ("time",), Goal.memory: ("memory",), Goal.balanced: ("time", "memory")}[goal]
+    if metric not in aimed_at:
+        return Guardrail.other_metric, OTHER_METRIC
+    if goal is Goal.balanced and timed_pass is GOAL_PASSES[scope]:
+        return Guardrail.other_metric, OTHER_METRIC
+    return Guardrail.cross_regression, OTHER_PASS
+
+
+def _aimed(rows: Sequence[WorkloadTiming], scope: Scope) -> list[WorkloadTiming]:
+    """Rows of the pass that the scope speaks of; of both passes where the two were not timed together."""
+    aimed = [row for row in rows if row.timed_pass is GOAL_PASSES[scope]]
+    return aimed or (list(rows) if scope is Scope.general else [])
+
+
+def _speedup(row: WorkloadTiming) -> float | None:
+    found = comparison_with_original(row)
+    if found is not None:
+        return found.speedup
+    times = {t.contender: t.median_us for t in row.timings}
+    mine, theirs = times.get(VARIANT), times.get(ORIGINAL_CONTENDER)
+    return theirs / mine if mine and theirs else None
+
+
+def _time_ratio(row: WorkloadTiming) -> float | None:
+    """Variant over original; None also where noise may be all that there is."""
+    found = comparison_with_original(row)
+    if found is not None and found.speedup_high >= 1.0:
+        return None
+    speedup = _speedup(row)
+    return None if speedup is None else 1.0 / speedup
+
+
+def _mean(factors: Iterable[float | None]) -> float | None:
+    known = [factor for factor in factors if factor is not None and factor > 0]
+    return math.exp(sum(math.log(factor) for factor in known) / len(known)) if known else None
+
+
+def in_regime(rows: Sequence[WorkloadTiming], regime: Regime) -> tuple[WorkloadTiming, ...]:
+    """The rows of the sizes that a regime speaks of; all of them where it speaks of none.
+
+    Small and large are told apart at the geometric middle of the smallest and the largest product of dimensions.
+    """
+    if regime.part is None:
+        return tuple(row for row in rows if set(regime.sizes) <= set(row.workload.sizes))
+    products = [_product(row.workload) for row in rows]
+    if len(set(products)) < 2:
+        return tuple(rows)
+    middle = math.sqrt(min(products) * max(products))
+    small = regime.part is Part.small
+    return tuple(row for row, product in zip(rows, products, strict=True) if (product < middle) == small)
+
+
+def _product(workload: Workload) -> int:
+    return math.prod(size for _, size in workload.sizes)

@@ -1,18 +1,30 @@
-"""Puts a section of fast kernels into an autograd Function of a file, before its own code, which stays as it is. Pure."""
+"""Puts a section of fast kernels into an autograd Function of a file, and hands it what its calls need. Pure."""
 
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.protocol import Limit, Signature, SourceStyle
-from workers.strategies.calling import Called, UncallableError
-from workers.strategies.covered import NEEDS, Coverage
-from workers.strategies.nothing import Frame, is_none, returned_elements
-from workers.strategies.out_of_range import ranged, told_by_result
-from workers.strategies.patches import Patches, first_statement_line, indent_of, line_before_definition, rendered_call
-from workers.strategies.syntax import KernelFile, names_in
+from workers.strategies.conditions import NEEDS, Called, Coverage, UncallableError, ranged, told_by_result
+from workers.strategies.inference import Frame, is_none, outermost, returned_elements, returned_types
+from workers.strategies.source import (
+    LOADS,
+    KernelFile,
+    Patches,
+    accesses_of,
+    add_parameter,
+    called,
+    first_statement_line,
+    indent_of,
+    line_before_definition,
+    names_in,
+    parameters_of,
+    parsed,
+    rendered_call,
+)
 
 METHOD_INDENT = 8
 HOST_READS = ("item", "tolist")
@@ -37,7 +49,7 @@ class Splice:
     limits: tuple[Limit, ...] = ()  # of the sizes that the section takes
 
     def result(self) -> str:
-        """Give the file with the fast path in it.
+        """The file with the fast path in it.
 
         Raises:
             UncallableError: the Function returns or takes something that cannot be given for the fast path.
@@ -197,3 +209,250 @@ class Splice:
 def _decorated(method: ast.FunctionDef) -> bool:
     """Whether a decorator hands contiguous tensors to the method."""
     return any(ast.unparse(d).split(".")[-1] == "ensure_contiguous" for d in method.decorator_list)
+
+
+FRESH = ("torch.empty_like", "torch.zeros_like")
+TAKES = re.compile(r"^(?P<head>\s+(?P<result>\w+) = )(?P<taken>\w+)(?P<comment>  #.*)?$")
+
+
+def choices_of_memory(file: KernelFile, bound: Called) -> tuple[str, ...]:
+    """The parameters that the call fixes to True and that decide nothing but where gradients are written."""
+    fixed = [name for name, node in bound.fixed if isinstance(node, ast.Constant) and node.value is True]
+    return tuple(name for name in fixed if _kept_for_backward(file, bound, name))
+
+
+def with_choice(overwriting: str, plain: str, backward: str, choice: str) -> str | None:
+    """A section whose backward function is told last whether gradients may take memory that is there already.
+
+    ``overwriting`` and ``plain`` are the same section written for both; None where they differ in anything else.
+    """
+    mine, other = overwriting.split("\n"), plain.split("\n")
+    function = parsed(overwriting).functions.get(backward)
+    if len(mine) != len(other) or function is None or choice in {n.id for n in _names(function)}:
+        return None
+    first, last = function.body[0].end_lineno or 0, function.end_lineno or 0
+    told = _told_lines(function)
+    changed = 0
+    for number, (line, fresh) in enumerate(zip(mine, other, strict=True), 1):
+        if line == fresh:
+            continue
+        if number in told:
+            mine[number - 1] = line.replace('."""', f' if {choice}."""')
+            continue
+        match = TAKES.match(line)
+        if match is None or not first < number <= last:
+            return None
+        if fresh != f"{match['head']}torch.empty_like({match['taken']})":
+            return None
+        mine[number - 1] = f"{match['head']}{match['taken']} if {choice} else torch.empty_like({match['taken']})"
+        changed += 1
+    if changed == 0:
+        return None
+    text = "\n".join(mine)
+    file = parsed(text)
+    patches = Patches(text)
+    add_parameter(patches, file, file.functions[backward], choice)
+    return patches.result()
+
+
+def _told_lines(function: ast.FunctionDef) -> range:
+    """The lines of the docstring, which says whose memory is taken."""
+    node = function.body[0]
+    documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1) if documented else range(0)
+
+
+def _kept_for_backward(file: KernelFile, bound: Called, name: str) -> bool:
+    """Whether forward only keeps it on ``ctx``, and backward only hands it to what chooses memory by it."""
+    if any(n.id == name and isinstance(n.ctx, ast.Store) for n in _names(bound.forward)):
+        return False
+    stores = [
+        n.targets[0].attr
+        for n in ast.walk(bound.forward)
+        if isinstance(n, ast.Assign)
+        and isinstance(n.value, ast.Name)
+        and n.value.id == name
+        and len(n.targets) == 1
+        and isinstance(n.targets[0], ast.Attribute)
+        and ast.unparse(n.targets[0].value) == bound.forward.args.args[0].arg
+    ]
+    uses = [n for n in _names(bound.forward) if n.id == name]
+    if len(stores) != 1 or len(uses) != 1:
+        return False
+    others = [
+        n for n in bound.owner.body if isinstance(n, ast.FunctionDef) and n not in (bound.forward, bound.backward)
+    ]
+    kept = f"{bound.backward.args.args[0].arg}.{stores[0]}"
+    read = [n for n in ast.walk(bound.backward) if isinstance(n, ast.Attribute) and ast.unparse(n) == kept]
+    return bool(read) and not others and all(_only_chooses(file, bound.backward, node) for node in read)
+
+
+def _only_chooses(file: KernelFile, function: ast.FunctionDef, node: ast.expr) -> bool:
+    """An argument of a function of the file that chooses by it, or the test of such a choice."""
+    for outer in ast.walk(function):
+        if isinstance(outer, ast.If) and node in (outer.test, *_operands(outer.test)):
+            return all(_chooses(s) for s in (*outer.body, *outer.orelse)) and bool(outer.orelse)
+        if isinstance(outer, ast.Call) and called(outer) in file.functions:
+            inner = file.functions[called(outer)]
+            given = dict(zip(parameters_of(inner), outer.args, strict=False))
+            given |= {k.arg: k.value for k in outer.keywords if k.arg is not None}
+            for parameter, value in given.items():
+                if value is node:
+                    uses = [n for n in _names(inner) if n.id == parameter]
+                    return bool(uses) and all(_is_test(inner, use) for use in uses)
+    return False
+
+
+def _is_test(function: ast.FunctionDef, use: ast.Name) -> bool:
+    for outer in ast.walk(function):
+        if isinstance(outer, ast.If) and use in (outer.test, *_operands(outer.test)):
+            return bool(outer.orelse) and all(_chooses(s) for s in (*outer.body, *outer.orelse))
+    return False
+
+
+def _operands(test: ast.expr) -> tuple[ast.expr, ...]:
+    """``flag is True``, besides the flag itself."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and len(test.ops) == 1:
+        right = test.comparators[0]
+        return (test.left,) if isinstance(right, ast.Constant) and right.value is True else ()
+    return ()
+
+
+def _chooses(statement: ast.stmt) -> bool:
+    """``dX = dY``, or fresh memory of the same form."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    return isinstance(statement.value, ast.Name) or called(statement.value) in FRESH
+
+
+def _names(function: ast.FunctionDef) -> list[ast.Name]:
+    return [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+
+
+@dataclass(frozen=True)
+class Loosened:
+    """A section, the inputs that may be float32 in it, and those whose dtype its backward function is told last."""
+
+    section: str
+    loose: frozenset[str]
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Names:
+    """How a section's functions are called."""
+
+    style: SourceStyle
+    signature: Signature
+
+    @property
+    def functions(self) -> tuple[str, str]:
+        """The names of the forward and the backward function."""
+        return self.style.forward_function, self.style.backward_function
+
+
+def loosened(file: KernelFile, bound: Called, problem: Problem, section: str, names: Names) -> Loosened:
+    """A section that takes float32 for parameters wherever that gives what the file's own code gives.
+
+    It reads them as float32 anyway; results must keep the dtype that the file gives them, told from the source of both.
+    """
+    strict = Loosened(section, frozenset())
+    wanted = [spec.name for spec in problem.inputs if spec.parameter and spec.dtype is None]
+    fast = parsed(section)
+    forward, backward = (fast.functions.get(name) for name in names.functions)
+    if not wanted or forward is None or backward is None:
+        return strict
+    loose = frozenset(name for name in wanted if _always_cast(fast, name))
+    others = frozenset(spec.name for spec in problem.inputs if spec.dtype is None) - loose
+    if not _same_results(file, bound, fast, forward, names.signature, others):
+        return strict
+    patches, told = Patches(section), []
+    dtypes = {name: _gradient_dtype(backward, names.signature, name) for name in loose}
+    keeping = frozenset(name for name, node in dtypes.items() if name not in names.signature.gradients or node)
+    for name in (n for n in names.signature.gradients if n in keeping):
+        node = dtypes[name]
+        if node is None or ast.unparse(node.value) == name:
+            continue
+        at_hand = name in names.signature.backward_arguments
+        patches.replace(node, f"{name}.dtype" if at_hand else f"{name}_dtype")
+        told += [] if at_hand else [name]
+    if told:
+        broken = backward.args.args[0].lineno != backward.lineno
+        add_parameter(patches, fast, backward, (",\n    " if broken else ", ").join(f"{name}_dtype" for name in told))
+    return Loosened(patches.result(), keeping, tuple(told))
+
+
+def _always_cast(fast: KernelFile, name: str) -> bool:
+    """Whether every kernel that gets the input casts it where it loads it, and nothing else depends on its bytes."""
+    for function in fast.functions.values():
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+                return False
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == f"{name}.element_size":
+                return False
+    pointers = [
+        (launch.kernel, parameter)
+        for launch in fast.launches
+        for parameter, value in launch.arguments
+        if isinstance(value, ast.Name) and value.id == name
+    ]
+    return all(_casts(fast.kernels[kernel], parameter) for kernel, parameter in pointers)
+
+
+def _casts(kernel: ast.FunctionDef, parameter: str) -> bool:
+    found = accesses_of(kernel)
+    if parameter in found.written or found.atomics or any(a.parameter is None for a in found.loads):
+        return False
+    cast = {
+        id(node.func.value)
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "to"
+        and called(node.func.value) in LOADS
+        and [ast.unparse(a) for a in node.args] == ["tl.float32"]
+    }
+    return all(id(a.call) in cast for a in found.loads if a.parameter == parameter)
+
+
+def _same_results(
+    file: KernelFile,
+    bound: Called,
+    fast: KernelFile,
+    forward: ast.FunctionDef,
+    signature: Signature,
+    others: frozenset[str],
+) -> bool:
+    """Whether each result has the dtype of the inputs that are no parameters, or the same fixed one, in both."""
+    count = len(signature.outputs)
+    mine = returned_types(fast, outermost(forward))[:count]
+    theirs = returned_types(file, outermost(bound.forward))
+    theirs = theirs[:count] if bound.result is None else theirs[bound.result : bound.result + 1]
+    if len(mine) != count or len(theirs) != count:
+        return False
+    own = {bound.places[name] for name in others}
+    for fast_types, types in zip(mine, theirs, strict=True):
+        if not fast_types or not types:
+            return False
+        if not (fast_types <= others and types <= own) and not (fast_types == types and len(types) == 1):
+            return False
+    return True
+
+
+def _gradient_dtype(backward: ast.FunctionDef, signature: Signature, name: str) -> ast.Attribute | None:
+    """The ``.dtype`` that the gradient of an input is cast to; None where it is not to be told from one place."""
+    last = backward.body[-1]
+    value = last.value if isinstance(last, ast.Return) else None
+    elements = value.elts if isinstance(value, ast.Tuple) else [value]
+    if name not in signature.gradients or len(elements) != len(signature.gradients):
+        return None
+    result = elements[signature.gradients.index(name)]
+    made = [
+        n.value
+        for n in ast.walk(backward)
+        if isinstance(n, ast.Assign)
+        and isinstance(result, ast.Name)
+        and any(isinstance(t, ast.Name) and t.id == result.id for t in n.targets)
+    ]
+    found = [n for v in made for n in ast.walk(v) if isinstance(n, ast.Attribute) and n.attr == "dtype"]
+    return found[0] if len(made) == 1 and len(found) == 1 else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.recorded.models.written import gated, reglu, relu_squared, scaled_residual
-from workers.authors.llm import variations
+from workers.authors.llm import questions
 
 FOLDER = Path(__file__).parent
 # Gives the answer to a question: the tool that it asks for, its text, and its number in the job, from 0.
@@ -45,7 +45,7 @@ class RecordedCommand:
         return folder / f"{self.name}.tar.gz"
 
 
-def angle_of(table: tuple[variations.Variation, ...], text: str) -> int:
+def angle_of(table: tuple[questions.Variation, ...], text: str) -> int:
     """Give the number of the angle that a question has.
 
     Raises:
@@ -70,7 +70,7 @@ def _words(tool: str, _text: str, _number: int) -> dict[str, Any]:
 def _candidates(_tool: str, text: str, number: int) -> dict[str, Any]:
     if number == 3:
         return _kernel(scaled_residual.KERNEL, scaled_residual.PLAN)
-    which = angle_of(variations.KERNEL, text)
+    which = angle_of(questions.KERNEL, text)
     if number < 3:
         wrong = (scaled_residual.UNSCALED, scaled_residual.MISSPELLED, scaled_residual.SUMMED_ALONE)
         return _kernel(wrong[which], scaled_residual.PLAN)
@@ -81,12 +81,12 @@ def _candidates(_tool: str, text: str, number: int) -> dict[str, Any]:
 def _modify(_tool: str, text: str, number: int) -> dict[str, Any]:
     if number == 3:
         return gated.REPAIR
-    which = angle_of(variations.CHANGE, text)
+    which = angle_of(questions.CHANGE, text)
     return (gated.sloped(gated.HALF), gated.weakened(), gated.elsewhere())[which]
 
 
 def _modify_relu(_tool: str, text: str, number: int) -> dict[str, Any]:
-    return relu_squared.REPAIR if number == 3 else relu_squared.scaled(angle_of(variations.CHANGE, text))
+    return relu_squared.REPAIR if number == 3 else relu_squared.scaled(angle_of(questions.CHANGE, text))
 
 
 def _optimize_relu(tool: str, _text: str, _number: int) -> dict[str, Any]:

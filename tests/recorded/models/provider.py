@@ -50,11 +50,11 @@ class Provider:
             self._cached.update(prefix.key for prefix in prefixes)
         longest = max((prefix.tokens for prefix in prefixes), default=0)
         tool = asked.body["tools"][0]["name"]
-        spelled = json.dumps(self.job.answers(tool, text_of(asked.body), number))
+        json_text = json.dumps(self.job.answers(tool, text_of(asked.body), number))
         pieces = stream(
-            call_block(tool, spelled),
+            call_block(tool, json_text),
             reason="tool_use",
-            output_tokens=self.count(spelled) + CALL_TOKENS,
+            output_tokens=self.count(json_text) + CALL_TOKENS,
             input_tokens=total - longest,
             cache_read_input_tokens=read,
             cache_creation_input_tokens=longest - read,

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.recorded.models.jobs import FOLDER, JOBS, RecordedCommand
-from workers.models.pricing import Price
-from workers.models.recording import Record
-from workers.models.recording_use import records_at, use_of
+from workers.models.ledger import Price
+from workers.models.recording import Record, records_at, use_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "models.md"
 BEGIN = "<!-- Written by `python -m tests.recorded.models`; a test holds it against the recordings. -->\n"

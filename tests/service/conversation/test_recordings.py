@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 from service.conversation.recordings import recording_section
 from tests.workers.models.test_recording import QUESTION
 from tests.workers.models.test_recording_use import ASKED, DECLINED, PRICE, REPAIRED
-from workers.models.recording_use import use_of
+from workers.models.recording import use_of
 
 
 def test_each_request_has_a_row_and_each_purpose_a_sum() -> None:

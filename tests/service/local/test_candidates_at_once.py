@@ -17,7 +17,7 @@ from tests.service.local.test_replay import configured, trees, unconfigured
 from tests.workers.models.anthropic_server import anthropic_server, call, call_block, stream, thought_block
 from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.creating import OTHER, RIGHT, WRONG, kernel
-from workers.authors.llm import variations
+from workers.authors.llm import questions
 from workers.engine import at_once
 
 SMALL = REGLU.replace('"T": 4096, "I": 14336', '"T": 64, "I": 256')
@@ -28,7 +28,7 @@ NEVER_ENDS = Reply(stream(thought_block(), call_block("give_kernel", json.dumps(
 def answered(asked: Asked) -> Reply:
     """Answer the first candidate wrongly and the second one rightly, at once; the third one goes on until its client leaves."""
     replies = (call("give_kernel", kernel(WRONG)), call("give_kernel", kernel(OTHER)), NEVER_ENDS)
-    return replies[angle_of(variations.KERNEL, text_of(asked.body))]
+    return replies[angle_of(questions.KERNEL, text_of(asked.body))]
 
 
 def attempts(report: Path) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from tests.workers.compiler.captured import captured, proposal
-from workers.layouts.rank import leading_inputs
+from workers.layouts.dimensions import leading_inputs
 
 # As the runner's verdict: twice the reference's own error, and what one rounding of the dtype explains.
 RATIO = 2.0

@@ -15,7 +15,7 @@ from tests.workers.compiler.captured import answer, captured, names
 from workers.authors.compiler.axes import find_chunking
 from workers.authors.compiler.graph import CannotCompileError
 from workers.authors.protocol import Proposal
-from workers.layouts.rank import leading_inputs
+from workers.layouts.dimensions import leading_inputs
 
 ROOT = Path(__file__).parents[3]
 COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]

@@ -15,9 +15,7 @@ from workers import embedded, inbox
 from workers.contracts import FailureCode, JobState, Origin
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext
-from workers.models.budgets import Unit, most_of
-from workers.models.ledger import Models
-from workers.models.pricing import Price
+from workers.models.ledger import Models, Price, Unit, most_of
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.reconcile import reconcile
 

@@ -21,8 +21,7 @@ from workers.engine import at_once
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
-from workers.models.recording import Refusal, read_record
-from workers.models.recording_use import use_of
+from workers.models.recording import Refusal, read_record, use_of
 from workers.store.models import GpuWork, ModelAnswer, StageAttempt
 
 SECOND = {"candidate-1": "not_needed", "candidate-2": "said to candidate 2", "candidate-3": "not_needed"}

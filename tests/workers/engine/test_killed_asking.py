@@ -17,7 +17,7 @@ from tests.workers.store import worlds
 from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import JobState
-from workers.models.budgets import most_of
+from workers.models.ledger import most_of
 from workers.reconcile import reconcile
 from workers.store.models import ModelAnswer, StageAttempt
 

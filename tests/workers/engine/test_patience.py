@@ -11,9 +11,9 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded
 from workers.contracts import FailureCode, JobState
 from workers.engine.protocol import StageContext
-from workers.models.installed import installed
 from workers.models.protocol import ModelError, Trouble, Usage
 from workers.models.recording import read_record
+from workers.models.settings import installed
 from workers.settings import Settings
 
 SECRET = "hunter2hunter2"

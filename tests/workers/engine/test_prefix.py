@@ -16,10 +16,9 @@ from workers.contracts import JobState
 from workers.engine import at_once
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
-from workers.models.anthropic_provider import AnthropicProvider
-from workers.models.exchange import Endpoint
+from workers.models.anthropic_api import AnthropicProvider
 from workers.models.ledger import Models
-from workers.models.protocol import Answer, Message, Part, Question, Role
+from workers.models.protocol import Answer, Endpoint, Message, Part, Question, Role
 
 PROBLEM = Part("The problem.", stable=True)
 

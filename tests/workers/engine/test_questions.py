@@ -15,8 +15,7 @@ from workers import artifacts, embedded, inbox
 from workers.contracts import Failure, FailureCode, JobState, UserFacingError
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext
-from workers.models.ledger import Models
-from workers.models.pricing import Price
+from workers.models.ledger import Models, Price
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.models.recording import read_record
 from workers.store.models import StageAttempt

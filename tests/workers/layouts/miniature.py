@@ -285,7 +285,7 @@ DATA = (
 
 
 def files() -> dict[str, str]:
-    """Give the library's files."""
+    """The library's files."""
     found = {
         "pyproject.toml": PYPROJECT,
         "src/liger_kernel/__init__.py": "",
@@ -309,7 +309,7 @@ def files() -> dict[str, str]:
 
 
 def tree() -> Tree:
-    """Give the library as a snapshot."""
+    """The library as a snapshot."""
     return Tree({path: text.encode() for path, text in files().items()})
 
 

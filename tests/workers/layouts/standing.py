@@ -35,7 +35,7 @@ def with_file(tree: Tree, path: str, text: str | None) -> Tree:
 
 
 def liger() -> Tree:
-    """Give the library with two kernels that were created in it."""
+    """The library with two kernels that were created in it."""
     tree = miniature.tree()
     for design in (reglu(), rms_scale()):
         tree = tree.overlaid(LIGER.kernel_changes(design, tree))
@@ -43,7 +43,7 @@ def liger() -> Tree:
 
 
 def plain(*designs: Design) -> Tree:
-    """Give a small library with kernels that were created in it."""
+    """A small library with kernels that were created in it."""
     tree = Tree({"README.md": b"hello"})
     for design in designs or (reglu(),):
         names = PLAIN.names(design.name, design.problem, tree)
@@ -53,5 +53,5 @@ def plain(*designs: Design) -> Tree:
 
 
 def norm() -> tuple[Standing, Problem]:
-    """Give the library's own norm and a problem that calls it."""
+    """The library's own norm and a problem that calls it."""
     return LIGER.locate("rms_norm", liger()), parse_problem(NORM)

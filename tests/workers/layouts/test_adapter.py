@@ -6,7 +6,7 @@ import pytest
 from gpu_runner.contracts import Problem, SourceFile, parse_problem
 from tests.workers.layouts.standing import LIGER, NORM, PLAIN, norm, plain
 from workers.contracts import FailureCode, FileChange, UserFacingError
-from workers.layouts.adapter import adapter_source
+from workers.layouts.calls import adapter_source
 
 PATH = ".kernelsmith/form/kernelsmith_form.py"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.layouts.beside import changed_beside
+from workers.layouts.regions import changed_beside
 
 FILE = """\
 import torch

@@ -6,9 +6,8 @@ import pytest
 
 from gpu_runner.contracts import parse_problem
 from tests.workers.layouts.standing import LIGER
-from workers.layouts.adapter import adapter_source
-from workers.layouts.calls import read_call
-from workers.layouts.liger.catalog import known_problems
+from workers.layouts.calls import adapter_source, read_call
+from workers.layouts.liger.layout import known_problems
 
 ROOT = Path(__file__).resolve().parents[3]
 TRIED = {

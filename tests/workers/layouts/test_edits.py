@@ -1,6 +1,6 @@
 import pytest
 
-from workers.layouts.edits import place_of, with_function, with_listed_name
+from workers.layouts.python_source import place_of, with_function, with_listed_name
 
 EXPORTS = """\
 __all__ = [

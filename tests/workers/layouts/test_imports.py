@@ -1,6 +1,6 @@
 import pytest
 
-from workers.layouts.imports import Import, block, with_import
+from workers.layouts.python_source import Import, block, with_import
 
 SORTED = """\
 import torch

@@ -9,8 +9,8 @@ from tests.workers.layouts.miniature import tree as miniature
 from tests.workers.layouts.standing import LIGER, NORM, PLAIN, liger, plain, with_file
 from tests.workers.layouts.variants import variants
 from workers.contracts import FailureCode, UserFacingError
-from workers.layouts.problem_tables import problem_in_suite, tables_source
 from workers.layouts.protocol import Design, Layout
+from workers.layouts.reference import problem_in_suite, tables_source
 from workers.tree import Tree
 
 OWN = ".kernelsmith/problems/rms_norm.py"

@@ -4,8 +4,8 @@ from gpu_runner.contracts import Graph, NodeRef, parse_problem
 from tests.workers.compiler.captured import captured
 from tests.workers.layouts.designs import RMS_PROBLEM, node, reglu, rms_scale
 from tests.workers.layouts.miniature import tree
+from workers.layouts.kernel_profile import Likeness, likeness_of_problem, likenesses, nearest
 from workers.layouts.liger.layout import LigerLayout
-from workers.layouts.nearest import Likeness, likeness_of_problem, likenesses, nearest
 
 
 def _existing() -> tuple[Likeness, ...]:

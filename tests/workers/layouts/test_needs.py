@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.workers.layouts.standing import LIGER, PLAIN, liger, plain, with_file
-from workers.layouts.liger.setup_file import extra_in_setup
-from workers.layouts.needs import is_own
+from workers.layouts.import_graph import is_own
+from workers.layouts.liger.files import extra_in_setup
 
 SOURCE = os.environ.get("LIGER_SOURCE")
 SUITE = """\

@@ -5,7 +5,7 @@ import pytest
 from gpu_runner.contracts import BenchmarkResult, KernelNames, parse_problem
 from tests.workers.layouts.designs import REGLU_PROBLEM, reglu
 from workers.contracts import FailureCode, UserFacingError
-from workers.layouts.plain.home import home_of
+from workers.layouts.plain.files import home_of
 from workers.layouts.plain.layout import PlainLayout
 from workers.layouts.protocol import Design
 from workers.tree import Tree

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from workers.layouts.prose import fitted
+from workers.layouts.python_source import fitted
 
 WIDE = '''\
 def f(x):

@@ -3,8 +3,7 @@ import pytest
 from gpu_runner.contracts import parse_problem
 from tests.workers.compiler.captured import captured
 from tests.workers.layouts.designs import REGLU_PROBLEM, reglu, reglu_graph, rms_scale
-from workers.layouts.rank import leading_inputs
-from workers.layouts.trailing import counts_from_the_end
+from workers.layouts.dimensions import counts_from_the_end, leading_inputs
 
 
 def test_element_wise_work_takes_leading_dimensions() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from gpu_runner.contracts import Problem, RecordedCall, RecordedTensor, RecordResult, Workload, parse_problem
 from tests.workers.layouts.standing import LIGER, NORM, liger, norm
-from workers.layouts.liger.catalog import known_problems
-from workers.layouts.recorded import MOST
+from workers.layouts.calls import MOST
+from workers.layouts.liger.layout import known_problems
 
 NORM_CALL = parse_problem(known_problems()["rms_norm"])
 REST = (0.0, "llama", True, None)

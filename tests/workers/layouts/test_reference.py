@@ -1,7 +1,7 @@
 from gpu_runner.contracts import parse_problem
 from tests.workers.layouts.designs import REGLU_PROBLEM
 from tests.workers.layouts.variants import LOSS
-from workers.layouts.imports import Import
+from workers.layouts.python_source import Import
 from workers.layouts.reference import reference_of
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from gpu_runner.contracts import parse_problem
 from tests.workers.layouts.standing import LIGER, with_file
-from workers.layouts.adapter import adapter_source
-from workers.layouts.liger.catalog import known_problems
+from workers.layouts.calls import adapter_source
+from workers.layouts.liger.layout import known_problems
 from workers.tree import Tree
 
 SOURCE = os.environ.get("LIGER_SOURCE")

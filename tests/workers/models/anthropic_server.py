@@ -93,12 +93,12 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 
 def event(kind: str, **fields: Any) -> bytes:
-    """Give one event of the stream."""
+    """One event of the stream."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind} | fields)}\n\n".encode()
 
 
 def start(**usage: int) -> bytes:
-    """Give the stream's first event."""
+    """The stream's first event."""
     counts = {"input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
     message = {
         "id": "msg_01",
@@ -114,7 +114,7 @@ def start(**usage: int) -> bytes:
 
 
 def text_block(text: str, index: int = 0, parts: int = 3) -> list[bytes]:
-    """Give the events of a block of text, in some pieces."""
+    """The events of a block of text, in some pieces."""
     size = max(1, -(-len(text) // parts))
     deltas = [text[at : at + size] for at in range(0, len(text), size)]
     return [
@@ -125,7 +125,7 @@ def text_block(text: str, index: int = 0, parts: int = 3) -> list[bytes]:
 
 
 def thought_block(index: int = 0) -> list[bytes]:
-    """Give the events of a block of thinking."""
+    """The events of a block of thinking."""
     block = {"type": "thinking", "thinking": "", "signature": ""}
     return [
         event("content_block_start", index=index, content_block=block),
@@ -135,10 +135,10 @@ def thought_block(index: int = 0) -> list[bytes]:
     ]
 
 
-def call_block(name: str, spelled: str, index: int = 0, parts: int = 3) -> list[bytes]:
-    """Give the events of a call of a tool with its JSON input as it is spelled, in some pieces."""
-    size = max(1, -(-len(spelled) // parts))
-    pieces = ["", *(spelled[at : at + size] for at in range(0, len(spelled), size))]
+def call_block(name: str, json_text: str, index: int = 0, parts: int = 3) -> list[bytes]:
+    """The events of a call of a tool with its JSON input as it is spelled, in some pieces."""
+    size = max(1, -(-len(json_text) // parts))
+    pieces = ["", *(json_text[at : at + size] for at in range(0, len(json_text), size))]
     block = {"type": "tool_use", "id": f"toolu_{index:02}", "name": name, "input": {}}
     return [
         event("content_block_start", index=index, content_block=block),
@@ -151,7 +151,7 @@ def call_block(name: str, spelled: str, index: int = 0, parts: int = 3) -> list[
 
 
 def finish(reason: str, output_tokens: int = 42) -> list[bytes]:
-    """Give the stream's last events."""
+    """The stream's last events."""
     usage = {"output_tokens": output_tokens}
     return [
         event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage),
@@ -160,7 +160,7 @@ def finish(reason: str, output_tokens: int = 42) -> list[bytes]:
 
 
 def stream(*blocks: list[bytes], reason: str = "end_turn", output_tokens: int = 42, **usage: int) -> tuple[bytes, ...]:
-    """Give the pieces of a whole stream."""
+    """The pieces of a whole stream."""
     return (start(**usage), *(piece for block in blocks for piece in block), *finish(reason, output_tokens))
 
 

@@ -12,10 +12,9 @@ from pydantic import SecretStr
 
 from tests.workers.models import anthropic_server, openai_server
 from tests.workers.models.protocol_server import ProtocolServer, Reply
-from workers.models.anthropic_provider import AnthropicProvider
-from workers.models.exchange import Endpoint
-from workers.models.openai_provider import OpenAIProvider
-from workers.models.protocol import Form, Message, Part, Provider, Question, Role, Usage
+from workers.models.anthropic_api import AnthropicProvider
+from workers.models.openai_api import OpenAIProvider
+from workers.models.protocol import Endpoint, Form, Message, Part, Provider, Question, Role, Usage
 
 FORM = Form(
     "propose",
@@ -33,7 +32,7 @@ ANSWER = "an answer that no log may hold"
 
 
 def question(form: Form | None = FORM, **fields: Any) -> Question:
-    """Give a question with a prompt of its own."""
+    """A question with a prompt of its own."""
     said = (Message(Role.user, (Part(PROMPT),)),)
     return Question("generate", (Part("You write kernels.", stable=True),), said, form, **fields)
 
@@ -59,18 +58,18 @@ class Kind:
     usage: Usage
 
     def provider(self, base_url: str, **timeouts: float) -> Provider:
-        """Give a provider that asks a server."""
+        """A provider that asks a server."""
         endpoint = Endpoint(self.name, self.model, base_url, SecretStr(self.key), **timeouts)
         return AnthropicProvider(endpoint) if self.name == "anthropic" else OpenAIProvider(endpoint)
 
 
 def _anthropic_calls(*calls: tuple[str, str]) -> tuple[bytes, ...]:
-    blocks = [anthropic_server.call_block(name, spelled, index) for index, (name, spelled) in enumerate(calls)]
+    blocks = [anthropic_server.call_block(name, json_text, index) for index, (name, json_text) in enumerate(calls)]
     return anthropic_server.stream(*blocks, reason="tool_use")
 
 
 def _openai_calls(*calls: tuple[str, str]) -> tuple[bytes, ...]:
-    blocks = [openai_server.call_chunks(name, spelled, index) for index, (name, spelled) in enumerate(calls)]
+    blocks = [openai_server.call_chunks(name, json_text, index) for index, (name, json_text) in enumerate(calls)]
     return openai_server.stream(*blocks, finish="tool_calls")
 
 

@@ -72,7 +72,7 @@ def _rules(body: dict[str, Any]) -> Iterator[str]:
 
 
 def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **fields: Any) -> bytes:
-    """Give one chunk of the stream."""
+    """One chunk of the stream."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     body = {
         "id": "chatcmpl-1",
@@ -85,12 +85,12 @@ def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **fiel
 
 
 def ending(finish: str, usage: dict[str, Any] | None) -> list[bytes]:
-    """Give the stream's last chunks."""
+    """The stream's last chunks."""
     return [chunk({}, finish), *([chunk(usage=usage)] if usage else []), b"data: [DONE]\n\n"]
 
 
 def text_chunks(text: str, parts: int = 3) -> list[bytes]:
-    """Give the chunks of a text."""
+    """The chunks of a text."""
     size = max(1, -(-len(text) // parts))
     return [
         chunk({"role": "assistant", "content": ""}),
@@ -98,21 +98,21 @@ def text_chunks(text: str, parts: int = 3) -> list[bytes]:
     ]
 
 
-def call_chunks(name: str, spelled: str, index: int = 0, parts: int = 3) -> list[bytes]:
-    """Give the chunks of a call of a function with its arguments as they are spelled."""
-    size = max(1, -(-len(spelled) // parts))
+def call_chunks(name: str, json_text: str, index: int = 0, parts: int = 3) -> list[bytes]:
+    """The chunks of a call of a function with its arguments as they are spelled."""
+    size = max(1, -(-len(json_text) // parts))
     first = {"index": index, "id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": ""}}
     return [
         chunk({"role": "assistant", "content": None, "tool_calls": [first]}),
         *(
-            chunk({"tool_calls": [{"index": index, "function": {"arguments": spelled[at : at + size]}}]})
-            for at in range(0, len(spelled), size)
+            chunk({"tool_calls": [{"index": index, "function": {"arguments": json_text[at : at + size]}}]})
+            for at in range(0, len(json_text), size)
         ),
     ]
 
 
 def stream(*blocks: list[bytes], finish: str = "stop", usage: dict[str, Any] | None = USAGE) -> tuple[bytes, ...]:
-    """Give the pieces of a whole stream."""
+    """The pieces of a whole stream."""
     return (*(piece for block in blocks for piece in block), *ending(finish, usage))
 
 

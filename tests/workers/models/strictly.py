@@ -11,7 +11,7 @@ from typing_extensions import is_typeddict
 
 
 def faults(value: object, hint: Any, place: str = "$") -> list[str]:
-    """Tell what of a JSON value does not fit a type of the SDK: an unknown key, a missing one, another type.
+    """What of a JSON value does not fit a type of the SDK: an unknown key, a missing one, another type.
 
     The types declare more than JSON has (iterables, files); what pydantic would coerce is a fault here.
     """

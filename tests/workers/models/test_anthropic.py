@@ -11,10 +11,9 @@ from pydantic import SecretStr
 from tests.workers.models import anthropic_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
-from workers.models.anthropic_provider import AnthropicProvider
-from workers.models.exchange import Endpoint
-from workers.models.options import Thinking
-from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
+from workers.models.anthropic_api import AnthropicProvider
+from workers.models.protocol import Answer, Endpoint, Message, ModelError, Part, Question, Role, Trouble, Usage
+from workers.models.settings import Thinking
 
 
 @pytest.fixture

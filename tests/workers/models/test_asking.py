@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.workers.models.kinds import ANTHROPIC, DATA, OPENAI, question
-from workers.models.asking import Asked, NobodyAnsweredError, Patience, Surroundings, ask
+from workers.models.asking import AskContext, Asked, NobodyAnsweredError, RetryPolicy, ask
 from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
 
 
@@ -54,14 +54,14 @@ def time() -> Time:
     return Time()
 
 
-def asking(time: Time, *providers: Told, patience: Patience | None = None, **fields: object) -> Asked:
-    around = Surroundings(clock=time.clock, sleep=time.sleep, chance=lambda: 1.0)
+def asking(time: Time, *providers: Told, patience: RetryPolicy | None = None, **fields: object) -> Asked:
+    around = AskContext(clock=time.clock, sleep=time.sleep, chance=lambda: 1.0)
     for name, value in fields.items():
         setattr(around, name, value)
     return ask(question(None), providers, patience, around)
 
 
-def refused(time: Time, *providers: Told, patience: Patience | None = None, **fields: object) -> NobodyAnsweredError:
+def refused(time: Time, *providers: Told, patience: RetryPolicy | None = None, **fields: object) -> NobodyAnsweredError:
     with pytest.raises(NobodyAnsweredError) as told:
         asking(time, *providers, patience=patience, **fields)
     return told.value
@@ -95,7 +95,7 @@ def test_half_of_a_wait_is_chance(time: Time) -> None:
 
 
 def test_a_wait_has_an_end(time: Time) -> None:
-    patience = Patience(most_tries=9, longest_wait_s=10.0)
+    patience = RetryPolicy(most_tries=9, longest_wait_s=10.0)
     asking(time, Told("a", [Trouble.overloaded] * 6 + [None], time), patience=patience)
     assert sum(time.slept) == 2 + 4 + 8 + 10 + 10 + 10
 
@@ -151,7 +151,7 @@ def test_a_fault_and_a_passing_trouble_do_not_add_up_to_more_tries(time: Time) -
 def test_a_fault_after_the_models_own_words_is_a_turn_of_its_own(time: Time) -> None:
     own = replace(question(None), messages=(*question(None).messages, Message(Role.assistant, (Part("So:"),))))
     provider = Told("a", [Trouble.malformed, None], time)
-    ask(own, (provider,), None, Surroundings(clock=time.clock, sleep=time.sleep))
+    ask(own, (provider,), None, AskContext(clock=time.clock, sleep=time.sleep))
     assert [message.role for message in provider.asked[1].messages] == [Role.user, Role.assistant, Role.user]
 
 
@@ -179,7 +179,7 @@ def test_what_is_cancelled_before_is_not_asked(time: Time) -> None:
 
 
 def test_all_tries_together_have_an_end(time: Time) -> None:
-    patience = Patience(most_tries=10, request_s=60.0, whole_s=100.0)
+    patience = RetryPolicy(most_tries=10, request_s=60.0, whole_s=100.0)
     first = Told("a", [Trouble.overdue] * 10, time, seconds=60.0)
     second = Told("b", [None], time)
     error = refused(time, first, second, patience=patience)
@@ -198,7 +198,7 @@ def test_no_provider_sees_a_secret(time: Time) -> None:
     secret = "correct horse battery"
     said = (Message(Role.user, (Part(f"the key is {secret}, or ghp_{'a' * 36}"), Part("fine", stable=True))),)
     asked = Question("x", (Part(f"postgresql://bot:{secret.replace(' ', '')}@db/x"),), said)
-    found = ask(asked, (provider,), None, Surroundings(clock=time.clock, sleep=time.sleep, secrets=(secret,)))
+    found = ask(asked, (provider,), None, AskContext(clock=time.clock, sleep=time.sleep, secrets=(secret,)))
     assert found.redacted == {"configured secret": 1, "GitHub token": 1, "password in a URL": 1}
     for seen in provider.asked:
         assert "horse" not in repr(seen)
@@ -211,7 +211,7 @@ def test_two_real_providers_one_of_them_down(time: Time) -> None:
         first.next(*[ANTHROPIC.error(529, "overloaded_error", headers={"retry-after": "3"})] * 4)
         second.next(OPENAI.call("propose", {"path": "a"}), OPENAI.call("propose", DATA))
         providers = (ANTHROPIC.provider(first.base_url), OPENAI.provider(second.base_url))
-        around = Surroundings(clock=time.clock, sleep=time.sleep)
+        around = AskContext(clock=time.clock, sleep=time.sleep)
         found = ask(question(), providers, None, around)
     assert found.answer.data == DATA
     assert [(it.provider, it.trouble) for it in found.tries] == [

@@ -14,7 +14,7 @@ import pytest
 
 from tests.workers.models.kinds import ANSWER, DATA, FORM, KINDS, PROMPT, Kind, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply
-from workers.models.budgets import most_of
+from workers.models.ledger import most_of
 from workers.models.protocol import ModelError, Question, Trouble
 
 NOT_CANCELLED = lambda: False  # noqa: E731

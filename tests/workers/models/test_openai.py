@@ -14,11 +14,10 @@ from pydantic import SecretStr
 from tests.workers.models import openai_server as wire
 from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.protocol_server import ProtocolServer, Reply, WrongRequestError
-from workers.models.budgets import most_of
-from workers.models.exchange import Endpoint
-from workers.models.openai_provider import ExtraMissingError, OpenAIProvider
-from workers.models.options import Effort
-from workers.models.protocol import Answer, Message, ModelError, Part, Question, Role, Trouble, Usage
+from workers.models.ledger import most_of
+from workers.models.openai_api import ExtraMissingError, OpenAIProvider
+from workers.models.protocol import Answer, Endpoint, Message, ModelError, Part, Question, Role, Trouble, Usage
+from workers.models.settings import Effort
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_counts_that_are_none_are_taken_from_the_texts(server: ProtocolServer, u
 
 
 def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.models.openai_provider.find_spec", lambda _: None)
+    monkeypatch.setattr("workers.models.openai_api.find_spec", lambda _: None)
     with pytest.raises(ExtraMissingError, match=r"pip install 'kernelsmith\[openai\]'"):
         OpenAIProvider(Endpoint("openai", "m", "http://127.0.0.1:9"))
 
@@ -198,7 +197,7 @@ def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_the_package_is_not_imported_before_it_is_asked() -> None:
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "import workers.models.openai_provider, workers.models.anthropic_provider, workers.models.asking"
+        "import workers.models.openai_api, workers.models.anthropic_api, workers.models.asking"
     )
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (imported.returncode, imported.stderr) == (0, "")

@@ -7,8 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.models.budgets import Amount, Budget, BudgetReachedError, Room, Scope, Unit, day_start, granted, most_of
-from workers.models.pricing import Price, cost, dollars, price_of
+from workers.models.ledger import (
+    Amount,
+    Budget,
+    BudgetReachedError,
+    Price,
+    Room,
+    Scope,
+    Unit,
+    cost,
+    day_start,
+    dollars,
+    granted,
+    most_of,
+    price_of,
+)
 from workers.models.protocol import Form, Message, Part, Question, Role, Usage
 
 PRICE = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)

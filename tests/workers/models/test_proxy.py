@@ -12,9 +12,8 @@ from pydantic import SecretStr
 
 from tests.workers.models import openai_server
 from tests.workers.models.kinds import DATA, question
-from workers.models.exchange import Endpoint
-from workers.models.openai_provider import OpenAIProvider
-from workers.models.protocol import ModelError, Trouble
+from workers.models.openai_api import OpenAIProvider
+from workers.models.protocol import Endpoint, ModelError, Trouble
 
 
 class _Forwards(BaseHTTPRequestHandler):

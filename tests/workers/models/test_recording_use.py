@@ -6,10 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.workers.models.test_recording import ANSWER, QUESTION, TRIED, texts
-from workers.models.pricing import Price
+from workers.models.ledger import Price
 from workers.models.protocol import Message, Part, Role, Trouble, Usage
-from workers.models.recording import Record, Recording, RecordingError, Refusal, Tried, write_record
-from workers.models.recording_use import characters, records_at, use_of
+from workers.models.recording import (
+    Record,
+    Recording,
+    RecordingError,
+    Refusal,
+    Tried,
+    characters,
+    records_at,
+    use_of,
+    write_record,
+)
 
 PRICE = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
 THOUGHTFUL = replace(texts("again", "repair"), thinking_tokens=2_000)

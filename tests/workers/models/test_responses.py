@@ -14,10 +14,9 @@ from tests.workers.models.kinds import DATA, FORM, question
 from tests.workers.models.openai_server import KEY, MODEL, REQUEST_ID, error
 from tests.workers.models.protocol_server import Asked, ProtocolServer, Reply, WrongRequestError, serving
 from tests.workers.models.strictly import faults
-from workers.models.exchange import Endpoint
-from workers.models.openai_provider import OpenAIProvider
-from workers.models.options import Effort, OpenAIProtocol
-from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
+from workers.models.openai_api import OpenAIProvider
+from workers.models.protocol import Answer, Endpoint, ModelError, Question, Trouble, Usage
+from workers.models.settings import Effort, OpenAIProtocol
 
 USAGE = {
     "input_tokens": 150,

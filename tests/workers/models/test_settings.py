@@ -10,10 +10,8 @@ import pytest
 from tests.workers.models import anthropic_server, openai_server
 from tests.workers.models.kinds import DATA, question
 from workers.authors.llm.protocol import Task
-from workers.models.asking import Patience, Surroundings, ask
-from workers.models.configured import patience, providers
-from workers.models.installed import installed
-from workers.models.options import ModelProvider, Purpose
+from workers.models.asking import AskContext, RetryPolicy, ask
+from workers.models.settings import ModelProvider, Purpose, installed, providers, retry_policy
 from workers.settings import Settings, WrongSettingsError, environment_with, load_settings, secret_values
 
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant-not-a-real-key", "ANTHROPIC_MODEL": "m"}
@@ -40,7 +38,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch, **values: str) -> str:
 def test_without_settings_there_is_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loaded(monkeypatch, ANTHROPIC_API_KEY="", OPENAI_BASE_URL=" ")
     assert providers(settings) == ()
-    assert patience(settings) == Patience()
+    assert retry_policy(settings) == RetryPolicy()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +124,7 @@ def test_what_is_configured_is_what_asks(monkeypatch: pytest.MonkeyPatch) -> Non
         second.next(openai_server.call("propose", DATA))
         urls = {"ANTHROPIC_BASE_URL": first.base_url, "OPENAI_BASE_URL": second.base_url}
         settings = loaded(monkeypatch, **ANTHROPIC, **OPENAI, **urls)
-        found = ask(question(), providers(settings), patience(settings), Surroundings(secrets=secret_values()))
+        found = ask(question(), providers(settings), retry_policy(settings), AskContext(secrets=secret_values()))
     assert found.answer.provider == "openai"
     assert second.asked[0].headers["authorization"] == f"Bearer {OPENAI['OPENAI_API_KEY']}"
     assert (first.asked[0].body["model"], second.asked[0].body["model"]) == ("m", "n")

@@ -13,7 +13,7 @@ from tests.workers.stages.context import FakeContext
 from tests.workers.stages.creating import answers, creating, kernel
 from tests.workers.stages.test_beating import analyzed as beating
 from tests.workers.stages.test_search import down, generated
-from workers.authors.llm.marks import Kind, quoted
+from workers.authors.llm.prompts import Kind, quoted
 from workers.authors.protocol import Proposal
 from workers.contracts import AuthorName, ProblemKind, ProblemText, UserFacingError
 from workers.models.protocol import Question
@@ -23,9 +23,9 @@ from workers.stages.authoring.catalog import MOST_IDEAS, situation_of_new
 from workers.stages.authoring.counted import counted
 from workers.stages.generate import Generate
 from workers.stages.workbench import Workbench, reopen
+from workers.strategies.catalog import STRATEGIES
 from workers.strategies.order import ordered
 from workers.strategies.protocol import Stands
-from workers.strategies.table import STRATEGIES
 
 OF_THE_LIBRARY = {strategy.title for strategy in STRATEGIES if strategy.needs_kernel}
 CALLED = '\nCALL = "RMSNormFunction.apply(x, weight, eps)"\n'

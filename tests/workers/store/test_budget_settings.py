@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.models.budgets import Budget, Scope, Unit
-from workers.models.pricing import Price
+from workers.models.ledger import Budget, Price, Scope, Unit
 from workers.settings import Settings, WrongSettingsError, environment_with, load_settings
 
 PRICE = '{"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}'

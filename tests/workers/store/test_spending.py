@@ -9,7 +9,7 @@ from tests.workers.engine.fakes import request
 from tests.workers.store.worlds import World
 from workers import inbox
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
-from workers.models.budgets import Amount, Budget, Scope, Unit
+from workers.models.ledger import Amount, Budget, Scope, Unit
 from workers.models.protocol import Usage
 from workers.store import attempts, lifecycle, spending
 from workers.store.attempts import Lease

@@ -71,7 +71,7 @@ SCALED_LOSS = (
 
 
 def loss_situation(name: str = "cross_entropy", source: str | None = None, **changed: object) -> Situation:
-    """Give a situation in which the file computes a captured problem of logits, classes and at most one number."""
+    """A situation in which the file computes a captured problem of logits, classes and at most one number."""
     problem, graph = captured(name)
     logits, classes, *number = problem.parameters
     call = f"LossFunction.apply({', '.join([logits, classes, 'None', '-100', *number])})"

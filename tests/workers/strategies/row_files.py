@@ -114,7 +114,7 @@ class NormFunction(torch.autograd.Function):
 
 
 def loaded(folder: Path, source: str, name: str) -> ModuleType:
-    """Give a module of a source; Triton reads kernels from their file."""
+    """A module of a source; Triton reads kernels from their file."""
     path = folder / f"{name}.py"
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(name, path)

@@ -127,7 +127,7 @@ class Square(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy):
-        """Give the gradient."""
+        """The gradient."""
         x, h = ctx.saved_tensors
         dx = torch.empty_like(x)
         _square_backward_kernel[(triton.cdiv(x.numel(), 64),)](dx, dy, x, h, x.numel(), BLOCK=64)

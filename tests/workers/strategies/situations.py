@@ -55,13 +55,13 @@ class Gives:
         self.proposal = proposal
 
     def propose(self, brief: Brief) -> Proposal | Refusal:
-        """Give it."""
+        """It."""
         assert brief.style.section, "an existing file gets a section"
         return self.proposal
 
 
 def situation(text: str, author: Gives | Refuses | None = None, **changed: object) -> Situation:
-    """Give a situation for one file."""
+    """A situation for one file."""
     prefix = "_fast_scale_"
     style = SourceStyle("ScaleFunction", f"{prefix}forward", f"{prefix}backward", section=True, prefix=prefix)
     values: dict[str, object] = {
@@ -91,7 +91,7 @@ def row(
     memory: tuple[int, int] | None = None,
     floor_us: float | None = None,
 ) -> WorkloadTiming:
-    """Give a row that compares a variant with v0, which takes 100 us; ``memory`` is v0's peak and the variant's."""
+    """A row that compares a variant with v0, which takes 100 us; ``memory`` is v0's peak and the variant's."""
     compared = Comparison(
         "candidate", "original", speedup, speedup * (1 - spread), speedup * (1 + spread), Word.same, 9
     )
@@ -112,12 +112,12 @@ def variant(
     parent: str = "v0",
     rows: Sequence[WorkloadTiming] = (),
 ) -> Variant:
-    """Give a variant that was tried."""
+    """A variant that was tried."""
     return Variant(f"v{number}", parent, strategy, strategy, Notes("", "", ""), outcome, score=score, rows=tuple(rows))
 
 
 def graph_of_scale() -> Graph:
-    """Give the graph of the problem above."""
+    """The graph of the problem above."""
     from gpu_runner.contracts import Expr, Node, NodeRef, TensorMeta
 
     rows_by_columns = TensorMeta((Expr("T"), Expr("H")), "float32")

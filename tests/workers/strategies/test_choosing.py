@@ -6,11 +6,11 @@ from gpu_runner.contracts import parse_problem
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, graph_of_scale, situation
 from workers.authors.protocol import Brief, KernelPlan, Proposal, Signature
-from workers.strategies.calling import bound_call
-from workers.strategies.choosing import choices_of_memory, with_choice
-from workers.strategies.compiled_fast_path import CompiledFastPath
+from workers.strategies.conditions import bound_call
+from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed
-from workers.strategies.syntax import parsed
+from workers.strategies.source import parsed
+from workers.strategies.splicing import choices_of_memory, with_choice
 
 IN_PLACE = (
     ROW_SCALE.replace('offset=0.0, mode="plain"', "offset=0.0, in_place=True")
@@ -48,7 +48,7 @@ class Both:
     name = "both"
 
     def propose(self, brief: Brief) -> Proposal:
-        """Give the one or the other."""
+        """The one or the other."""
         return Proposal(OVERWRITING if brief.may_overwrite else PLAIN, PLAN, (), SIGNATURE, ())
 
 

@@ -9,8 +9,7 @@ from gpu_runner.contracts import Knob, Pass, parse_problem
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, Gives, graph_of_scale, row, situation, variant
 from workers.authors.protocol import Brief, KernelPlan, Limit, Proposal, Signature
-from workers.strategies.compiled_fast_path import CompiledFastPath
-from workers.strategies.fast_path_by_size import FastPathBySize, least_elements
+from workers.strategies.fast_path import CompiledFastPath, FastPathBySize, least_elements
 from workers.strategies.protocol import DoesNotApply, Proposed, Situation
 from workers.tuned_table import table_of
 

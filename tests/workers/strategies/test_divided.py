@@ -14,7 +14,7 @@ from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, Gives, graph_of_scale, situation
 from tests.workers.strategies.test_compiled_fast_path import GIVEN
 from workers.authors.protocol import Limit
-from workers.strategies.compiled_fast_path import CompiledFastPath
+from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import DoesNotApply, Proposed
 
 GROUPED = ROW_SCALE.replace('offset=0.0, mode="plain"', 'groups=4, halves=1, mode="plain"')

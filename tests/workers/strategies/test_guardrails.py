@@ -8,7 +8,7 @@ from gpu_runner.contracts import Pass, WorkloadTiming
 from gpu_runner.contracts.benchmark import MEMORY_SLACK_BYTES
 from tests.workers.strategies.situations import row
 from workers.contracts import Goal, Guardrail, Part, Regime, Scope
-from workers.strategies.guardrails import breaches, score
+from workers.strategies.search import breaches, score
 
 SMALL, LARGE = {"T": 64}, {"T": 4096}
 GIB = 1 << 30

@@ -6,12 +6,12 @@ from gpu_runner.contracts import parse_problem
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, Gives, graph_of_scale, situation
 from workers.authors.protocol import KernelPlan, Proposal, Signature, SourceStyle
-from workers.strategies.calling import bound_call
-from workers.strategies.compiled_fast_path import CompiledFastPath
-from workers.strategies.element_types import outermost, returned_types
-from workers.strategies.master_weights import Loosened, Names, loosened
+from workers.strategies.conditions import bound_call
+from workers.strategies.fast_path import CompiledFastPath
+from workers.strategies.inference import outermost, returned_types
 from workers.strategies.protocol import Proposed
-from workers.strategies.syntax import parsed
+from workers.strategies.source import parsed
+from workers.strategies.splicing import Loosened, Names, loosened
 
 SECTION = """@triton.jit
 def _fast_scale_forward_kernel(y_ptr, x_ptr, w_ptr, n_cols, BLOCK_SIZE: tl.constexpr):

@@ -6,10 +6,10 @@ from gpu_runner.contracts import BenchmarkResult, Pass, parse_problem
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import PROBLEM, graph_of_scale, row, situation, variant
 from workers.contracts import Outcome
-from workers.strategies.identity import fingerprint
+from workers.strategies.catalog import STRATEGIES, Described, strategy_named
 from workers.strategies.order import ordered
-from workers.strategies.protocol import ModelTurn
-from workers.strategies.table import STRATEGIES, strategy_named
+from workers.strategies.protocol import DoesNotApply, ModelTurn
+from workers.strategies.source import fingerprint
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "docs" / "strategies"
 
@@ -22,8 +22,16 @@ def _measured(share: float) -> BenchmarkResult:
 def test_the_sweep_comes_first() -> None:
     planned = ordered(situation(ROW_SCALE, graph=graph_of_scale()))
     assert planned[0].strategy == "parameter_sweep"
-    # The file saves nothing that backward could compute again.
-    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES} - {"recompute", "model_change"}
+    described = {strategy.id for strategy in STRATEGIES if isinstance(strategy, Described)}
+    assert {p.strategy for p in planned} == {strategy.id for strategy in STRATEGIES} - described - {"model_change"}
+
+
+def test_what_only_a_model_writes_is_listed_where_one_may_be_asked() -> None:
+    many = parse_problem(PROBLEM.replace('"T": 64', '"T": 8192'))
+    given = {turn: situation(ROW_SCALE, graph=graph_of_scale(), problem=many, model=turn) for turn in ModelTurn}
+    listed = {turn: "persistent_loop" in {p.strategy for p in ordered(of)} for turn, of in given.items()}
+    assert listed == {ModelTurn.never: False, ModelTurn.last: True, ModelTurn.first: True}
+    assert isinstance(strategy_named("persistent_loop").propose(given[ModelTurn.first]), DoesNotApply)
 
 
 @pytest.mark.parametrize(("turn", "place"), [(ModelTurn.first, 1), (ModelTurn.last, -1)])
@@ -38,18 +46,6 @@ def test_no_model_is_asked_for_a_kernel_within_a_tenth_of_its_floor_unless_it_is
     near = {turn: ordered(situation(ROW_SCALE, model=turn, benchmark=_measured(0.95))) for turn in ModelTurn}
     asks = {turn for turn, planned in near.items() if any(p.repeats for p in planned)}
     assert asks == {ModelTurn.first}
-
-
-def test_short_rows_bring_several_a_program_before_a_loop_over_rows() -> None:
-    planned = [p.strategy for p in ordered(situation(ROW_SCALE))]
-    assert planned.index("several_rows") < planned.index("persistent_loop") < planned.index("constant_sizes")
-
-
-def test_long_rows_bring_a_loop_over_rows_and_never_several_a_program() -> None:
-    long = parse_problem(PROBLEM.replace('"H": 128', '"H": 8192').replace('"H": 4096', '"H": 16384'))
-    planned = [p.strategy for p in ordered(situation(ROW_SCALE, problem=long))]
-    assert "several_rows" not in planned
-    assert planned.index("persistent_loop") < planned.index("eviction_hints")
 
 
 def test_the_fast_path_comes_next_where_the_floor_is_far() -> None:

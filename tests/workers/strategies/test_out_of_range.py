@@ -13,9 +13,8 @@ from tests.workers.compiler.captured import captured, names, proposal
 from tests.workers.compiler.interpreted import loaded as candidate
 from tests.workers.strategies.loss_files import LOSS, loss_situation
 from tests.workers.strategies.row_files import loaded
-from workers.strategies import splicing
-from workers.strategies.compiled_fast_path import CompiledFastPath
-from workers.strategies.out_of_range import ranged, singled_out, told_by_result
+from workers.strategies.conditions import ranged, singled_out, told_by_result
+from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed
 
 LOOKS = [name for name in names() if ranged(captured(name)[0])]
@@ -26,7 +25,7 @@ ROWS, CLASSES = 6, 37
 
 
 def fast(name: str = "cross_entropy", source: str | None = None) -> str:
-    """Give the file with a fast path for a captured problem."""
+    """The file with a fast path for a captured problem."""
     answer = CompiledFastPath().propose(loss_situation(name, source))
     assert isinstance(answer, Proposed), answer
     return answer.source
@@ -34,13 +33,13 @@ def fast(name: str = "cross_entropy", source: str | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleType]:
-    """Give the original and the file with the fast path."""
+    """The original and the file with the fast path."""
     folder: Path = tmp_path_factory.mktemp("losses")
     return loaded(folder, LOSS, "loss_before"), loaded(folder, fast(), "loss_after")
 
 
 def run(module: ModuleType, x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """Give the loss, the gradient, and whether the fast path was taken."""
+    """The loss, the gradient, and whether the fast path was taken."""
     leaf = x.clone().requires_grad_()
     loss = module.LossFunction.apply(leaf * 1.0, target, None, -100)
     taken = bool(getattr(loss.grad_fn, "fast", False))
@@ -120,9 +119,9 @@ def test_where_the_result_does_not_tell_the_range_is_looked_at() -> None:
 
 @pytest.fixture(scope="module")
 def covers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.Tensor, torch.Tensor], bool]:
-    """Give the guard of a loss that leaves a class out, as it is where the result does not tell."""
+    """The guard of a loss that leaves a class out, as it is where the result does not tell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splicing, "told_by_result", lambda *_: False)
+        patch.setattr("workers.strategies.splicing.told_by_result", lambda *_: False)
         module = loaded(tmp_path_factory.mktemp("guards"), fast(), "loss_guarded")
     return lambda x, target: bool(module._fast_scale_covers(x, target, None, -100, (True, False, False, False)))
 

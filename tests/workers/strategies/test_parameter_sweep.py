@@ -3,9 +3,8 @@ import ast
 from gpu_runner.contracts import Pass
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import situation
-from workers.strategies.parameter_sweep import ParameterSweep, settled_sweep
 from workers.strategies.protocol import DoesNotApply, Proposed
-from workers.strategies.sweeping import swept
+from workers.strategies.sweep import ParameterSweep, settled_sweep, swept
 from workers.tuned_table import Table, table_of
 
 WARPS: Table = (("sm_90", (("forward", ((4096, (("num_warps", 2),)),)),)),)

@@ -2,11 +2,8 @@ import ast
 
 from tests.workers.strategies.files import ROW_SCALE
 from tests.workers.strategies.situations import situation
-from workers.strategies.constant_sizes import CONSTANT_SIZES
-from workers.strategies.eviction_hints import EVICTION_HINTS
-from workers.strategies.pipelined_loops import PIPELINED_LOOPS
 from workers.strategies.protocol import DoesNotApply, Proposed
-from workers.strategies.rewriting import Rewriting
+from workers.strategies.rewrites import CONSTANT_SIZES, EVICTION_HINTS, PIPELINED_LOOPS, Rewriting
 
 
 def _proposed(strategy: Rewriting, source: str = ROW_SCALE) -> str:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from workers.authors.llm.hearing import named
+from workers.authors.llm.checks import BUILTINS, bound_anywhere, dotted, imported, named, parsed, reached, told, words
 from workers.authors.llm.protocol import Fault, UnusableAnswer
-from workers.authors.llm.python_text import BUILTINS, bound_anywhere, dotted, imported, parsed, reached, told, words
 
 MODULES = frozenset({"torch", "pytest", "math"})
 # pytest and unittest find these by their names.
@@ -46,7 +45,7 @@ NODES = (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Import, a
 
 
 def with_added(path: str, standing: str, added: str) -> str:
-    """Give a test file with tests added at its end, new imports behind those that stand.
+    """A test file with tests added at its end, new imports behind those that stand.
 
     Raises:
         UnusableAnswer: the addition could change what stands, tests nothing, or is no Python.

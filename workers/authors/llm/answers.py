@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from typing import Any
 
-from gpu_runner.contracts import Problem, ProblemError, parse_problem
+from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
+from gpu_runner.contracts.syntax import UNPARSABLE
 from workers.authors.llm import forms
 from workers.authors.llm.added_tests import with_added
-from workers.authors.llm.edits import check_file, check_path, edited
-from workers.authors.llm.hearing import heard, named, replies_to
-from workers.authors.llm.kernel_module import check_module
-from workers.authors.llm.marks import is_hidden
-from workers.authors.llm.planning import plan_from
+from workers.authors.llm.checks import (
+    check_file,
+    check_module,
+    check_path,
+    check_reach,
+    checked_data,
+    edited,
+    named,
+    parsed,
+    replies_to,
+)
+from workers.authors.llm.prompts import is_hidden
 from workers.authors.llm.protocol import (
     ChangeAnswer,
     ChangeBrief,
@@ -26,7 +36,7 @@ from workers.authors.llm.protocol import (
     VariantAnswer,
     VariantBrief,
 )
-from workers.authors.llm.python_text import check_reach, parsed
+from workers.authors.protocol import KernelPlan, KernelSketch
 from workers.models.protocol import Answer
 
 MOST_SENTENCE = 300
@@ -39,7 +49,7 @@ def read_problem(answer: Answer, brief: ProblemBrief) -> ProblemAnswer:
     Raises:
         UnusableAnswer: it cannot be used, whatever it holds.
     """
-    data = heard(answer, forms.PROBLEM)
+    data = checked_data(answer, forms.PROBLEM)
     source = _ended(data["source"])
     _problem(source)
     _changed(source, brief.failed)
@@ -52,7 +62,7 @@ def read_kernel(answer: Answer, brief: KernelBrief) -> KernelAnswer:
     Raises:
         UnusableAnswer: it cannot be used, whatever it holds.
     """
-    data = heard(answer, forms.KERNEL)
+    data = checked_data(answer, forms.KERNEL)
     source = _ended(data["source"])
     check_module(source, brief)
     _changed(source, brief.failed)
@@ -66,7 +76,7 @@ def read_change(answer: Answer, brief: ChangeBrief) -> ChangeAnswer:
     Raises:
         UnusableAnswer: it cannot be used, whatever it holds.
     """
-    data = heard(answer, forms.CHANGE)
+    data = checked_data(answer, forms.CHANGE)
     stood, tests, before = dict(brief.files), dict(brief.tests), dict(brief.before)
     left = {path: before.get(path, text) for path, text in stood.items()}
     now = left | edited(data["edits"], left, frozenset(tests))
@@ -91,7 +101,7 @@ def read_diagnosis(answer: Answer) -> Diagnosis:
     Raises:
         UnusableAnswer: it cannot be used, whatever it holds.
     """
-    data = heard(answer, forms.DIAGNOSIS)
+    data = checked_data(answer, forms.DIAGNOSIS)
     return Diagnosis(data["bottleneck"], tuple(data["evidence"]), tuple(data["steps"]))
 
 
@@ -101,7 +111,7 @@ def read_variant(answer: Answer, brief: VariantBrief) -> VariantAnswer:
     Raises:
         UnusableAnswer: it cannot be used, whatever it holds.
     """
-    data = heard(answer, forms.VARIANT)
+    data = checked_data(answer, forms.VARIANT)
     if ("source" in data) == bool(data.get("edits")):
         raise UnusableAnswer(Fault.form, "the answer gives either edits or the whole source, one of the two")
     if "source" in data:
@@ -165,3 +175,82 @@ def _sentence(text: str) -> str:
     """The runner's sentences name what stands in the file; here nobody has escaped it yet."""
     seen = "".join("?" if is_hidden(c) or c in "\n\t@<>" else c for c in text)
     return seen[:MOST_SENTENCE]
+
+
+MOST_CHARACTERS = 400
+MOST_DEPTH = 40
+OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv)
+MOST_NUMBER = 2**53
+
+
+def plan_from(data: dict[str, Any], problem: Problem, graph: Graph | None) -> KernelPlan:
+    """The plan of an answer's object; counts that cannot be read are replaced, and a note says so."""
+    least = least_bytes(problem, graph)
+    defaults = {"forward_bytes": least, "backward_bytes": least, "forward_flops": "0", "backward_flops": "0"}
+    known = {*problem.dimensions, *(scalar.name for scalar in problem.scalars), "E"}
+    counts = {name: data[name].strip() if is_count(data[name], known) else None for name in defaults}
+    replaced = [name.replace("_", " ") for name, text in counts.items() if text is None]
+    notes = tuple(data["notes"])
+    if replaced:
+        notes += (
+            f"the model's {', '.join(replaced)} could not be read; each input and output once, no FLOPs, stand for it",
+        )
+    given = {name: counts[name] or defaults[name] for name in defaults}
+    return KernelPlan(
+        family=data["family"],
+        tier=int(data["tier"]),
+        kernels=tuple(
+            KernelSketch(kernel["name"], kernel["pass"], kernel["iteration_space"], kernel["grid"])
+            for kernel in data["kernels"]
+        ),
+        forward_formula=data["forward_formula"],
+        gradient_formulas=tuple((entry["input"], entry["formula"]) for entry in data["gradient_formulas"]),
+        saved_tensors=tuple(data["saved_tensors"]),
+        recomputed=data["recomputed"],
+        precision_sensitive_ops=tuple(data["precision_sensitive_ops"]),
+        grid_dimensions=data["grid_dimensions"],
+        grid_description=data["grid_description"],
+        block_size_source=data["block_size_source"],
+        needs_sm_parallelism=data["needs_sm_parallelism"],
+        notes=notes,
+        **given,
+    )
+
+
+def is_count(text: str, known: set[str]) -> bool:
+    """Whether a text is arithmetic over ``known`` names and whole numbers, without powers: cheap to evaluate anywhere."""
+    if len(text) > MOST_CHARACTERS:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.strip(), mode="eval").body
+    except UNPARSABLE:
+        return False
+    return _is_count(tree, known, MOST_DEPTH)
+
+
+def _is_count(node: ast.expr, known: set[str], depth: int) -> bool:
+    if depth == 0:
+        return False
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float) and 0 <= node.value <= MOST_NUMBER  # type: ignore[operator]
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.BinOp) and isinstance(node.op, OPERATORS):
+        return _is_count(node.left, known, depth - 1) and _is_count(node.right, known, depth - 1)
+    return False
+
+
+def least_bytes(problem: Problem, graph: Graph | None) -> str:
+    """The bytes of each input and output once, as an expression; an integer input counts as an element of the dtype."""
+    metas = {node.name: node.meta for node in graph.nodes} if graph is not None else {}
+    shapes = [spec.dims for spec in problem.inputs]
+    outputs = [metas[name].shape for name in graph.outputs if name in metas] if graph is not None else []
+    shapes += [tuple(_factor(size) for size in shape) for shape in outputs]
+    return " + ".join(" * ".join([*shape, "E"]) for shape in shapes) or "0"
+
+
+def _factor(size: int | Expr) -> str:
+    text = str(size) if isinstance(size, int) else size.text
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

@@ -6,12 +6,32 @@ those that are asked at once share, so that each is answered from a cached prefi
 
 from __future__ import annotations
 
-from workers.authors.llm import forms, telling
-from workers.authors.llm.marks import Kind, quoted
-from workers.authors.llm.prompts import EXAMPLES, LANGUAGE, SYSTEM, Prompt, prompt
+from dataclasses import dataclass
+
+from workers.authors.llm import forms
+from workers.authors.llm.prompts import (
+    EXAMPLES,
+    LANGUAGE,
+    SYSTEM,
+    Kind,
+    Prompt,
+    counted,
+    examples,
+    failed,
+    files,
+    form_of,
+    hardware,
+    ideas,
+    joined,
+    measured,
+    problem,
+    prompt,
+    quoted,
+    remarks,
+    tried,
+    word,
+)
 from workers.authors.llm.protocol import ChangeBrief, KernelBrief, ProblemBrief, Task, VariantBrief
-from workers.authors.llm.telling import joined
-from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT, Variation, variation_of
 from workers.models.protocol import Form, Message, Part, Question, Role
 
 CARRIED = (
@@ -37,17 +57,17 @@ def problem_question(brief: ProblemBrief) -> Question:
     """Ask for a problem file, from words or from code that does not stand alone."""
     kind = Kind.code if brief.code else Kind.request
     request = joined(
-        f"# What is asked for, under the name `{telling.word(brief.name)}`",
+        f"# What is asked for, under the name `{word(brief.name)}`",
         quoted(kind, brief.origin or "the command", brief.request),
     )
     before = quoted(Kind.problem, "the problem as it was", brief.before) if brief.before else ""
     changing = joined(
         prompt(Task.analyze.value).text,
         joined("# The problem as it was", before) if before else "",
-        telling.failed(brief.failed, with_source=brief.failed is not None and brief.failed.source != brief.before),
-        telling.remarks(brief.remarks),
+        failed(brief.failed, with_source=brief.failed is not None and brief.failed.source != brief.before),
+        remarks(brief.remarks),
     )
-    return _question(Task.analyze, forms.PROBLEM, (telling.examples(brief.beside), request), changing, None)
+    return _question(Task.analyze, forms.PROBLEM, (examples(brief.beside), request), changing, None)
 
 
 def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) -> Question:
@@ -64,17 +84,17 @@ def kernel_question(brief: KernelBrief, variation: int = 0, at_once: int = 1) ->
     if brief.before and (brief.failed is None or brief.failed.source != brief.before):
         before = joined("# The module under review", quoted(Kind.proposal, brief.path, brief.before))
     of_the_job = joined(
-        telling.hardware(brief.hardware),
-        telling.form_of(brief),
-        telling.examples(brief.examples),
-        telling.problem(brief.problem, brief.graph),
-        telling.counted(brief.counted),
+        hardware(brief.hardware),
+        form_of(brief),
+        examples(brief.examples),
+        problem(brief.problem, brief.graph),
+        counted(brief.counted),
         _compiled(brief),
-        telling.measured(brief.measured),
-        telling.ideas(brief.ideas),
+        measured(brief.measured),
+        ideas(brief.ideas),
     )
-    of_the_review = joined(before, telling.remarks(brief.remarks))
-    asked = (telling.failed(brief.failed), prompt(task.value), angle)
+    of_the_review = joined(before, remarks(brief.remarks))
+    asked = (failed(brief.failed), prompt(task.value), angle)
     return _candidate(task, forms.KERNEL, (of_the_job, of_the_review), asked, at_once)
 
 
@@ -93,30 +113,30 @@ def _compiled(brief: KernelBrief) -> str:
 def change_question(brief: ChangeBrief, variation: int = 0, at_once: int = 1) -> Question:
     """Ask for a targeted change of files that stand, and tests for it; ``at_once`` as for a kernel."""
     of_the_job = joined(
-        telling.examples(brief.examples),
-        telling.files("The files that may be edited", brief.files),
-        telling.files("The test files, which may only be added to", brief.tests),
+        examples(brief.examples),
+        files("The files that may be edited", brief.files),
+        files("The test files, which may only be added to", brief.tests),
         joined("# The problem today", quoted(Kind.problem, "the problem file", brief.problem)) if brief.problem else "",
         joined(
             "# What is asked for",
-            quoted(Kind.request, f"the command for {telling.word(brief.name)}", brief.request),
+            quoted(Kind.request, f"the command for {word(brief.name)}", brief.request),
         ),
     )
     last = joined(
-        telling.files("The files as the last proposal left them: edits begin here", brief.before),
+        files("The files as the last proposal left them: edits begin here", brief.before),
         joined(CARRIED, quoted(Kind.problem, "the last proposal's problem", brief.carried)) if brief.carried else "",
-        telling.failed(
+        failed(
             brief.failed,
             with_source=brief.failed is not None and brief.failed.source not in dict(brief.before).values(),
         ),
     )
     asked = (last, prompt(Task.modify.value), variation_of(CHANGE, variation))
-    return _candidate(Task.modify, forms.CHANGE, (of_the_job, telling.remarks(brief.remarks)), asked, at_once)
+    return _candidate(Task.modify, forms.CHANGE, (of_the_job, remarks(brief.remarks)), asked, at_once)
 
 
 def diagnosis_question(brief: VariantBrief) -> Question:
     """Ask what bounds a kernel."""
-    changing = joined(prompt(Task.diagnose.value).text, _goal(brief), telling.tried(brief.tried))
+    changing = joined(prompt(Task.diagnose.value).text, _goal(brief), tried(brief.tried))
     return _question(Task.diagnose, forms.DIAGNOSIS, _kernel_as_it_is(brief), changing, None)
 
 
@@ -129,12 +149,12 @@ def variant_question(brief: VariantBrief, variation: int = 0) -> Question:
         else ""
     )
     changing = joined(
-        prompt(Task.optimize.value).filled(angle=angle.angle, path=telling.word(brief.path)),
+        prompt(Task.optimize.value).filled(angle=angle.angle, path=word(brief.path)),
         _goal(brief),
         diagnosis,
-        telling.tried(brief.tried),
-        telling.failed(brief.failed),
-        telling.remarks(brief.remarks),
+        tried(brief.tried),
+        failed(brief.failed),
+        remarks(brief.remarks),
     )
     return _question(Task.optimize, forms.VARIANT, _kernel_as_it_is(brief), changing, angle)
 
@@ -145,13 +165,11 @@ def _goal(brief: VariantBrief) -> str:
 
 def _kernel_as_it_is(brief: VariantBrief) -> tuple[str, ...]:
     return (
+        joined(hardware(brief.hardware), examples(brief.examples), problem(brief.problem, None)),
         joined(
-            telling.hardware(brief.hardware), telling.examples(brief.examples), telling.problem(brief.problem, None)
-        ),
-        joined(
-            telling.files("The kernel's file, to start from", [(brief.path, brief.source)]),
-            telling.measured(brief.measured),
-            telling.ideas(brief.ideas),
+            files("The kernel's file, to start from", [(brief.path, brief.source)]),
+            measured(brief.measured),
+            ideas(brief.ideas),
         ),
     )
 
@@ -182,3 +200,78 @@ def _question(task: Task, form: Form, stable: tuple[str, ...], changing: str, an
         thinking_tokens=thinking_tokens,
         temperature=None if angle is None else angle.temperature,
     )
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One angle on a question. ``temperature`` goes to models that take one, which are those that do not think."""
+
+    angle: str
+    temperature: float | None = None
+
+
+# The first is what a single candidate gets.
+KERNEL = (
+    Variation("Write the kernel that you consider best: right first, then few bytes through memory."),
+    Variation(
+        "Where a compiled kernel is given, start from it, and change only what you can give a reason for. Where "
+        "none is given, write "
+        "the simplest kernel that is right.",
+        0.3,
+    ),
+    Variation(
+        "Move every tensor through memory as few times as possible: one pass where a row fits a block, "
+        "statistics and result in one "
+        "kernel, the gradients of all inputs in one pass."
+    ),
+    Variation(
+        "Write the simplest kernel that is right: one program for each row or block, no settings that need tuning.", 0.5
+    ),
+    Variation(
+        "Recompute in backward instead of saving: save the inputs and at most one number for each row, and say "
+        "in the plan what it costs."
+    ),
+    Variation(
+        "Launch about one program for each multiprocessor, each over many tiles, with its own partial sums where rows are summed.",
+        0.8,
+    ),
+    Variation(
+        "Write one path for short rows and one for wide rows: several rows in a program below 2 KiB, a loop over "
+        "blocks above 64 KiB."
+    ),
+    Variation(
+        "Start with the formula: rewrite it so that fewer values are live or fewer reductions are needed, show "
+        "in the docstring that it "
+        "is the same, and write the kernel for that.",
+        1.0,
+    ),
+)
+CHANGE = (
+    Variation("Make the change that a maintainer of these files would make: the smallest one that does what is asked."),
+    Variation("Make it where the values are loaded and stored; leave the structure of the kernels alone.", 0.3),
+    Variation(
+        "Make it a constexpr branch of the existing kernels, so that calls without it compile to the same code as before."
+    ),
+    Variation("Make it on the host side as far as possible, and in the kernels only as far as needed.", 0.5),
+    Variation("Make it a kernel of its own next to the existing ones, chosen by the function that launches."),
+    Variation("Start with the gradients: work out what they become, then change backward, then forward.", 0.8),
+    Variation("Start with the tests: write the case that fails today, then the change that makes it pass."),
+    Variation("Question the obvious place for the change, and choose another one if the change is smaller there.", 1.0),
+)
+VARIANT = (
+    Variation("Take the change from which you expect the most, by the measurement."),
+    Variation("Take the change that removes the most bytes: a pass, a saved tensor, a cast, a temporary.", 0.3),
+    Variation("Take a change of the launch: programs, rows in a program, warps, stages; leave the arithmetic alone."),
+    Variation("Take a change of how a row is walked: one pass, blocks, or several rows together.", 0.5),
+    Variation("Take a change of backward: what is saved, what is recomputed, how gradients are summed."),
+    Variation(
+        "Take a change of the order of work, so that what was read last is used next and stays in the cache.", 0.8
+    ),
+    Variation("Take a change of the formula that is exact and saves reductions or live values."),
+    Variation("Take a change unlike anything tried so far.", 1.0),
+)
+
+
+def variation_of(table: tuple[Variation, ...], number: int) -> Variation:
+    """A variation; past the end of the table it begins again."""
+    return table[number % len(table)]

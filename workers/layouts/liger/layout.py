@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.resources import files
 
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
-from workers.layouts.imports import Import
-from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.liger import data, paths, suite_file
-from workers.layouts.liger.catalog import known_problems
-from workers.layouts.liger.exports import export_changes, exported, function_module
-from workers.layouts.liger.library_plots import SWEEP_OPTION, plot_runs
-from workers.layouts.liger.module_file import module_source
-from workers.layouts.liger.renewed import renewed
-from workers.layouts.liger.script_file import script_source, takes_sweeps
-from workers.layouts.liger.script_parts import PROVIDERS
-from workers.layouts.liger.setup_file import extra_in_setup
-from workers.layouts.liger.suite_file import suite_source
-from workers.layouts.liger.sweep import BY_HAND_SIZES, from_models, sweep_of
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
-from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
-from workers.layouts.prose import fitted
+from workers.layouts.existing import ExistingKernels, first_there, required
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
+from workers.layouts.liger import paths
+from workers.layouts.liger.benchmark_data import SWEEP_OPTION, appended, plot_runs, renewed
+from workers.layouts.liger.benchmark_script import (
+    BY_HAND_SIZES,
+    PROVIDERS,
+    from_models,
+    script_source,
+    sweep_of,
+    takes_sweeps,
+)
+from workers.layouts.liger.files import (
+    SUITE_IMPORTS,
+    export_changes,
+    exported,
+    extra_in_setup,
+    function_module,
+    module_source,
+    suite_source,
+)
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
 from workers.layouts.protocol import Design, Shared, Standing, StyleCheck, SuiteRun
+from workers.layouts.python_source import Import, fitted
 from workers.layouts.regions import functions_using
 from workers.layouts.ruff import line_length, ruff_check
-from workers.layouts.standing_kernels import StandingKernels
-from workers.layouts.whereabouts import first_there, required
-from workers.layouts.written import existing_failure, source_of
 from workers.toml import read_toml, table_in
 from workers.tree import Tree
+
+FOLDER = "references"
+
+
+@cache
+def known_problems() -> dict[str, str]:
+    """Every problem by its kernel's name."""
+    folder = files("workers.layouts.liger").joinpath(FOLDER)
+    found = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name[:-3]: file.read_text("utf-8") for file in found if file.name.endswith(".py")}
+
 
 HELPERS = ("calculate_settings", "device_context", "ensure_contiguous")
 SCRIPT_ROOTS = (*paths.IMPORT_ROOTS, paths.SCRIPTS)
@@ -38,18 +55,18 @@ VERSION = re.compile(r"[\w.+!-]+")
 FUNCTION_CLASS = re.compile(r"^class \w+\((?:(?:torch\.)?autograd\.)?Function\):", re.MULTILINE)
 
 
-class LigerLayout(StandingKernels):
+class LigerLayout(ExistingKernels):
     """How kernels live in Liger-Kernel."""
 
     name = "liger"
     prefix = "liger"
 
     def matches(self, tree: Tree) -> bool:
-        """Tell whether a repository is of this kind."""
+        """Whether a repository is of this kind."""
         return paths.FUNCTIONAL in tree.files and paths.OPS_HELPERS in tree.files
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """Give the kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         found: dict[str, str] = {}
         for path in tree.paths(paths.OPS + "/", ".py"):
             folder, _, file = path.removeprefix(paths.OPS + "/").rpartition("/")
@@ -62,7 +79,7 @@ class LigerLayout(StandingKernels):
         return found
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
-        """Give the complete names of a new kernel, the problem's own where it sets them."""
+        """The complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
         check_problem(problem)
         written = camel_case(name)
@@ -76,7 +93,7 @@ class LigerLayout(StandingKernels):
         return names
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
-        """Give the style in which an author shall write the kernel's module."""
+        """The style in which an author shall write the kernel's module."""
         return SourceStyle(
             function_class=names.function or "",
             forward_function=f"{name}_forward",
@@ -85,7 +102,7 @@ class LigerLayout(StandingKernels):
         )
 
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
-        """Give the kernel profile, with the nearest existing kernel of the tree."""
+        """The kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
         others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
         sweep = sweep_of(design.problem, tree)
@@ -94,11 +111,11 @@ class LigerLayout(StandingKernels):
         return kernel_profile(design, close, sweep.swept, sweep.label, BY_HAND_SIZES, PROVIDERS, models)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give the first commit: the test file, with the reference in it."""
+        """The first commit: the test file, with the reference in it."""
         return (FileChange(paths.suite_path(design.name), fitted(suite_source(design, tree), line_length(tree))),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give every file that the kernel needs, the test file included; never the benchmark data."""
+        """Every file that the kernel needs, the test file included; never the benchmark data."""
         module, width = function_module(design.name, tree), line_length(tree)
         return (
             FileChange(paths.ops_path(design.name), fitted(source_of(design), width)),
@@ -109,11 +126,11 @@ class LigerLayout(StandingKernels):
         )
 
     def kernel_path(self, name: str, tree: Tree) -> str:
-        """Give the file in which a new kernel's module will stand."""
+        """The file in which a new kernel's module will stand."""
         return paths.ops_path(name)
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         return CandidateSource(
             files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
             module=f"{paths.PACKAGE}.transformers.functional",
@@ -124,33 +141,33 @@ class LigerLayout(StandingKernels):
         )
 
     def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """Give the target's own style check for the changed files."""
+        """The target's own style check for the changed files."""
         return ruff_check(changes, tree)
 
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's tests."""
+        """The run of the new kernel's tests."""
         return SuiteRun("pytest", ("-q", paths.suite_path(design.name)), paths.IMPORT_ROOTS)
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's benchmark script."""
+        """The run of the new kernel's benchmark script."""
         script = paths.script_path(design.name)
         return SuiteRun("benchmark", (script,), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give the benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
+        """The benchmark data to append, from what the script wrote; nothing where no GPU measured it."""
         original = tree.read(paths.DATA)
         written = next((file.text for file in collected if file.path == paths.DATA), None)
         if measured.predicted or original is None or written is None:
             return ()
-        text = data.appended(original, written, design.name)
+        text = appended(original, written, design.name)
         return () if text is None else (FileChange(paths.DATA, text),)
 
     def standing_data(
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give the benchmark data with the rows that the script wrote anew for this kernel."""
+        """The benchmark data with the rows that the script wrote anew for this kernel."""
         original, script = tree.read(paths.DATA), tree.read(standing.script or "")
         written = next((file.text for file in collected if file.path == paths.DATA), None)
         if original is None or script is None or written is None:
@@ -159,14 +176,14 @@ class LigerLayout(StandingKernels):
         return () if text is None else (FileChange(paths.DATA, text),)
 
     def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """Give the run of the kernel's benchmark script, which writes its rows anew where it is told to."""
+        """The run of the kernel's benchmark script, which writes its rows anew where it is told to."""
         script = required(standing.script, "benchmark script", standing)
         told = ("--overwrite",) if "--overwrite" in self._script_texts(script, tree) else ()
         return SuiteRun("benchmark", (script, *told), SCRIPT_ROOTS, (paths.DATA,), _metadata(tree))
 
     def new_suite_imports(self) -> tuple[Import, ...]:
         """What the test file of a new kernel imports, besides the kernel itself."""
-        return suite_file.IMPORTS
+        return SUITE_IMPORTS
 
     def dev_extra(self, tree: Tree) -> tuple[str, ...]:
         """The library's dev extra: setup.py's, where pyproject.toml leaves it to that."""
@@ -181,46 +198,46 @@ class LigerLayout(StandingKernels):
         return plot_runs(original, text, tells_sweeps=SWEEP_OPTION in visualizer)
 
     def module_of(self, path: str, tree: Tree) -> str:
-        """Give the import name of a kernel's main file."""
+        """The import name of a kernel's main file."""
         return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the test file may be, the conventional one first."""
+        """The paths at which the test file may be, the conventional one first."""
         there = [path for path in tree.paths("test/", f"/test_{name}.py") if path != paths.suite_path(name)]
         return (paths.suite_path(name), *there)
 
     def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the benchmark script may be, the conventional one first."""
+        """The paths at which the benchmark script may be, the conventional one first."""
         return (paths.script_path(name),)
 
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the texts of the files that may use a kernel, the main one first."""
+        """The texts of the files that may use a kernel, the main one first."""
         return tuple(tree.read(path) or "" for path in (paths.FUNCTIONAL, paths.module_path(name), paths.OPS_EXPORTS))
 
     def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the files through which a kernel is used, besides its own."""
+        """The files through which a kernel is used, besides its own."""
         wrapper = first_there((paths.module_path(name),), tree.files)
         return () if wrapper is None else (wrapper,)
 
     def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
-        """Give the functions of the functional interface that apply the kernel."""
+        """The functions of the functional interface that apply the kernel."""
         functions = functions_using(tree.read(paths.FUNCTIONAL) or "", standing.functions)
         return (Shared(paths.FUNCTIONAL, functions),) if functions else ()
 
     def catalogued(self, name: str) -> str | None:
-        """Give the problem that is known of the library's own kernel."""
+        """The problem that is known of the library's own kernel."""
         return known_problems().get(name)
 
     def recording_roots(self, standing: Standing) -> tuple[str, ...]:
-        """Give the folders that go on ``sys.path`` where the benchmark script runs."""
+        """The folders that go on ``sys.path`` where the benchmark script runs."""
         return SCRIPT_ROOTS
 
     def recording_support(self, tree: Tree) -> tuple[SourceFile, ...]:
-        """Give the files that the benchmark script needs besides the repository's."""
+        """The files that the benchmark script needs besides the repository's."""
         return _metadata(tree)
 
     def helpers(self, tree: Tree) -> dict[str, str]:
-        """Give the helpers that the library has, by the module that defines them."""
+        """The helpers that the library has, by the module that defines them."""
         source = tree.read(paths.OPS_HELPERS) or ""
         there = [helper for helper in HELPERS if re.search(rf"^def {helper}\(", source, re.MULTILINE)]
         return dict.fromkeys(there, f"{paths.PACKAGE}.ops.utils")

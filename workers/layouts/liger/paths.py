@@ -24,20 +24,20 @@ IMPORT_ROOTS = ("src", ".")
 
 
 def ops_path(name: str) -> str:
-    """Give the path of a kernel's own module."""
+    """The path of a kernel's own module."""
     return f"{OPS}/{name}.py"
 
 
 def module_path(name: str) -> str:
-    """Give the path of a kernel's nn.Module."""
+    """The path of a kernel's nn.Module."""
     return f"{MODULES}/{name}.py"
 
 
 def suite_path(name: str) -> str:
-    """Give the path of a kernel's test file."""
+    """The path of a kernel's test file."""
     return f"{TESTS}/test_{name}.py"
 
 
 def script_path(name: str) -> str:
-    """Give the path of a kernel's benchmark script."""
+    """The path of a kernel's benchmark script."""
     return f"{SCRIPTS}/benchmark_{name}.py"

@@ -1,19 +1,69 @@
-"""The files of a new kernel in a small library. Pure."""
+"""The files of a new kernel in a small library, and where it keeps them. Pure."""
 
 from __future__ import annotations
 
-from workers.layouts.comparison import exact_lines
-from workers.layouts.dimensions import axes_of, local
-from workers.layouts.imports import Import, block
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from workers.layouts.dimensions import assignments, axes_of, local
 from workers.layouts.module_form import ModuleForm, module_form
-from workers.layouts.plain.home import Home
-from workers.layouts.problem_tables import opening, tables_source
+from workers.layouts.naming import source_of
 from workers.layouts.protocol import Design
-from workers.layouts.pysource import call, indented, listing, literal
-from workers.layouts.reference import reference_of
-from workers.layouts.suite import Words, suite_of
-from workers.layouts.tensors import assignments
-from workers.layouts.written import source_of
+from workers.layouts.python_source import Import, block, call, indented, listing, literal
+from workers.layouts.reference import opening, reference_of, tables_source
+from workers.layouts.suite import Words, exact_lines, suite_of
+from workers.tree import Tree
+
+KERNEL = re.compile(r"^@triton\.jit|^@triton\.autotune|^import triton\b", re.MULTILINE)
+ELSEWHERE = frozenset(
+    {"test", "tests", "bench", "benchmark", "benchmarks", "doc", "docs", "example", "examples", "scripts"}
+)
+
+
+@dataclass(frozen=True)
+class Home:
+    """Folders of a library; ``root`` is what goes on ``sys.path``, ``package`` the kernels' dotted name below it."""
+
+    kernels: str
+    root: str
+    package: str
+    tests: str
+    benchmarks: str
+
+    def module(self, name: str) -> str:
+        """The import name of a kernel's module."""
+        return f"{self.package}.{name}"
+
+
+def kernel_folders(tree: Tree) -> tuple[str, ...]:
+    """The folders with Triton kernels, tests and the like left out."""
+    found = dict.fromkeys(
+        str(PurePosixPath(path).parent)
+        for path in tree.paths(suffix=".py")
+        if _is_importable(path) and KERNEL.search(tree.read(path) or "")
+    )
+    return tuple(found)
+
+
+def home_of(tree: Tree) -> Home:
+    """The folders: the one that holds Triton kernels where there is one, else ``kernels``."""
+    folders = kernel_folders(tree)
+    named = [folder for folder in folders if PurePosixPath(folder).name == "kernels"]
+    kernels = folders[0] if len(folders) == 1 else named[0] if len(named) == 1 else "kernels"
+    inside = PurePosixPath(kernels)
+    root, package = (
+        ("src", inside.parts[1:]) if inside.parts[0] == "src" and len(inside.parts) > 1 else (".", inside.parts)
+    )
+    tests = next((folder for folder in ("tests", "test") if tree.exists(folder)), "tests")
+    benchmarks = next((folder for folder in ("benchmarks", "benchmark", "bench") if tree.exists(folder)), "benchmarks")
+    return Home(kernels, root, ".".join(package), tests, benchmarks)
+
+
+def _is_importable(path: str) -> bool:
+    folders = PurePosixPath(path).parts[:-1]
+    return bool(folders) and all(folder.isidentifier() and folder not in ELSEWHERE for folder in folders)
+
 
 SUITE_IMPORTS = (Import("pytest"), Import("torch"))
 DEVICE = '''\
@@ -32,7 +82,6 @@ def assert_matches(expected, actual, atol, rtol, extra_info):
         rtol=rtol,
         msg=lambda text: f"{extra_info} {text}",
     )'''
-
 DIFFERENTIABLE = """\
 def differentiable(outputs):
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -40,7 +89,7 @@ def differentiable(outputs):
 
 
 def kernel_source(design: Design) -> str:
-    """Give the kernel's module: the proved source, then the functional form and the nn.Module around it."""
+    """The kernel's module: the proved source, then the functional form and the nn.Module around it."""
     form = _form(design)
     target = f"{design.names.function}.apply"
     function = form.function_source(design.names.functional or "", target)
@@ -49,7 +98,7 @@ def kernel_source(design: Design) -> str:
 
 
 def suite_source(design: Design, home: Home, single_line: bool, width: int) -> str:
-    """Give the whole test file, with the problem in it."""
+    """The whole test file, with the problem in it."""
     reference_class = f"Torch{design.names.module}"
     suite = suite_of(design, Words("kernel", reference_class, "needs_bfloat16"))
     reference = reference_of(design.problem)
@@ -70,7 +119,7 @@ def suite_source(design: Design, home: Home, single_line: bool, width: int) -> s
 
 
 def script_source(design: Design, home: Home, single_line: bool) -> str:
-    """Give the benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
+    """The benchmark script: the reference, eager and compiled, beside the kernel, on the problem's workloads."""
     form, reference = _form(design), reference_of(design.problem)
     names = (Import("torch"), Import("triton.testing"), Import(home.module(design.name), design.names.functional))
     sections = [

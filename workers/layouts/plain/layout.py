@@ -6,34 +6,38 @@ from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, 
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
 from workers.layouts.dimensions import axes_of
-from workers.layouts.imports import Import
-from workers.layouts.kernel_profile import kernel_profile
-from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols
-from workers.layouts.nearest import likeness_of_problem, likenesses, nearest
-from workers.layouts.plain.files import SUITE_IMPORTS, kernel_source, script_source, suite_source
-from workers.layouts.plain.home import KERNEL, Home, home_of, kernel_folders
-from workers.layouts.prose import fitted
+from workers.layouts.existing import ExistingKernels, required
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
+from workers.layouts.plain.files import (
+    KERNEL,
+    SUITE_IMPORTS,
+    Home,
+    home_of,
+    kernel_folders,
+    kernel_source,
+    script_source,
+    suite_source,
+)
 from workers.layouts.protocol import Design, Standing, StyleCheck, SuiteRun
+from workers.layouts.python_source import Import, fitted
 from workers.layouts.ruff import line_length, ruff_check, single_line_imports
-from workers.layouts.standing_kernels import StandingKernels
-from workers.layouts.whereabouts import required
-from workers.layouts.written import existing_failure
 from workers.tree import Tree
 
 PROVIDERS = ("kernel", "torch", "torch_compile")
 
 
-class PlainLayout(StandingKernels):
+class PlainLayout(ExistingKernels):
     """How kernels live in a small library."""
 
     name = "plain"
 
     def matches(self, tree: Tree) -> bool:
-        """Tell whether a repository is of this kind."""
+        """Whether a repository is of this kind."""
         return bool(kernel_folders(tree)) or tree.exists("kernels")
 
     def existing(self, tree: Tree) -> dict[str, str]:
-        """Give the kernels that are there: name to the path of the main file."""
+        """The existing kernels: name to the path of the main file."""
         found: dict[str, str] = {}
         for path in tree.paths(home_of(tree).kernels + "/", ".py"):
             stem = path.removeprefix(home_of(tree).kernels + "/").removesuffix(".py")
@@ -42,7 +46,7 @@ class PlainLayout(StandingKernels):
         return found
 
     def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
-        """Give the complete names of a new kernel, the problem's own where it sets them."""
+        """The complete names of a new kernel, the problem's own where it sets them."""
         check_name(name)
         check_problem(problem)
         home, there = home_of(tree), self.existing(tree)
@@ -61,7 +65,7 @@ class PlainLayout(StandingKernels):
         return names
 
     def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
-        """Give the style in which an author shall write the kernel's module."""
+        """The style in which an author shall write the kernel's module."""
         return SourceStyle(
             function_class=names.function or "",
             forward_function=f"{name}_forward",
@@ -71,21 +75,21 @@ class PlainLayout(StandingKernels):
         )
 
     def profile(self, design: Design, tree: Tree) -> KernelProfile:
-        """Give the kernel profile, with the nearest existing kernel of the tree."""
+        """The kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
         others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
         swept, values = _swept(design.problem)
         return kernel_profile(design, nearest(likeness, others), swept, swept, values, PROVIDERS)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give the first commit: the test file, with the reference in it."""
+        """The first commit: the test file, with the reference in it."""
         home = home_of(tree)
         width = line_length(tree)
         suite = fitted(suite_source(design, home, single_line_imports(tree), width), width)
         return (FileChange(_paths(design.name, home)[1], suite),)
 
     def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
-        """Give every file that the kernel needs, the test file included."""
+        """Every file that the kernel needs, the test file included."""
         home, width, single_line = home_of(tree), line_length(tree), single_line_imports(tree)
         kernel, suite, script = _paths(design.name, home)
         opening = () if tree.exists(home.kernels) else (FileChange(f"{home.kernels}/__init__.py", ""),)
@@ -97,11 +101,11 @@ class PlainLayout(StandingKernels):
         )
 
     def kernel_path(self, name: str, tree: Tree) -> str:
-        """Give the file in which a new kernel's module will stand."""
+        """The file in which a new kernel's module will stand."""
         return _paths(name, home_of(tree))[0]
 
     def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
-        """Give the library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
         kernel = next(c.path for c in changes if c.path.endswith(f"/{design.name}.py"))
         root, _, module = (
             kernel.removesuffix(".py").partition("/") if kernel.startswith("src/") else (".", "", kernel[:-3])
@@ -116,29 +120,29 @@ class PlainLayout(StandingKernels):
         )
 
     def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
-        """Give the target's own style check for the changed files."""
+        """The target's own style check for the changed files."""
         return ruff_check(changes, tree)
 
     def tests(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's tests."""
+        """The run of the new kernel's tests."""
         home = home_of(tree)
         return SuiteRun("pytest", ("-q", _paths(design.name, home)[1]), _roots(home))
 
     def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
-        """Give the run of the new kernel's benchmark script."""
+        """The run of the new kernel's benchmark script."""
         home = home_of(tree)
         return SuiteRun("benchmark", (_paths(design.name, home)[2],), _roots(home))
 
     def data_changes(
         self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give nothing: such a library keeps no benchmark data."""
+        """Nothing: such a library keeps no benchmark data."""
         return ()
 
     def standing_data(
         self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
     ) -> tuple[FileChange, ...]:
-        """Give nothing: such a library keeps no benchmark data."""
+        """Nothing: such a library keeps no benchmark data."""
         return ()
 
     def new_suite_imports(self) -> tuple[Import, ...]:
@@ -150,36 +154,36 @@ class PlainLayout(StandingKernels):
         return ()
 
     def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
-        """Give the run of the kernel's benchmark script."""
+        """The run of the kernel's benchmark script."""
         script = required(standing.script, "benchmark script", standing)
         return SuiteRun("benchmark", (script,), self.recording_roots(standing))
 
     def module_of(self, path: str, tree: Tree) -> str:
-        """Give the import name of a kernel's main file."""
+        """The import name of a kernel's main file."""
         return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
     def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the test file may be, the one that would be written first."""
+        """The paths at which the test file may be, the one that would be written first."""
         named = [*tree.paths(suffix=f"/test_{name}.py"), *tree.paths(suffix=f"/{name}_test.py")]
         return (_paths(name, home_of(tree))[1], *named)
 
     def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the paths at which the benchmark script may be, the one that would be written first."""
+        """The paths at which the benchmark script may be, the one that would be written first."""
         home = home_of(tree)
         forms = (f"bench_{name}.py", f"{name}.py", f"benchmark_{name}.py", f"{name}_benchmark.py")
         return (_paths(name, home)[2], *(f"{home.benchmarks}/{form}" for form in forms))
 
     def users(self, name: str, tree: Tree) -> tuple[str, ...]:
-        """Give the texts of the files that may use a kernel, the main one first."""
+        """The texts of the files that may use a kernel, the main one first."""
         return tuple(tree.read(path) or "" for path in self.suite_places(name, tree))
 
     def catalogued(self, name: str) -> str | None:
-        """Give nothing: nothing is known of such a library beforehand."""
+        """Nothing: nothing is known of such a library beforehand."""
         return None
 
 
 def _swept(problem: Problem) -> tuple[str, tuple[int, ...]]:
-    """Give the dimension that the workloads vary most, the one with the largest size among equals, and its sizes."""
+    """The dimension that the workloads vary most, the one with the largest size among equals, and its sizes."""
     axes = axes_of(problem)
     sizes = {dim: tuple(dict.fromkeys(dict(w.sizes)[dim] for w in problem.workloads)) for dim in axes.all}
     dims = [dim for dim in axes.rows if len(sizes[dim]) > 1] or list(axes.rows) or list(axes.all)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Word, WorkloadTiming
 from workers.stages.headroom import LAUNCH_US, geometric_mean, time_of
-from workers.strategies.guardrails import OTHER_METRIC, VARIANT, comparison_with_original
+from workers.strategies.search import OTHER_METRIC, VARIANT, comparison_with_original
 
 MOST_ROWS = 24
 LEAST = 1.01  # as the runner's words: what is not beyond 1% is not worth one

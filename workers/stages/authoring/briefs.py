@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_runner.contracts import BenchmarkResult
 from workers.authors.llm.protocol import Example, KernelBrief, Remark
 from workers.authors.protocol import Proposal
-from workers.layouts.nearest import by_likeness, likeness_of_problem, likenesses
+from workers.layouts.kernel_profile import by_likeness, likeness_of_problem, likenesses
 from workers.stages.authoring.beside import figures
 from workers.stages.authoring.catalog import ideas_of
 from workers.stages.authoring.counted import counted, lines

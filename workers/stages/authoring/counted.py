@@ -14,7 +14,8 @@ from gpu_runner.contracts import Bound, Expr, Graph, InputSpec, Node, Pass, Prob
 from gpu_runner.contracts.expressions import evaluate_expression
 from gpu_runner.contracts.graph import Dim
 from workers.stages.headroom import LAUNCH_US
-from workers.strategies.captured import (
+from workers.strategies.evidence import (
+    BYTES,
     MOVING,
     PRODUCTS,
     REDUCTIONS,
@@ -24,7 +25,6 @@ from workers.strategies.captured import (
     operands,
     reached,
 )
-from workers.strategies.rows_measured import BYTES
 
 MOST_ROWS = 12
 DTYPE = "bfloat16"  # in which the runner measures, where the problem takes it

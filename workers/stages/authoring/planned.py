@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpu_runner.contracts import Graph, Problem
 from workers.authors.protocol import KernelPlan
-from workers.layouts.rank import forward_operators
+from workers.layouts.dimensions import forward_operators
 
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "argmax", "cumsum", "sort", "var"})
 PRODUCTS = frozenset({"dot", "matmul", "conv"})

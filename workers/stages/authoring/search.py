@@ -18,7 +18,7 @@ from workers.stages.authoring.judging import Judged, judged
 from workers.stages.authoring.unanswered import ask_for_repair, ask_once, nobody_answered
 from workers.stages.headroom import geometric_mean, time_of
 from workers.stages.workbench import SNAPSHOT_FILE, Workbench, answer_of
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 
 
 @dataclass(frozen=True)

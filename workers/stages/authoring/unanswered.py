@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpu_runner.contracts import from_json, to_json
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.protocol import StageContext
-from workers.models.budgets import BudgetReachedError
+from workers.models.ledger import BudgetReachedError
 from workers.models.protocol import PASSING, Answer, ModelError, Question, Trouble
 from workers.models.recording import Refusal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from workers.authors.llm.protocol import ChangeBrief, Example, Remark
 from workers.authors.protocol import Feedback
 from workers.contracts import FileChange
-from workers.layouts.nearest import by_likeness, likeness_of_source, likenesses
+from workers.layouts.kernel_profile import by_likeness, likeness_of_source, likenesses
 from workers.stages.modifying.preflight import Subject
 
 MOST_EXAMPLES = 2

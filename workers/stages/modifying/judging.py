@@ -9,8 +9,8 @@ from gpu_runner.contracts import Status, Verdict
 from workers.authors.llm.protocol import ChangeAnswer, Failed, Fault
 from workers.contracts import FileChange, StyleOutcome
 from workers.engine.protocol import StageContext
-from workers.layouts.beside import changed_beside
-from workers.layouts.known_problem import own_path
+from workers.layouts.existing import own_path
+from workers.layouts.regions import changed_beside
 from workers.stages.modifying.confines import objection
 from workers.stages.modifying.diffs import diff
 from workers.stages.modifying.preflight import Subject

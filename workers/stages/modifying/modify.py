@@ -19,7 +19,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.known_problem import own_path
+from workers.layouts.existing import own_path
 from workers.stages.authoring.attempts import Book
 from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
 from workers.stages.modifying.diffs import changed_files, diff

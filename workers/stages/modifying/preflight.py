@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from gpu_runner.contracts import CandidateSource, Problem
 from workers.contracts import Failure, FailureCode, FileChange, ProblemKind, ProblemText, UserFacingError
 from workers.engine.protocol import StageContext
-from workers.layouts.known_problem import is_of
+from workers.layouts.existing import is_of
 from workers.layouts.protocol import Changeable, Layout, Standing
 from workers.layouts.table import find_layout, layout_named
 from workers.stages.problem_text import parse, problem_source
 from workers.stages.standing import joined
 from workers.stages.workbench import SNAPSHOT_FILE, choose_layout, open_tree
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 from workers.tree import Tree
 
 SAY_WHAT = (

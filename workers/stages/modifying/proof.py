@@ -19,12 +19,12 @@ from gpu_runner.contracts import (
 from workers.authors.llm.protocol import Failed
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.engine.protocol import StageContext
-from workers.layouts.known_problem import is_of
+from workers.layouts.existing import is_of
 from workers.stages.modifying.preflight import SAY_PROBLEM, Subject, calls_what_stands
 from workers.stages.proving import MAX_EVIDENCE, evidence_line, verdict_failure
 from workers.stages.suites import LOG_CHARS
 from workers.stages.workbench import SNAPSHOT_FILE, answer_of
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 
 # The rules by which the runner says that the original, not the candidate, does not fit a problem.
 NOT_THE_ORIGINAL = frozenset({"original", "problem"})

@@ -19,7 +19,7 @@ from workers.stages.authoring.unanswered import ask_for_repair, ask_once, nobody
 from workers.stages.modifying.briefing import change_brief
 from workers.stages.modifying.judging import Fell, Proved, Step, judged, proposed_changes
 from workers.stages.modifying.preflight import Subject
-from workers.strategies.identity import fingerprint
+from workers.strategies.source import fingerprint
 
 MOST_SOURCE = 60_000  # characters of an answer that could not be used, for its repair
 PASSED, BREAKS = "passed", "breaks a call"

@@ -87,12 +87,12 @@ REMARKS = (
 
 
 def answer(data: dict[str, Any] | None) -> Answer:
-    """Give what a model said."""
+    """What a model said."""
     return Answer("", data, Usage(), "local", "model-1")
 
 
 def kernel_brief(**changes: Any) -> KernelBrief:
-    """Give a brief for one small problem."""
+    """A brief for one small problem."""
     problem, graph = captured("reglu")
     given: dict[str, Any] = {
         "name": "reglu",
@@ -110,18 +110,18 @@ def kernel_brief(**changes: Any) -> KernelBrief:
 
 
 def kernel(**changes: Any) -> dict[str, Any]:
-    """Give a right answer to it: the compiler's module without its entry."""
+    """A right answer to it: the compiler's module without its entry."""
     source = proposal("reglu", liger=True, entry=None).source
     return {"plan": dict(PLAN), "source": source, "replies": []} | changes
 
 
 def problem_brief(**changes: Any) -> ProblemBrief:
-    """Give a request in words."""
+    """A request in words."""
     return ProblemBrief(**{"name": "reglu", "request": "a gated ReLU: relu(a) * b", "code": False} | changes)
 
 
 def change_brief(**changes: Any) -> ChangeBrief:
-    """Give a request to change what stands."""
+    """A request to change what stands."""
     given: dict[str, Any] = {
         "name": "reglu",
         "request": "take an optional scale of the result",
@@ -133,18 +133,18 @@ def change_brief(**changes: Any) -> ChangeBrief:
 
 
 def change(**changes: Any) -> dict[str, Any]:
-    """Give a right answer to it."""
+    """A right answer to it."""
     edits = [{"path": PATH, "old": 'c = max(a, 0) * b\n    """', "new": 'c = max(a, 0) * b, in float32\n    """'}]
     return {"summary": "says the precision", "edits": edits, "replies": []} | changes
 
 
 def added(text: str, path: str = TEST_PATH) -> dict[str, Any]:
-    """Give a right change with tests added."""
+    """A right change with tests added."""
     return change(added_tests={"path": path, "text": text})
 
 
 def variant_brief(**changes: Any) -> VariantBrief:
-    """Give a kernel to make faster."""
+    """A kernel to make faster."""
     given: dict[str, Any] = {
         "name": "reglu",
         "path": PATH,
@@ -159,7 +159,7 @@ def variant_brief(**changes: Any) -> VariantBrief:
 
 
 def variant(**changes: Any) -> dict[str, Any]:
-    """Give a right answer to it."""
+    """A right answer to it."""
     notes = {"hypothesis": "blocks are too large", "change": "half of the block", "expected": "5% at large sizes"}
     edits = [
         {

@@ -22,12 +22,12 @@ FAILED = Failed(
 
 
 def brief_of_the_kernel(**changes: object) -> KernelBrief:
-    """Give a brief in which every kind of text stands."""
+    """A brief in which every kind of text stands."""
     return briefs.kernel_brief(compiled=SHORT, **changes)
 
 
 def questions() -> dict[str, Question]:
-    """Give one question of each kind."""
+    """One question of each kind."""
     changed = briefs.change_brief(
         files=(("src/ops/reglu.py", SHORT),),
         tests=(("tests/test_reglu.py", "import torch\n"),),
@@ -57,7 +57,7 @@ def questions() -> dict[str, Question]:
 
 
 def told(question: Question) -> str:
-    """Give a question as text; the system prompt, which all share, is a file of its own."""
+    """A question as text; the system prompt, which all share, is a file of its own."""
     assert question.form is not None
     limits = (
         f"most tokens {question.most_tokens}, thinking {question.thinking_tokens}, temperature {question.temperature}"
@@ -70,7 +70,7 @@ def told(question: Question) -> str:
 
 
 def texts() -> dict[str, str]:
-    """Give every file of ``golden/``."""
+    """Every file of ``golden/``."""
     asked = questions()
     system = "".join(part.text for part in asked["generate"].system)
     return {"system.txt": system + "\n", **{f"{name}.txt": told(question) for name, question in asked.items()}}

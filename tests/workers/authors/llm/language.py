@@ -16,9 +16,9 @@ import triton.language as tl
 
 from gpu_runner.program import kernels, language
 from gpu_runner.roles import libdevice
-from workers.authors.llm import python_text
+from workers.authors.llm import checks
 
-FILE = Path(python_text.__file__).parent / "prompts" / "language.md"
+FILE = Path(checks.__file__).parent / "prompts" / "language.md"
 # Listed for the files of libraries and for other devices: a new kernel has no use for these.
 LEFT_OUT = (
     "torch.distributed", "torch.nn", "torch.library", "torch.xpu", "torch.jit", "torch.compiler", "torch.amp", "torch.cuda.amp",
@@ -42,7 +42,7 @@ INTERNAL = language.words("_semantic _generator _builder")
 
 
 def text() -> str:
-    """Give the whole prompt."""
+    """The whole prompt."""
     return "\n".join(["<!-- language, version 1 -->", *_host(), "", *_kernels()]) + "\n"
 
 
@@ -53,7 +53,7 @@ def _host() -> list[str]:
     computes = [name for name in torch if name in COMPUTING]
     others = [name for name in torch if name not in (*dtypes, *computes)]
     host = [name.removeprefix("triton.") for name in sorted(language.TRITON) if not name.startswith(LEFT_OUT)]
-    standard = [name for name in sorted(language.STANDARD) if name.partition(".")[0] in python_text.MODULES]
+    standard = [name for name in sorted(language.STANDARD) if name.partition(".")[0] in checks.MODULES]
     return [
         "# What host code may use",
         "",
@@ -61,7 +61,7 @@ def _host() -> list[str]:
         "evaluates it itself, statement by statement, and CPython never runs it. What is on none of these lists is `refused`, with "
         "its line. The lists are the runner's own.",
         "",
-        f"- Imports: {_listed(python_text.MODULES)}, what lies below `triton.language`, and the modules of the "
+        f"- Imports: {_listed(checks.MODULES)}, what lies below `triton.language`, and the modules of the "
         f"target that the form "
         "of the module names. Never `from m import *`.",
         f"- torch, dtypes: {_plain(dtypes)}.",

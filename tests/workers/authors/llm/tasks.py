@@ -123,7 +123,7 @@ KERNEL_TASKS: dict[str, Wrong] = {
 
 
 def kernel_brief_of(name: str) -> KernelBrief:
-    """Give the brief for the problem of an honest candidate, as a plain repository would have it."""
+    """The brief for the problem of an honest candidate, as a plain repository would have it."""
     return briefs.kernel_brief(
         name=name,
         path=f"kernels/{name}.py",
@@ -136,12 +136,12 @@ def kernel_brief_of(name: str) -> KernelBrief:
 
 
 def right_source(name: str) -> str:
-    """Give the kernel that is right."""
+    """The kernel that is right."""
     return (KERNELS / f"{name}.py").read_text()
 
 
 def wrong_source(name: str) -> str:
-    """Give the same kernel with the mistake."""
+    """The same kernel with the mistake."""
     wrong, source = KERNEL_TASKS[name], right_source(name)
     assert wrong.replaced in source, name
     return source.replace(wrong.replaced, wrong.by)

@@ -25,15 +25,14 @@ from workers.authors.llm import (
     variant_question,
     versions,
 )
-from workers.authors.llm.marks import LIMITS, Kind, cut, quoted
-from workers.authors.llm.prompts import prompt
+from workers.authors.llm.checks import MODULES, PREFIXES, REACHING_NAMES
+from workers.authors.llm.prompts import LIMITS, Kind, cut, prompt, quoted
 from workers.authors.llm.protocol import Example, Failed, Remark
-from workers.authors.llm.python_text import MODULES, PREFIXES, REACHING_NAMES
-from workers.authors.llm.variations import CHANGE, KERNEL, VARIANT
-from workers.models.anthropic_speech import MOST_BREAKPOINTS, cached_prefix, parameters
-from workers.models.budgets import LEAST_THINKING_TOKENS
-from workers.models.options import Thinking
+from workers.authors.llm.questions import CHANGE, KERNEL, VARIANT
+from workers.models.anthropic_api import MOST_BREAKPOINTS, cached_prefix, parameters
+from workers.models.ledger import LEAST_THINKING_TOKENS
 from workers.models.protocol import Question
+from workers.models.settings import Thinking
 
 OPENING = re.compile(r"<<<DATA ([0-9a-f]{16}) kind=\"[a-z ]+\" origin=\"")
 

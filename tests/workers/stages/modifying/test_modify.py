@@ -213,10 +213,10 @@ def test_a_repair_keeps_the_problem_of_the_proposal_that_it_starts_from() -> Non
 def test_a_changed_function_needs_a_test_that_fails_without_the_change() -> None:
     silent = ModelError(Trouble.rejected, "no more")
     for before, told in ((ran(), "passes, or cannot pass, without the change"), (None, "none was added")):
-        spoken = [slope(), silent]
+        nonblank = [slope(), silent]
         if before is None:
-            spoken[0] = {key: value for key, value in slope().items() if key != "added_tests"}
-        context = modifying(speaks=spoken)
+            nonblank[0] = {key: value for key, value in slope().items() if key != "added_tests"}
+        context = modifying(speaks=nonblank)
         context.answers["tests tests-candidate-1"] = ran() if before else ran(nodes=("test_values",))
         context.answers["tests before-candidate-1"] = before
         assert told in "".join(refused(context).failure.attempts)
@@ -315,8 +315,8 @@ def test_a_provider_that_is_down_is_told_as_such() -> None:
 def test_an_answer_that_cannot_be_used_is_told_in_one_spelling() -> None:
     answer = slope(tests="def expected(a, b):\n    return a\n")
     questions = []
-    for spelled in (answer, dict(reversed(answer.items()))):
-        context = modifying(speaks=[spelled, {}], repairs=1)
+    for json_text in (answer, dict(reversed(answer.items()))):
+        context = modifying(speaks=[json_text, {}], repairs=1)
         refused(context)
         questions.append(context.questions["repair-1"])
     assert questions[0] == questions[1]

@@ -1,0 +1,420 @@
+"""What may be wrong with an answer: its form, hidden characters, Python that reaches too far, edits that do not fit. Pure."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from gpu_runner.contracts import read_source
+from gpu_runner.contracts.reading import SourceError, parse_bounded
+from workers.authors.llm.prompts import hidden_in
+from workers.authors.llm.protocol import Fault, KernelBrief, Remark, Reply, UnusableAnswer
+from workers.authors.protocol import SourceStyle
+from workers.models.forms import FormError, check
+from workers.models.protocol import Answer, Form
+
+NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9_./\[\]:*-]")
+MOST_NAME = 80
+
+
+def checked_data(answer: Answer, form: Form) -> dict[str, Any]:
+    """The answer's object, which fits the form and whose texts can be seen whole.
+
+    Raises:
+        UnusableAnswer: it does not.
+    """
+    if not isinstance(answer.data, dict):
+        raise UnusableAnswer(Fault.form, f"the answer is not given by the form `{form.name}`")
+    try:
+        check(answer.data, form)
+    except FormError as error:
+        raise UnusableAnswer(Fault.form, str(error)) from None
+    except (RecursionError, ValueError, TypeError):  # what no JSON spells, or nests too deep
+        raise UnusableAnswer(Fault.form, "the answer is no plain JSON object") from None
+    for place, text in _texts(answer.data):
+        found = hidden_in(text)
+        if found is not None:
+            sentence = (
+                f"`{named(place)}` holds the character U+{ord(found):04X}, which cannot be seen; write it as an escape"
+            )
+            raise UnusableAnswer(Fault.form, sentence)
+        if not text.strip() and not place.endswith(".new"):
+            raise UnusableAnswer(Fault.form, f"`{named(place)}` says nothing")
+    return answer.data
+
+
+def _texts(value: object, place: str = "$") -> list[tuple[str, str]]:
+    """The depth is bounded: the value fits a form."""
+    if isinstance(value, str):
+        return [(place, value)]
+    if isinstance(value, dict):
+        return [found for key, inner in value.items() for found in _texts(inner, f"{place}.{key}")]
+    if isinstance(value, list):
+        return [found for index, inner in enumerate(value) for found in _texts(inner, f"{place}[{index}]")]
+    return []
+
+
+def replies_to(remarks: tuple[Remark, ...], given: list[dict[str, Any]]) -> tuple[Reply, ...]:
+    """The replies in the order of the remarks.
+
+    Raises:
+        UnusableAnswer: a remark has none, has two, or a reply is to no remark.
+    """
+    asked = [remark.number for remark in remarks]
+    counted = Counter(int(reply["number"]) for reply in given)
+    for number in sorted(counted):
+        if number not in asked:
+            raise UnusableAnswer(Fault.form, f"there is a reply to remark {number}, which nobody made")
+        if counted[number] > 1:
+            raise UnusableAnswer(Fault.form, f"remark {number} has more than one reply")
+    missing = [str(number) for number in asked if number not in counted]
+    if missing:
+        raise UnusableAnswer(Fault.form, f"there is no reply to remark {', '.join(missing)}")
+    texts = {int(reply["number"]): str(reply["text"]) for reply in given}
+    return tuple(Reply(number, texts[number]) for number in asked)
+
+
+def named(text: str) -> str:
+    """A name out of an answer as a sentence may quote it: one line, short, no markup."""
+    return NOT_OF_A_NAME.sub("?", text[:MOST_NAME])
+
+
+MOST_BYTES = 200 * 1024
+MOST_LINES = 5_000
+FENCE = "```"
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, as a closed list of names is written."""
+    return frozenset(text.split())
+
+
+# Of those in the runner's language of host code (gpu_runner/program/language.py), to which a test holds them.
+MODULES = words("""
+    torch torch.autograd triton triton.language math functools typing dataclasses contextlib enum collections collections.abc
+    itertools operator __future__
+    """)
+PREFIXES = ("triton.language.",)
+REACHING_NAMES = words("eval exec compile __import__ open globals locals vars setattr delattr breakpoint exit quit")
+# Parts of torch that read and write files, load code or start processes.
+REACHING_TORCH = words(
+    "hub load save utils multiprocessing package jit classes ops _C _dynamo _inductor serialization from_file"
+)
+AS_A_VALUE, RENAMED = "torch as a value", "torch by another name"
+ORDINARY = frozenset({"__name__", "__doc__", "__version__", "__init__", "__post_init__"})
+BUILTINS = frozenset(dir(builtins))
+
+
+def parsed(text: str, what: str, beside: str = "") -> ast.Module:
+    """Parse Python; what stands already, ``beside``, does not count towards its size.
+
+    Raises:
+        UnusableAnswer: it is too large, has Markdown around it, or does not parse.
+    """
+    if len(text.encode("utf-8", "replace")) - len(beside.encode("utf-8", "replace")) > MOST_BYTES:
+        raise UnusableAnswer(Fault.too_large, f"{what} is larger than {MOST_BYTES // 1024} KiB")
+    if text.count("\n") - beside.count("\n") > MOST_LINES:
+        raise UnusableAnswer(Fault.too_large, f"{what} is longer than {MOST_LINES} lines")
+    try:
+        return read_source(text).tree
+    except SourceError as error:
+        # Three backquotes within a text of the program parse; those around it do not.
+        if any(line.lstrip().startswith(FENCE) for line in text.splitlines()):
+            sentence = f"{what} has Markdown around its code; give the file's text alone"
+            raise UnusableAnswer(Fault.fence, sentence) from None
+        where = "" if error.line is None else f" at line {error.line}"
+        why = "" if error.rule == "syntax" else f": {error.message} {error.fix}"  # a syntax error may quote the text
+        raise UnusableAnswer(Fault.syntax, f"{what} does not parse as Python{where}{why}") from None
+
+
+def check_reach(tree: ast.Module, what: str, modules: Iterable[str] = (), before: ast.Module | None = None) -> None:
+    """See to it that a file imports and calls what a kernel may need, ``modules``, and what it used ``before``, alone.
+
+    Raises:
+        UnusableAnswer: it reaches further; the sentence names the module or the name.
+    """
+    known = {*modules, *(imported(before) if before is not None else ())}
+    for module in imported(tree):
+        if module not in MODULES and module not in known and not module.startswith(PREFIXES):
+            sentence = f"{what} imports `{named(module)}`, which is none of the modules that kernels need here"
+            raise UnusableAnswer(Fault.reach, sentence)
+    used = set(reached(before)) if before is not None else set()
+    for name in reached(tree):
+        if name not in used:
+            raise UnusableAnswer(Fault.reach, f"{what} uses {told(name)}, which reaches beyond a kernel")
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Every module that is imported, relative ones with their dots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            # `from torch import hub` names a module as well as `import torch.hub` does.
+            yield module
+            if module == "torch":
+                yield from (f"torch.{alias.name}" for alias in node.names if alias.name in REACHING_TORCH)
+
+
+def reached(tree: ast.Module) -> Iterator[str]:
+    """The names by which a file reaches beyond its own computation; torch by another name, or as a value, hides them."""
+    in_attribute = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "torch" and id(node) not in in_attribute:
+            yield AS_A_VALUE
+        elif isinstance(node, ast.alias) and node.name == "torch" and node.asname not in (None, "torch"):
+            yield RENAMED
+        if isinstance(node, ast.Name) and node.id in REACHING_NAMES:
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            full = dotted(node)
+            if full is not None and full.startswith("torch.") and full.split(".")[1] in REACHING_TORCH:
+                yield full
+            elif node.attr.startswith("__") and node.attr.endswith("__") and node.attr not in ORDINARY:
+                yield node.attr
+
+
+def told(reaching: str) -> str:
+    """One of ``reached`` as a sentence may quote it."""
+    return reaching if reaching in (AS_A_VALUE, RENAMED) else f"`{named(reaching)}`"
+
+
+def bound_anywhere(tree: ast.AST) -> Iterator[str]:
+    """Every name that is bound somewhere in a tree, whatever its scope."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+
+
+def dotted(node: ast.expr) -> str | None:
+    """A plain dotted name as text; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def check_module(source: str, brief: KernelBrief) -> None:
+    """See to it that a layout can use a module.
+
+    Raises:
+        UnusableAnswer: it cannot, or reaches beyond what kernels need.
+    """
+    style = brief.style
+    tree = parsed(source, "the module")
+    check_reach(tree, "the module", modules_of(style))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    wanted = [style.forward_function]
+    if _computes_gradients(brief):
+        wanted.append(style.backward_function)
+    if style.entry is not None and not style.section:
+        wanted.append(style.entry)
+    for name in wanted:
+        if name not in functions:
+            raise UnusableAnswer(Fault.names, f"the module does not define the function `{named(name)}`")
+    if style.section:
+        _check_prefix(tree, style)
+    elif style.function_class not in classes:
+        raise UnusableAnswer(Fault.names, f"the module does not define the class `{named(style.function_class)}`")
+    else:
+        _check_class(classes[style.function_class], brief)
+    if style.entry is not None and not style.section:
+        _check_entry(functions[style.entry], brief)
+    check_kernels(tree, "the module")
+
+
+def _computes_gradients(brief: KernelBrief) -> bool:
+    """Whether a gradient is more than what comes from upstream, which a class can hand on by itself."""
+    if brief.graph is None:
+        return any(spec.grad for spec in brief.problem.inputs)
+    return any(node is not None and node not in brief.graph.upstream for _, node in brief.graph.gradients)
+
+
+def modules_of(style: SourceStyle) -> tuple[str, ...]:
+    """The target's own modules that a kernel may import from: those of its helpers."""
+    return tuple(sorted({module for _, module in style.helpers}))
+
+
+def kernels_of(tree: ast.Module) -> set[str]:
+    """The names of a module's Triton kernels and device functions."""
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_kernel(node)}
+
+
+def check_kernels(tree: ast.Module, what: str) -> None:
+    """See to it that a module has a Triton kernel and launches one.
+
+    Raises:
+        UnusableAnswer: it does not.
+    """
+    kernels = kernels_of(tree)
+    if not kernels:
+        raise UnusableAnswer(Fault.names, f"{what} defines no function with `@triton.jit`: there is no kernel in it")
+    inside = {id(inner) for node in tree.body if _is_kernel(node) for inner in ast.walk(node)}
+    outside = [node for node in ast.walk(tree) if id(node) not in inside]
+    launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in outside)
+    # Which of several kernels is launched may be chosen before, under another name.
+    if not launches or not any(isinstance(node, ast.Name) and node.id in kernels for node in outside):
+        raise UnusableAnswer(Fault.names, f"{what} launches none of its kernels by `kernel[grid](...)`")
+
+
+def _is_kernel(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    return name in ("triton.jit", "jit")
+
+
+def _check_class(node: ast.ClassDef, brief: KernelBrief) -> None:
+    name = named(node.name)
+    if not any((dotted(base) or "").endswith("Function") for base in node.bases):
+        raise UnusableAnswer(Fault.names, f"the class `{name}` is no `torch.autograd.Function`")
+    methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+    for method in ("forward", "backward"):
+        if method not in methods or not _is_static(methods[method]):
+            raise UnusableAnswer(Fault.names, f"the class `{name}` has no static method `{method}`")
+    parameters = brief.problem.parameters
+    if parameters and not _takes(methods["forward"], 1 + len(parameters)):
+        given = ", ".join(f"`{named(parameter)}`" for parameter in parameters)
+        raise UnusableAnswer(Fault.names, f"`{name}.forward` does not take ctx and then {given}, in this order")
+    outputs = len(brief.graph.outputs) if brief.graph is not None else 0
+    if outputs and not _takes(methods["backward"], 1 + outputs):
+        sentence = f"`{name}.backward` does not take ctx and then one gradient for each of {outputs} outputs"
+        raise UnusableAnswer(Fault.names, sentence)
+
+
+def _is_static(node: ast.FunctionDef) -> bool:
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+
+
+def _takes(node: ast.FunctionDef, count: int) -> bool:
+    """Whether a function can be called with so many positional arguments."""
+    positional = len(node.args.posonlyargs) + len(node.args.args)
+    required = positional - len(node.args.defaults)
+    keyword_only = any(default is None for default in node.args.kw_defaults)
+    return required <= count and (positional >= count or node.args.vararg is not None) and not keyword_only
+
+
+def _check_entry(node: ast.FunctionDef, brief: KernelBrief) -> None:
+    own = tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    if brief.problem.parameters and own != brief.problem.parameters:
+        given = ", ".join(named(parameter) for parameter in brief.problem.parameters)
+        raise UnusableAnswer(Fault.names, f"`{named(node.name)}` does not have the reference's parameters ({given})")
+
+
+def _check_prefix(tree: ast.Module, style: SourceStyle) -> None:
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef):
+            raise UnusableAnswer(Fault.names, "a section of a file holds no imports and no classes")
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith(style.prefix):
+            sentence = (
+                f"`{named(node.name)}` does not begin with `{named(style.prefix)}`, as every name of the section must"
+            )
+            raise UnusableAnswer(Fault.names, sentence)
+
+
+def edited(
+    edits: list[dict[str, Any]], files: dict[str, str], forbidden: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """The files as the edits leave them, those that change only; ``forbidden`` are the tests, which are added to alone.
+
+    Raises:
+        UnusableAnswer: a path is none of the files, or an old text is not there exactly once.
+    """
+    texts = dict(files)
+    for place, edit in enumerate(edits, 1):
+        path = check_path(str(edit["path"]), texts, forbidden)
+        old, new = _ends_as(texts[path], str(edit["old"])), _ends_as(texts[path], str(edit["new"]))
+        if old == new:
+            raise UnusableAnswer(Fault.same, f"edit {place} puts in place of a text the same text")
+        found = _count(texts[path], old)
+        if found != 1:
+            times = "not there" if found == 0 else "there more than once"
+            raise UnusableAnswer(Fault.edit, f"the old text of edit {place} is {times} in `{named(path)}`")
+        texts[path] = texts[path].replace(old, new)
+    return {path: text for path, text in texts.items() if text != files[path]}
+
+
+def check_path(path: str, files: dict[str, str], forbidden: frozenset[str] = frozenset()) -> str:
+    """A path that is one of the files, written exactly so.
+
+    Raises:
+        UnusableAnswer: it is not.
+    """
+    if path in files:
+        return path
+    if path in forbidden or str(PurePosixPath(path)) in forbidden:
+        sentence = f"`{named(path)}` is a test file that stands: tests are added at its end and never edited"
+        raise UnusableAnswer(Fault.tests, sentence)
+    raise UnusableAnswer(Fault.path, f"`{named(path)}` is none of the files that this change may touch")
+
+
+def check_file(path: str, before: str, after: str) -> None:
+    """See to it that a file of Python is one still, reaches no further than before, and keeps what others may call.
+
+    Raises:
+        UnusableAnswer: it does not.
+    """
+    if not path.endswith(".py"):
+        return
+    what = f"`{named(path)}`"
+    tree, stood = parsed(after, what, before), _stood(before)
+    check_reach(tree, what, before=stood)
+    if stood is None:
+        return
+    lost = sorted(_public(stood) - _public(tree))
+    if lost:
+        raise UnusableAnswer(Fault.names, f"{what} no longer defines `{named(lost[0])}`, which others may call")
+    if _has_kernels(stood):
+        check_kernels(tree, what)
+
+
+def _stood(text: str) -> ast.Module | None:
+    try:
+        return parse_bounded(text)
+    except SourceError:  # what stands there may be anything; then all of it is new
+        return None
+
+
+def _has_kernels(tree: ast.Module) -> bool:
+    try:
+        check_kernels(tree, "")
+    except UnusableAnswer:
+        return False
+    return True
+
+
+def _public(tree: ast.Module) -> set[str]:
+    kernels = kernels_of(tree)
+    defined = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    return {node.name for node in defined if not node.name.startswith("_") and node.name not in kernels}
+
+
+def _count(text: str, old: str) -> int:
+    """Overlapping places count too: which of them is meant nobody knows."""
+    first = text.find(old)
+    if first < 0:
+        return 0
+    return 1 if text.find(old, first + 1) < 0 else 2
+
+
+def _ends_as(text: str, piece: str) -> str:
+    """A model is shown ``\\n``; a file that ends its lines otherwise keeps its way."""
+    return piece.replace("\n", "\r\n") if "\r\n" in text else piece

@@ -1,0 +1,360 @@
+"""Existing kernels: how a layout finds one with its problem, tests and benchmark, and what all layouts do alike. Pure."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+
+from gpu_runner.contracts import (
+    CandidateSource,
+    Problem,
+    ProblemError,
+    RecordRequest,
+    RecordResult,
+    SourceFile,
+    Workload,
+    parse_problem,
+)
+from gpu_runner.contracts.syntax import UNPARSABLE
+from workers.authors.protocol import SourceStyle
+from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
+from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
+from workers.layouts.import_graph import Needs, dev_extra, needed_modules, touched_kernels
+from workers.layouts.protocol import Changeable, Shared, Standing, SuiteRun
+from workers.layouts.python_source import Import, read_imports
+from workers.layouts.reference import problem_in_suite
+from workers.layouts.ruff import line_length, single_line_imports
+from workers.tree import Tree
+
+
+class ExistingKernels(ABC):
+    """The half of a layout that is about kernels that stand there; a layout says where their files are."""
+
+    prefix = ""  # of the names that users know, without what divides its words
+
+    @abstractmethod
+    def existing(self, tree: Tree) -> dict[str, str]:
+        """The existing kernels: name to the path of the main file."""
+
+    @abstractmethod
+    def module_of(self, path: str, tree: Tree) -> str:
+        """The import name of a kernel's main file."""
+
+    @abstractmethod
+    def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The paths at which the test file may be, the conventional one first."""
+
+    @abstractmethod
+    def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The paths at which the benchmark script may be, the conventional one first."""
+
+    @abstractmethod
+    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The texts of the files that may use a kernel, the main one first."""
+
+    @abstractmethod
+    def catalogued(self, name: str) -> str | None:
+        """The problem that is known of the library's own kernel."""
+
+    @abstractmethod
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """The file in which a new kernel's module will stand."""
+
+    @abstractmethod
+    def new_suite_imports(self) -> tuple[Import, ...]:
+        """What the test file of a new kernel imports, besides the kernel itself."""
+
+    def dev_extra(self, tree: Tree) -> tuple[str, ...]:
+        """The library's dev extra, as pip reads it."""
+        return dev_extra(tree)
+
+    def needs_of(self, name: str, tree: Tree) -> Needs:
+        """What the test file of a kernel needs of the host, of one that stands there or of one that is yet to be written."""
+        places = self.suite_places(name, tree)
+        suite = first_there(places, tree.files)
+        there = read_imports(tree.read(suite) or "") if suite is not None else ()
+        imports = tuple(one.imported for one in there) if suite is not None else self.new_suite_imports()
+        roots = roots_of(self.existing(tree).get(name) or self.kernel_path(name, tree))
+        return Needs(needed_modules(suite or places[0], imports, tree, roots), roots, self.dev_extra(tree))
+
+    def wrappers(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The files through which a kernel is used, besides its own."""
+        return ()
+
+    def shared(self, standing: Standing, tree: Tree) -> tuple[Shared, ...]:
+        """The kernel's functions in files that other kernels have functions in too."""
+        return ()
+
+    def recording_roots(self, standing: Standing) -> tuple[str, ...]:
+        """The folders that go on ``sys.path`` where the benchmark script runs."""
+        return roots_of(standing.path)
+
+    def recording_support(self, tree: Tree) -> tuple[SourceFile, ...]:
+        """The files that the benchmark script needs besides the repository's."""
+        return ()
+
+    def helpers(self, tree: Tree) -> dict[str, str]:
+        """The helpers that the library has, by the module that defines them."""
+        return {}
+
+    def locate(self, name: str, tree: Tree) -> Standing:
+        """Find an existing kernel; raises ``UserFacingError`` with the nearest names where there is none."""
+        kernels = self.existing(tree)
+        found = found_name(name, kernels, {n: tree.read(path) or "" for n, path in kernels.items()}, self.prefix)
+        functions = defined_functions(tree.read(kernels[found]) or "")
+        return Standing(
+            name=found,
+            path=kernels[found],
+            module=self.module_of(kernels[found], tree),
+            functions=in_order_of_use(functions, self.users(found, tree)),
+            suite=first_there(self.suite_places(found, tree), tree.files),
+            script=first_there(self.script_places(found, tree), tree.files),
+        )
+
+    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
+        """What an optimize job needs and the repository lacks, each with its cure."""
+        places = self.suite_places(standing.name, tree)[0], self.script_places(standing.name, tree)[0]
+        return missing_files(standing, *places)
+
+    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+        """The problem that a kernel solves: the repository's own file, its test file's, or what is known of the library."""
+        own = own_problem(standing, tree)
+        if own is not None:
+            return own
+        stated = None if standing.suite is None else problem_in_suite(tree.read(standing.suite) or "")
+        return first_of((stated, self.catalogued(standing.name)), tree.read(standing.path) or "")
+
+    def form_of(
+        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+    ) -> CandidateSource:
+        """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
+        return kernel_form(problem, standing.module, roots_of(standing.path), changes, tree_file)
+
+    def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
+        """The recording of the calls that the kernel's benchmark script makes; None where it has none."""
+        if standing.script is None:
+            return None
+        return RecordRequest(
+            tree=tree_file,
+            script=standing.script,
+            module=standing.module,
+            symbol=call_of(problem).symbol,
+            import_roots=self.recording_roots(standing),
+            files=self.recording_support(tree),
+        )
+
+    def sizes_of(self, problem: Problem, recorded: RecordResult) -> tuple[Workload, ...]:
+        """The workloads of the recorded calls that are calls of the problem, the largest first."""
+        return workloads_of(problem, recorded)
+
+    def suite_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """The run of the kernel's whole test file."""
+        suite = required(standing.suite, "test file", standing)
+        return SuiteRun("pytest", ("-q", suite), roots_of(standing.path))
+
+    def touched(self, base: Tree, head: Tree) -> dict[str, tuple[str, ...]]:
+        """The kernels that a change touches, with the changed files by which it does; imports are followed."""
+        starts: dict[str, tuple[str, ...]] = {}
+        for tree in (base, head):
+            for name, path in self.existing(tree).items():
+                known = (*starts.get(name, ()), path, *self.wrappers(name, tree))
+                starts[name] = tuple(dict.fromkeys(known))
+        return touched_kernels(base, head, starts, ("src", "."))
+
+    def section_style(self, standing: Standing, tree: Tree) -> SourceStyle:
+        """The style of a section that is pasted into the kernel's own file: no class, and names that are free there."""
+        return section_style(standing, tree, self.helpers(tree))
+
+    def changeable(self, standing: Standing, tree: Tree) -> Changeable:
+        """The files in which a kernel may be changed; raises ``UserFacingError`` where it has no test file."""
+        if standing.suite is None:
+            raise UserFacingError(missing_suite(standing, self.suite_places(standing.name, tree)[0]))
+        own = (standing.path, *self.wrappers(standing.name, tree))
+        return Changeable(own, self.shared(standing, tree), (standing.suite,))
+
+
+def roots_of(path: str) -> tuple[str, ...]:
+    """The folders that go on ``sys.path`` for a kernel's main file."""
+    return ("src", ".") if path.startswith("src/") else (".",)
+
+
+MOST_NAMED = 8
+SHOWN = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
+
+
+def found_name(wanted: str, kernels: Mapping[str, str], sources: Mapping[str, str], prefix: str = "") -> str:
+    """The name of a kernel by its name, its class's or its function's, in whatever spelling.
+
+    ``kernels`` are names and paths, ``sources`` the text of each by name.
+
+    Raises:
+        UserFacingError: there is none; the nearest names are in the cure.
+    """
+    if wanted in kernels:
+        return wanted
+    key = _key(wanted, prefix)
+    spelled = {_key(name, prefix): name for name in sorted(kernels, reverse=True)}
+    if key in spelled:
+        return spelled[key]
+    for name in sorted(kernels):
+        if key in {_key(function, prefix) for function in defined_functions(sources[name])}:
+            return name
+    raise _no_such_kernel(wanted, key, spelled)
+
+
+def in_order_of_use(functions: tuple[str, ...], users: Iterable[str]) -> tuple[str, ...]:
+    """A file's Functions, those first that the library's other files name; ``users`` are their texts, the main one first."""
+    ranked: dict[str, None] = {}
+    for text in users:
+        ranked |= {name: None for name in functions if re.search(rf"\b{name}\b", text)}
+    return (*ranked, *(name for name in functions if name not in ranked))
+
+
+def missing_files(standing: Standing, suite: str, script: str) -> tuple[Failure, ...]:
+    """The files that an optimize job needs and that are not there; ``suite`` and ``script`` are where they would be."""
+    missing: list[Failure] = []
+    if standing.suite is None:
+        missing.append(missing_suite(standing, suite))
+    if standing.script is None:
+        message = f"`{standing.name}` has no benchmark script `{script}`"
+        cure = "Add one, as the library's other kernels have it: its sizes are what a change is measured on."
+        missing.append(Failure(FailureCode.missing, message, cure))
+    return tuple(missing)
+
+
+def missing_suite(standing: Standing, suite: str) -> Failure:
+    """Why a kernel without a test file cannot be changed; ``suite`` is where it would be."""
+    message = f"`{standing.name}` has no test file `{suite}`"
+    cure = "Add one that holds the kernel against PyTorch: no change is proposed that it does not pass."
+    return Failure(FailureCode.missing, message, cure)
+
+
+def required(path: str | None, what: str, standing: Standing) -> str:
+    """A path that must be there.
+
+    Raises:
+        UserFacingError: it is not.
+    """
+    if path is None:
+        cure = f"Add the {what} of `{standing.name}` and give the command again."
+        raise UserFacingError(Failure(FailureCode.missing, f"`{standing.name}` has no {what}", cure))
+    return path
+
+
+def first_there(candidates: Iterable[str], files: Mapping[str, bytes]) -> str | None:
+    """The first path that is a file."""
+    return next((path for path in candidates if path in files), None)
+
+
+def _key(name: str, prefix: str) -> str:
+    plain = re.sub(r"[^a-z0-9]", "", name.lower().removesuffix(".py"))
+    plain = plain.removeprefix(prefix) or plain
+    return plain.removesuffix("function") or plain
+
+
+def _no_such_kernel(wanted: str, key: str, spelled: Mapping[str, str]) -> UserFacingError:
+    near = [spelled[k] for k in difflib.get_close_matches(key, spelled, n=3, cutoff=0.6)]
+    near += [name for k, name in sorted(spelled.items()) if len(key) > 2 and key in k and name not in near][:3]
+    shown = f"`{wanted}`" if SHOWN.fullmatch(wanted) else "of that name"
+    if near:
+        cure = f"The nearest names: {', '.join(f'`{name}`' for name in near)}."
+    elif spelled:
+        some = sorted(spelled.values())[:MOST_NAMED]
+        more = f" and {len(spelled) - len(some)} more" if len(spelled) > len(some) else ""
+        cure = f"The kernels there: {', '.join(f'`{name}`' for name in some)}{more}."
+    else:
+        cure = "The repository has no kernel that is known; `/kernel create` makes one."
+    return UserFacingError(Failure(FailureCode.missing, f"there is no kernel {shown} in the repository", cure))
+
+
+FOLDER = ".kernelsmith/problems"
+
+
+def own_path(name: str) -> str:
+    """The path of the problem file that a repository keeps for one of its kernels."""
+    return f"{FOLDER}/{name}.py"
+
+
+def own_problem(standing: Standing, tree: Tree) -> str | None:
+    """The repository's own problem file, with a CALL of the kernel's Function added where it has none; None without a file.
+
+    Raises:
+        UserFacingError: it is there and cannot be used.
+    """
+    path, kernel = own_path(standing.name), tree.read(standing.path) or ""
+    text = tree.read(path)
+    if text is None:
+        return None
+    try:
+        problem = parse_problem(text)
+    except ProblemError as error:
+        failure = Failure(FailureCode.problem, f"`{path}` cannot be used: {error.message}", error.cure, error.line)
+        raise UserFacingError(failure) from error
+    if problem.call is None and problem.form == "reference" and standing.functions:
+        call = f"{standing.functions[0]}.apply({', '.join(problem.parameters)})"
+        text = f'{text.rstrip()}\nCALL = "{call}"\n'
+        problem = parse_problem(text)
+    if not is_of(problem, kernel):
+        message = f"`{path}` cannot be used: its CALL does not call what stands in `{standing.path}`"
+        cure = "Give CALL the name of a Function of that file, with as many arguments as it takes."
+        raise UserFacingError(Failure(FailureCode.problem, message, cure))
+    return text
+
+
+def first_of(texts: Iterable[str | None], kernel: str) -> str | None:
+    """The first problem whose CALL fits the kernel's file."""
+    for text in texts:
+        if text is None:
+            continue
+        try:
+            problem = parse_problem(text)
+        except ProblemError:
+            continue
+        if is_of(problem, kernel):
+            return text
+    return None
+
+
+def is_of(problem: Problem, kernel: str) -> bool:
+    """Whether a problem's CALL calls what a kernel's file defines."""
+    call = read_call(problem.call or "")
+    return call is not None and fits(call, kernel)
+
+
+def section_style(standing: Standing, tree: Tree, helpers: dict[str, str]) -> SourceStyle:
+    """The style: every name begins with a prefix that the file does not use yet.
+
+    ``helpers`` are those that the library has, by module; what the file imports already is taken from where it imports it.
+    """
+    source = tree.read(standing.path) or ""
+    there = {s.imported.bound: s.imported.module for s in read_imports(source) if s.imported.name == s.imported.bound}
+    prefix = _prefix(standing.name, source)
+    return SourceStyle(
+        function_class=standing.functions[0] if standing.functions else "",
+        forward_function=f"{prefix}forward",
+        backward_function=f"{prefix}backward",
+        helpers=tuple((helper, there.get(helper, module)) for helper, module in sorted(helpers.items())),
+        line_length=line_length(tree),
+        single_line_imports=single_line_imports(tree),
+        section=True,
+        prefix=prefix,
+    )
+
+
+def _prefix(name: str, source: str) -> str:
+    used, number = _names(source), 1
+    while any(one.startswith(f"_fast{number if number > 1 else ''}_{name}_") for one in used):
+        number += 1
+    return f"_fast{number if number > 1 else ''}_{name}_"
+
+
+def _names(source: str) -> set[str]:
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except UNPARSABLE:
+        return set()
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
