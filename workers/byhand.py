@@ -51,7 +51,7 @@ from workers.gpu_host.launching import LONGEST_S, Host
 from workers.gpu_host.scratch import scratch_folder
 from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
-from workers.stages.problem_text import parse
+from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.identity import fingerprint
 from workers.strategies.sweeping import swept

@@ -17,7 +17,7 @@ from gpu_runner.contracts import (
     Workload,
     WorkloadTiming,
 )
-from workers.stages.problem_text import parse
+from workers.stages.problem import parse
 
 SECONDS_A_ROW = 8.0
 CONTROL_ALONE = ("original",)

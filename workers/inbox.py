@@ -94,26 +94,19 @@ def submit(request: JobRequest) -> Submission:
 
 def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
     """Read a create command against its repository, running nothing; give the kernel's name, or why it cannot be carried out."""
-    from workers.layouts.table import find_layout, layout_named
-    from workers.stages.authoring.wishes import named_freely, wish_of
-    from workers.stages.problem_text import parse, problem_source
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
         tree = read_tarball(current().blobs.get(snapshot))
-        found = layout_named(layout) if layout else find_layout(tree)
-        if has_models() and wish_of(problem, tree) is not None:
-            named_freely(kernel, found, tree)
-        else:
-            found.names(kernel, parse(problem_source(problem, tree)), tree)
+        return bench.look_over_create(kernel, problem, tree, layout, models=has_models())
     except UserFacingError as error:
         return error.failure
-    return kernel
 
 
 def estimate(request: JobRequest) -> Estimate:
     """Give what a job would take at most, starting nothing."""
-    from workers.stages.estimate import asks_models, gpu_seconds
+    from workers.stages.gate import asks_models, gpu_seconds
 
     settings, seconds = current().settings, gpu_seconds(request)
     price, asks = settings.gpu_dollars_per_hour, asks_models(request) and has_models()
@@ -133,41 +126,41 @@ def has_models() -> bool:
 
 def needs_model(problem: ProblemText) -> bool:
     """Tell whether only a model can make a problem of this; what lies in a repository is not looked into."""
-    from workers.stages.authoring.wishes import is_installed, is_wish
+    from workers.stages.problem import is_installed, is_wish
 
     return is_installed(problem) or is_wish(problem)
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
     """Read an optimize command against its repository, running nothing; give the kernel's name there, or all that is missing."""
-    from workers.stages import standing
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
-        return standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
+        return bench.look_over_optimize(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
     except UserFacingError as error:
         return error.failure
 
 
 def touched_kernel(before: str, after: str, layout: str | None) -> str | Failure:
     """Give the one kernel in which two snapshots differ, or why there is none."""
-    from workers.stages import standing
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     blobs = current().blobs
     try:
-        return standing.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
+        return bench.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
     except UserFacingError as error:
         return error.failure
 
 
 def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
     """Read a modify command against its repository, running nothing; give the kernel's name there, or all that is missing."""
-    from workers.stages.modifying import preflight
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
-        return preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return bench.look_over_modify(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
 
