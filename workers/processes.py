@@ -257,7 +257,7 @@ def _clock(settings: Settings) -> Iterator[None]:
 
 
 def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
-    """Give the processes: a worker for stages and one for this host's GPU, or one of them.
+    """The processes: a worker for stages and one for this host's GPU, or one of them.
 
     Each has the settings that it works by: the GPU's worker asks no model and has no key of one.
     """

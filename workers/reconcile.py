@@ -9,8 +9,8 @@ import structlog
 from workers.broker import gpu_queue
 from workers.pipelines.transitions import MAX_LOSSES
 from workers.runtime import Runtime
-from workers.store import gpu_hosts, gpu_work, leases, pending
-from workers.store.overdue import Patience, attend
+from workers.store import attempts, gpu_work, leases
+from workers.store.reviews import Patience, attend
 from workers.store.spending import give_up_lost
 
 DAY_S = 86_400.0
@@ -38,13 +38,13 @@ def reconcile(runtime: Runtime) -> Reconciled:
     since = now - runtime.settings.renotify_after_s
     given_up = _given_up(runtime, now)
     with runtime.database.write() as session:
-        jobs = pending.unheard_jobs(session, now, since)
-        requests = pending.unheard_gpu_requests(session, now, since)
+        jobs = attempts.unheard_jobs(session, now, since)
+        requests = gpu_work.unheard_gpu_requests(session, now, since)
         freed = leases.free_expired(session, now)
         told = tuple(request_id for request_id, _ in requests)
-        stuck = tuple(found for found in gpu_hosts.waiting(session, now) if found.request_id in told)
+        stuck = tuple(found for found in gpu_work.waiting(session, now) if found.request_id in told)
         for found in stuck:
-            gpu_hosts.show(session, found, now)
+            gpu_work.show(session, found, now)
         give_up_lost(session, now)
         patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
         reminded, expired = attend(session, patience, now)
@@ -71,7 +71,7 @@ def reconcile(runtime: Runtime) -> Reconciled:
 def _given_up(runtime: Runtime, now: float) -> tuple[str, ...]:
     # Where the last host is gone, nobody else would come by to say so.
     with runtime.database.read() as session:
-        beyond = gpu_hosts.beyond(session, now, MAX_LOSSES)
+        beyond = gpu_work.beyond(session, now, MAX_LOSSES)
     answered = []
     for request_id in beyond:
         with runtime.database.write() as session:

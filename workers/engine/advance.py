@@ -11,7 +11,7 @@ from workers.engine.heartbeat import heartbeat
 from workers.engine.interruptions import LeaseLost, Suspended
 from workers.pipelines.transitions import MAX_LOSSES
 from workers.runtime import Runtime
-from workers.store import attempts, lifecycle
+from workers.store import attempts, jobs
 from workers.store.attempts import Lease
 from workers.store.codec import read_feedback
 from workers.store.views import view
@@ -42,7 +42,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
 def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext, int] | None:
     now = runtime.clock()
     with runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         row = None if job is None else attempts.claim(session, job, now, runtime.settings.lease_s)
         if job is None or row is None:
             return None

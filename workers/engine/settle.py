@@ -17,9 +17,9 @@ from workers.engine.protocol import StageResult
 from workers.pipelines import PIPELINES
 from workers.pipelines.transitions import Move, after_stage, retry_delay_s
 from workers.runtime import Runtime
-from workers.store import attempts, lifecycle, updates
+from workers.store import attempts, jobs, updates
 from workers.store.attempts import Lease
-from workers.store.text import storable
+from workers.store.codec import storable
 
 OUTAGE_PAUSE_S = 30.0
 # Of the disk that holds the artifacts: full by itself, by a quota or a limit, read-only, or broken.
@@ -47,11 +47,11 @@ def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageRes
         row.state = StageState.waiting if waits else StageState.done
         row.ended_at, row.awaiting = now, None
         # What was begun meanwhile and is not needed any more, such as the proof of a candidate that came after the one taken.
-        lifecycle.stop_gpu_work(session, job, now)
+        jobs.stop_gpu_work(session, job, now)
         attempts.release(row)
         kind = "checkpoint" if waits else "stage_finished"
-        lifecycle.record(session, job, kind, f"{row.stage}, attempt {row.attempt}", now)
-        lifecycle.make_move(session, job, move, now)
+        jobs.record(session, job, kind, f"{row.stage}, attempt {row.attempt}", now)
+        jobs.make_move(session, job, move, now)
         updates.append_status(session, job, now)
     return True
 
@@ -66,8 +66,8 @@ def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) 
         job, row = found
         updates.append_stage_updates(session, job, row, context.emitted, now)
         row.failure = to_json(failure)
-        lifecycle.stop_work(session, job, StageState.failed, now)
-        lifecycle.fail(session, job, failure, now)
+        jobs.stop_work(session, job, StageState.failed, now)
+        jobs.fail(session, job, failure, now)
     return True
 
 
@@ -93,13 +93,13 @@ def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
         if delay_s is None:
             failure = internal_failure(row.stage, row.tries, reference)
             row.failure = to_json(failure)
-            lifecycle.stop_work(session, job, StageState.failed, now)
-            lifecycle.fail(session, job, failure, now)
+            jobs.stop_work(session, job, StageState.failed, now)
+            jobs.fail(session, job, failure, now)
         else:
             attempts.release(row)
             row.not_before = now + delay_s
             row.notified_at = now
-            lifecycle.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
+            jobs.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
     return True
 
 
@@ -138,8 +138,8 @@ def give_up(runtime: Runtime, lease: Lease) -> bool:
             "An operator finds what kills it: mostly memory (`dmesg` there). Then `/kernel retry` goes on from here.",
         )
         row.failure = to_json(failure)
-        lifecycle.stop_work(session, job, StageState.failed, now)
-        lifecycle.fail(session, job, failure, now)
+        jobs.stop_work(session, job, StageState.failed, now)
+        jobs.fail(session, job, failure, now)
         log.error("stage_given_up", stage=row.stage, losses=row.losses, reason="its workers were lost too often")
     return True
 
@@ -153,7 +153,7 @@ def leave(runtime: Runtime, lease: Lease) -> None:
 
 
 def internal_failure(stage: str, tries: int, reference: str) -> Failure:
-    """Give the failure for an error of our own; the details are in the log under the reference, not on GitHub."""
+    """The failure for an error of our own; the details are in the log under the reference, not on GitHub."""
     return Failure(
         FailureCode.internal,
         f"the {stage} stage broke {tries} times on an error of our own (reference `{reference}`)",

@@ -12,7 +12,7 @@ INTERPRETER = "interpreter"
 
 
 def detect() -> str:
-    """Give the architecture of the first GPU, such as ``sm_90``, or ``interpreter`` where there is none."""
+    """The architecture of the first GPU, such as ``sm_90``, or ``interpreter`` where there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return INTERPRETER
@@ -31,6 +31,6 @@ def detect() -> str:
 
 
 def parse_capability(output: str) -> str:
-    """Give the architecture from what nvidia-smi printed, such as ``9.0``."""
+    """The architecture from what nvidia-smi printed, such as ``9.0``."""
     found = re.match(r"\s*(\d+)\.(\d+)\s*$", output.split("\n", 1)[0])
     return f"sm_{found[1]}{found[2]}" if found else INTERPRETER

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.runtime import Runtime
-from workers.store import pending
+from workers.store import gpu_work
 
 POLL_S = 0.1
 
@@ -43,6 +43,6 @@ class HostBeside:
     def _work(self, runtime: Runtime, job_id: str, end: threading.Event, unwanted: threading.Event) -> None:
         while not end.is_set():
             with runtime.database.read() as session:
-                request_id = pending.next_gpu_request(session, runtime.clock(), only=job_id)
+                request_id = gpu_work.next_gpu_request(session, runtime.clock(), only=job_id)
             if request_id is None or not serve(runtime, request_id, self._standby, unwanted):
                 end.wait(POLL_S)

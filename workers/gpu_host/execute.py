@@ -49,7 +49,7 @@ def execute(
     given_up: Callable[[], bool],
     standby: Standby | None = None,
 ) -> GpuResult:
-    """Give the result of a request; whatever goes wrong around the runner is a result with an ``error``.
+    """The result of a request; whatever goes wrong around the runner is a result with an ``error``.
 
     Raises:
         AbandonedError: it was ``given_up`` while it ran.
@@ -85,7 +85,7 @@ def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: B
 
 @contextlib.contextmanager
 def _room(waiting: Waiting | None) -> Iterator[Path]:
-    """Give the folder of the request: that of the runner that waits, or a fresh one."""
+    """The folder of the request: that of the runner that waits, or a fresh one."""
     if waiting is not None:
         with waiting.folder, waiting.runner:
             yield waiting.scratch

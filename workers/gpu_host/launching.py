@@ -34,7 +34,7 @@ class Host:
 
 
 def environment(host: Host, scratch: Path) -> dict[str, str]:
-    """Give the runner's whole environment: no variable that could hold a secret is passed on."""
+    """The runner's whole environment: no variable that could hold a secret is passed on."""
     room = find_spec("gpu_runner")
     places = [] if room is None else list(room.submodule_search_locations or [])
     roots = os.pathsep.join(str(Path(place).parent) for place in places)
@@ -46,7 +46,7 @@ def environment(host: Host, scratch: Path) -> dict[str, str]:
 def launched(
     host: Host, scratch: Path, arguments: Sequence[str], stdin: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Give a runner that writes its log into its folder; at the end it is killed with all of its processes."""
+    """A runner that writes its log into its folder; at the end it is killed with all of its processes."""
     with (scratch / LOG).open("wb") as output:
         child = subprocess.Popen(
             mortal([*host.command, *arguments]),

@@ -21,7 +21,7 @@ YOUNG_S = 60.0  # a folder that is not locked yet may have been made in this mom
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give a fresh folder that holds a lock for as long as this process lives."""
+    """A fresh folder that holds a lock for as long as this process lives."""
     sweep(Path(tempfile.gettempdir()), YOUNG_S)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
@@ -39,7 +39,7 @@ def sweep(parent: Path, older_than_s: float) -> None:
 
 
 def leftovers(parent: Path, older_than_s: float) -> list[Path]:
-    """Give this user's folders that no living supervisor holds."""
+    """This user's folders that no living supervisor holds."""
     found = []
     for folder in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):

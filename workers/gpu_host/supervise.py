@@ -72,14 +72,14 @@ def serve(
 
 
 def host_of(runtime: Runtime) -> Host:
-    """Give how this host runs the runner."""
+    """How this host runs the runner."""
     architecture = runtime.settings.architecture or detect()
     longest_s = runtime.settings.gpu_time_limit_s - MARGIN_S
     return Host(host_name(), runtime.runner_command, interpret=architecture == INTERPRETER, longest_s=longest_s)
 
 
 def host_name() -> str:
-    """Give the name under which this process holds requests."""
+    """The name under which this process holds requests."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 

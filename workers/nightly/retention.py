@@ -18,7 +18,7 @@ class Retention:
 
 
 def forgotten(points: Sequence[tuple[int, float]], retention: Retention, now: float) -> list[int]:
-    """Give the ids of the points, each with its time and oldest first, that are not kept any more; the newest always is."""
+    """The ids of the points, each with its time and oldest first, that are not kept any more; the newest always is."""
     gone = []
     for place, (point, at) in enumerate(points[:-1]):
         age_s = now - at

@@ -26,7 +26,7 @@ def draw_comparison(context: StageContext, kernels: Sequence[MeasuredKernel]) ->
 
 
 def compared(kernels: Sequence[MeasuredKernel]) -> list[tuple[str, Comparison]]:
-    """Give each comparison of head with base, with its label."""
+    """Each comparison of head with base, with its label."""
     found = []
     for kernel in kernels:
         for row in kernel.benchmark.rows if kernel.benchmark else ():
@@ -37,7 +37,7 @@ def compared(kernels: Sequence[MeasuredKernel]) -> list[tuple[str, Comparison]]:
 
 
 def against_original(row: WorkloadTiming) -> Comparison | None:
-    """Give the comparison of the candidate with the original."""
+    """The comparison of the candidate with the original."""
     return next((c for c in row.comparisons if c.contender == "candidate" and c.baseline == "original"), None)
 
 

@@ -55,7 +55,7 @@ def accuracy_plot(name: str, verdict: Verdict) -> bytes:
 
 
 def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
-    """Give the worst error over its allowance for each output and dtype."""
+    """The worst error over its allowance for each output and dtype."""
     worst: dict[tuple[str, str], float] = {}
     for check in checks:
         if check.error is None or not check.allowed or check.output is None:

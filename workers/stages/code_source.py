@@ -27,7 +27,7 @@ class Code:
 
 
 def defined_names(text: str) -> tuple[str, ...]:
-    """Give the functions and classes that a file defines, sorted.
+    """The functions and classes that a file defines, sorted.
 
     Raises:
         SyntaxError: it is no Python.
@@ -38,7 +38,7 @@ def defined_names(text: str) -> tuple[str, ...]:
 
 
 def piece(text: str, symbol: str) -> Code | None:
-    """Give a symbol with the imports, functions, classes and constants of its file that it uses, in their order.
+    """A symbol with the imports, functions, classes and constants of its file that it uses, in their order.
 
     Raises:
         SyntaxError: the file is no Python.
@@ -63,7 +63,7 @@ def piece(text: str, symbol: str) -> Code | None:
 
 
 def beside(code: Code, path: str, read: Read) -> tuple[Example, ...]:
-    """Give what a piece imports from files that can be read, each as a piece of its own."""
+    """What a piece imports from files that can be read, each as a piece of its own."""
     found: dict[tuple[str, str], Example] = {}
     for module, level, name in code.imports:
         for candidate in _paths(module, level, path):
@@ -131,7 +131,7 @@ MOST_BYTES = 2 * 2**20
 
 
 def installed_reader() -> Read | None:
-    """Give what reads files of the installed package by their path below its parent folder, None where it is not installed."""
+    """What reads files of the installed package by their path below its parent folder, None where it is not installed."""
     found = PathFinder.find_spec(PACKAGE)
     places = None if found is None else found.submodule_search_locations
     if not places:
@@ -149,7 +149,7 @@ def installed_reader() -> Read | None:
 
 
 def place_of(symbol: str, read: Read) -> tuple[str, str] | None:
-    """Give the file and the class of ``MODULE.Class``, such as ``llama.LlamaRMSNorm``; None where there is none."""
+    """The file and the class of ``MODULE.Class``, such as ``llama.LlamaRMSNorm``; None where there is none."""
     *parts, name = symbol.split(".")
     if not parts:
         return None

@@ -48,12 +48,12 @@ PASSES = {
 
 
 def time_of(row: WorkloadTiming, contender: str = "candidate") -> float | None:
-    """Give a contender's median on a row. Units: microseconds; None where it was not measured."""
+    """A contender's median on a row. Units: microseconds; None where it was not measured."""
     return next((t.median_us for t in row.timings if t.contender == contender), None)
 
 
 def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: float = 0.0) -> tuple[float, ...]:
-    """Give time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
+    """Time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
 
     What can be reached is the floor and one launch. Both passes together are looked at only where the backward pass alone has no
     floor, as that of a loss: else they say nothing that the two do not. Rows with a floor under ``least_floor_us`` are left out.
@@ -70,13 +70,13 @@ def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: floa
 
 
 def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
-    """Tell whether what was measured is at the floor already; never on a prediction."""
+    """Whether what was measured is at the floor already; never on a prediction."""
     factors = headrooms(measured.rows, scope)
     return bool(factors) and not measured.predicted and _at_the_floor(factors)
 
 
 def room(measured: BenchmarkResult) -> float | None:
-    """Give time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
+    """Time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
 
     It is the rule of ``nothing_to_gain``, at the sizes whose floor is longer than a launch. At the others launches take the time,
     of a pass often several: a small problem is no reason to ask a model for another kernel.
@@ -92,7 +92,7 @@ def _at_the_floor(factors: Sequence[float]) -> bool:
 
 
 def geometric_mean(factors: Sequence[float]) -> float:
-    """Give the geometric mean.
+    """The geometric mean.
 
     Raises:
         ValueError: there are none.
@@ -103,7 +103,7 @@ def geometric_mean(factors: Sequence[float]) -> float:
 
 
 def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
-    """Tell whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
+    """Whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
     wanted = [
         row
         for row in rows
@@ -119,7 +119,7 @@ Sizes = tuple[tuple[str, int], ...]
 def chosen_sizes(
     own: Sequence[Workload], recorded: Sequence[Workload], wanted: Sequence[Sizes] = ()
 ) -> tuple[Workload, ...]:
-    """Give the problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
+    """The problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
     chosen = list(own[:MOST_SIZES])
     rest = [w for w in recorded if not any(_alike(w, known) for known in chosen)]
     order = [rest[-1 - i // 2] if i % 2 == 0 else rest[i // 2] for i in range(len(rest))]
@@ -133,7 +133,7 @@ def chosen_sizes(
 def with_sizes(
     chosen: Sequence[Workload], wanted: Sequence[Sizes], problem: Problem
 ) -> tuple[tuple[Workload, ...], tuple[Workload, ...]]:
-    """Give workloads among which each of the wanted sizes is, and those of them that were added for it.
+    """Workloads among which each of the wanted sizes is, and those of them that were added for it.
 
     Raises:
         UserFacingError: a wanted size is larger than what is measured.
@@ -156,7 +156,7 @@ def with_sizes(
 
 
 def volume(problem: Problem, workload: Workload) -> int:
-    """Give the number of elements of the largest input."""
+    """The number of elements of the largest input."""
     sizes = dict(workload.sizes)
     shapes = ([int(d) if d.isdigit() else sizes[d] for d in spec.dims] for spec in problem.inputs)
     return max(math.prod(shape) for shape in shapes)
@@ -190,7 +190,7 @@ class Counted:
 
     @property
     def bound(self) -> Bound:
-        """Give what limits the pass on every GPU of the runner's table, unknown where they differ."""
+        """What limits the pass on every GPU of the runner's table, unknown where they differ."""
         moved = max(1, self.moved_bytes)
         matrix, vector = self.matrix_flops / moved, self.vector_flops / moved
         if matrix < MATRIX_RANGE[0] and vector < VECTOR_RANGE[0] and moved < LAUNCH_BYTES:
@@ -201,13 +201,13 @@ class Counted:
 
 
 def counted(problem: Problem, graph: Graph) -> tuple[Counted, ...]:
-    """Give the least work of forward, and of backward where it has any of its own, at each size of a problem."""
+    """The least work of forward, and of backward where it has any of its own, at each size of a problem."""
     found = [row for size in problem.workloads for row in _at(problem, graph, size)]
     return tuple(found[: 2 * MOST_ROWS])
 
 
 def bounds_of(rows: Iterable[Counted]) -> tuple[tuple[Pass, Bound], ...]:
-    """Give what limits each pass at the size that moves most."""
+    """What limits each pass at the size that moves most."""
     largest: dict[Pass, Counted] = {}
     for row in rows:
         if row.timed_pass not in largest or row.moved_bytes > largest[row.timed_pass].moved_bytes:
@@ -216,7 +216,7 @@ def bounds_of(rows: Iterable[Counted]) -> tuple[tuple[Pass, Bound], ...]:
 
 
 def lines(rows: Sequence[Counted]) -> str:
-    """Give the counts as text, a line a pass and size."""
+    """The counts as text, a line a pass and size."""
     return "\n".join(_line(row) for row in rows[:MOST_ROWS])
 
 
@@ -307,7 +307,7 @@ ORIGINAL = "original"
 
 
 def speedups(rows: Iterable[WorkloadTiming], timed_pass: Pass) -> tuple[float, ...]:
-    """Give how many times as fast as the original, on each size of a pass that was compared."""
+    """How many times as fast as the original, on each size of a pass that was compared."""
     return tuple(
         comparison.speedup
         for row in rows
@@ -318,7 +318,7 @@ def speedups(rows: Iterable[WorkloadTiming], timed_pass: Pass) -> tuple[float, .
 
 
 def learnings(rows: Iterable[WorkloadTiming]) -> str:
-    """Give each pass's speedup over the original: the geometric mean and the range over sizes."""
+    """Each pass's speedup over the original: the geometric mean and the range over sizes."""
     rows = tuple(rows)
     parts = []
     for timed_pass in Pass:

@@ -24,7 +24,7 @@ LABELS = ("", "python", "python3", "py", "py3")  # of a fence that may hold Pyth
 
 
 def problem_source(given: ProblemText, tree: Tree) -> str:
-    """Give the source of the problem that was asked for.
+    """The source of the problem that was asked for.
 
     Raises:
         UserFacingError: nothing that a program can read was given, or the path is not in the repository.
@@ -41,7 +41,7 @@ def problem_source(given: ProblemText, tree: Tree) -> str:
 
 
 def revised_source(texts: tuple[str, ...], before: str) -> str:
-    """Give the problem after a review: the last fenced Python block in its text, or what stood before."""
+    """The problem after a review: the last fenced Python block in its text, or what stood before."""
     for text in reversed(texts):
         fences = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "fence"]
         blocks = [fence.content for fence in fences if fence.info.strip().lower() in LABELS]
@@ -123,7 +123,7 @@ class Wish:
 
 
 def wish_of(given: ProblemText, tree: Tree) -> Wish | None:
-    """Give what a model is to make a problem of; None where the problem stands alone, or nothing was given.
+    """What a model is to make a problem of; None where the problem stands alone, or nothing was given.
 
     Raises:
         UserFacingError: it names a file or a symbol that is not there.
@@ -140,13 +140,13 @@ def wish_of(given: ProblemText, tree: Tree) -> Wish | None:
 
 
 def is_installed(given: ProblemText, tree: Tree | None = None) -> bool:
-    """Tell whether a path names a component of an installed package, as ``transformers:llama.LlamaRMSNorm``."""
+    """Whether a path names a component of an installed package, as ``transformers:llama.LlamaRMSNorm``."""
     named = given.kind is ProblemKind.path and given.path == PACKAGE and bool(given.symbol)
     return named and (tree is None or tree.read(PACKAGE) is None)
 
 
 def is_wish(given: ProblemText) -> bool:
-    """Tell whether a text that was given, not a file of a repository, is words, or code that does not stand alone."""
+    """Whether a text that was given, not a file of a repository, is words, or code that does not stand alone."""
     if given.kind is ProblemKind.words:
         return True
     if given.kind not in (ProblemKind.block, ProblemKind.permalink) or not given.text.strip():
@@ -165,7 +165,7 @@ def named_freely(kernel: str, layout: Layout, tree: Tree) -> None:
 
 
 def stands_alone(text: str) -> bool:
-    """Tell whether a text is a problem file: its function with its inputs, or a ``Model`` with what makes its inputs."""
+    """Whether a text is a problem file: its function with its inputs, or a ``Model`` with what makes its inputs."""
     try:
         names = {name for node in ast.parse(text).body for name in _names(node)}
     except UNPARSABLE:
