@@ -55,7 +55,7 @@ class CeleryNotifier:
 
     def reconcile(self, expires_s: float) -> None:
         """Have a worker look for what was left lying; one that does not come to it in time leaves it to the next message."""
-        self._send("workers.reconcile", None, MAINTENANCE_QUEUE, expires_s)
+        self._send("workers.upkeep", None, MAINTENANCE_QUEUE, expires_s)
 
     def collect(self, expires_s: float) -> None:
         """Have a worker remove what nothing needs any more."""

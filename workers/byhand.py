@@ -45,10 +45,8 @@ from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.contracts.problem_set import Entry
-from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
-from workers.gpu_host.launching import LONGEST_S, Host
-from workers.gpu_host.scratch import scratch_folder
+from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.catalog import known_problems
 from workers.settings import Settings
 from workers.stages.problem import parse

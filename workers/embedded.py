@@ -13,23 +13,21 @@ from workers.contracts import RecordingUse
 from workers.engine.advance import advance
 from workers.engine.protocol import Stages
 from workers.errors import WorkersError
-from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import serve
+from workers.gpu_host.supervise import HostBeside, serve
 from workers.models.ledger import Models
 from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside
 from workers.models.recording_use import records_at, use_of
 from workers.models.redaction import redacted_question
 from workers.processes import Part, serve_workers
-from workers.reconcile import Reconciled
-from workers.reconcile import reconcile as reconcile_all
 from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
 from workers.store import attempts, gpu_work
 from workers.store.attempts import artifacts_of
-from workers.upkeep import Collected
+from workers.upkeep import Collected, Reconciled
 from workers.upkeep import collect as collect_all
+from workers.upkeep import reconcile as reconcile_all
 
 __all__ = [
     "Collected",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from workers.nightly.bisection import Bisected, Culprit, Step, bisect
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
-from workers.nightly.retention import Retention
+from workers.nightly.planning import Retention
 from workers.nightly.series import KERNEL, Metric, Point, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
 from workers.nightly.views import (

@@ -34,7 +34,7 @@ from workers.broker import (
 )
 from workers.environment import plain_environment
 from workers.errors import WorkersError
-from workers.gpu_host.architecture import detect
+from workers.gpu_host.runner import detect
 from workers.mortal import mortal
 from workers.settings import Settings, environment_with
 from workers.store.gpu_work import ANY

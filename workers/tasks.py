@@ -13,11 +13,11 @@ from workers.engine.advance import advance as advance_job
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.observability import configure
-from workers.reconcile import reconcile as reconcile_all
 from workers.runtime import Runtime, current
 from workers.settings import Settings
 from workers.stages import STAGES
 from workers.upkeep import collect as collect_all
+from workers.upkeep import reconcile as reconcile_all
 
 SETTINGS = Settings()
 SOFT_MARGIN_S = 30.0
@@ -44,7 +44,7 @@ def run_gpu(request_id: str) -> None:
     serve(current(), request_id, STANDBY)
 
 
-@shared_task(name="workers.reconcile", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]
+@shared_task(name="workers.upkeep", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """Carry on what was left lying."""
     reconcile_all(current())

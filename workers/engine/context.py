@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
-from workers.engine.held import held
-from workers.engine.interruptions import Begun, LeaseLost, Suspended
+from workers.engine.lease import Begun, LeaseLost, Suspended, held
 from workers.engine.protocol import DEFAULT_LIMITS, T
 from workers.engine.questions import Questions
 from workers.models.protocol import Answer, ModelError, Question

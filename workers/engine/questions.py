@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, Enough, Signals
-from workers.engine.held import held
-from workers.engine.interruptions import LeaseLost
+from workers.engine.lease import LeaseLost, held
 from workers.models.budgets import Amount, BudgetReachedError, granted, most_of
 from workers.models.ledger import ANSWERED, Ending, Metered, Promise
 from workers.models.pricing import cost, dollars, price_of

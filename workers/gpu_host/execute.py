@@ -14,8 +14,7 @@ from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
-from workers.gpu_host.launching import LOG, Host, launched
-from workers.gpu_host.scratch import LOCK, scratch_folder
+from workers.gpu_host.runner import LOCK, LOG, Host, launched, scratch_folder
 from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
 from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from workers.gpu_host.launching import Host, launched
-from workers.gpu_host.scratch import scratch_folder
+from workers.gpu_host.runner import Host, launched, scratch_folder
 
 log = structlog.get_logger(__name__)
 

@@ -67,14 +67,14 @@ def examples(bench: CreateBench) -> tuple[Example, ...]:
     existing = bench.layout.existing(bench.tree)
     known = likenesses({name: bench.tree.read(path) or "" for name, path in existing.items()})
     ranked = by_likeness(likeness_of_problem(bench.name, bench.problem, bench.graph), known)
-    found: list[Example] = []
+    chosen: list[Example] = []
     for name in ranked:
         text = bench.tree.read(existing[name]) or ""
-        if len(text) <= MOST_CHARACTERS and existing[name] not in {example.path for example in found}:
-            found.append(Example(existing[name], text, "a kernel of this repository that is like the new one"))
-        if len(found) == MOST_EXAMPLES:
+        if len(text) <= MOST_CHARACTERS and existing[name] not in {example.path for example in chosen}:
+            chosen.append(Example(existing[name], text, "a kernel of this repository that is like the new one"))
+        if len(chosen) == MOST_EXAMPLES:
             break
-    return tuple(found)
+    return tuple(chosen)
 
 
 def variant_brief(

@@ -46,8 +46,8 @@ def figures(known: Profiled, goal: Goal, scope: Scope, parent: Variant | None) -
 
 def notebook(variants: Iterable[Variant]) -> tuple[tuple[str, str], ...]:
     """What each variant changed and what was learned by it; one that changed nothing taught nothing."""
-    told = [variant for variant in variants if variant.outcome is not Outcome.does_not_apply]
-    return tuple((_changed(variant), _learned(variant)) for variant in told)
+    tried = [variant for variant in variants if variant.outcome is not Outcome.does_not_apply]
+    return tuple((_changed(variant), _learned(variant)) for variant in tried)
 
 
 def _changed(variant: Variant) -> str:
@@ -77,9 +77,9 @@ def _gpu(gpu: GpuPeaks) -> list[str]:
 
 def _findings(profile: ProfileResult) -> list[str]:
     return [
-        f"rule {found.rule} on {found.subject}: {found.metric} is {found.value:.3g}, threshold {found.threshold:.3g}: "
-        f"{found.bound.value}"
-        for found in profile.findings[:MOST_FINDINGS]
+        f"rule {finding.rule} on {finding.subject}: {finding.metric} is {finding.value:.3g}, threshold {finding.threshold:.3g}: "
+        f"{finding.bound.value}"
+        for finding in profile.findings[:MOST_FINDINGS]
     ]
 
 
@@ -109,12 +109,12 @@ def _counters(launch: KernelCounters) -> str:
         ("programs", launch.grid),
         ("threads a program", launch.threads),
     )
-    told = [f"{launch.duration_us:.1f} us"] if launch.duration_us is not None else []
-    told += [f"{name} {share:.0%}" for name, share in shares if share is not None]
-    told += [f"{count} {name}" for name, count in counts if count is not None]
-    told += [f"stalled on {stall.reason} {stall.share:.0%}" for stall in launch.stalls[:MOST_STALLS]]
+    parts = [f"{launch.duration_us:.1f} us"] if launch.duration_us is not None else []
+    parts += [f"{name} {share:.0%}" for name, share in shares if share is not None]
+    parts += [f"{count} {name}" for name, count in counts if count is not None]
+    parts += [f"stalled on {stall.reason} {stall.share:.0%}" for stall in launch.stalls[:MOST_STALLS]]
     whose = "" if launch.own else " (torch's)"
-    return f"{launch.kernel}{whose}, {launch.timed_pass.value} at {launch.workload.label()}: {', '.join(told)}"
+    return f"{launch.kernel}{whose}, {launch.timed_pass.value} at {launch.workload.label()}: {', '.join(parts)}"
 
 
 def _times(known: Profiled, parent: Variant | None) -> list[str]:
@@ -127,15 +127,17 @@ def _times(known: Profiled, parent: Variant | None) -> list[str]:
 def _time(row: WorkloadTiming, name: str, of_parent: Sequence[WorkloadTiming]) -> str:
     others = {timing.contender: timing.median_us for timing in row.timings}
     now = standing_us(row)
-    told = [f"v0 {now:.1f} us" if now is not None else "v0 was not timed"]
+    parts = [f"v0 {now:.1f} us" if now is not None else "v0 was not timed"]
     same = next((o for o in of_parent if (o.workload, o.timed_pass) == (row.workload, row.timed_pass)), None)
     theirs = None if same is None else next((t.median_us for t in same.timings if t.contender == VARIANT), None)
-    told += [f"{name} {theirs:.1f} us"] if theirs is not None else []
-    told += [f"floor {row.floor_us:.1f} us"] if row.floor_us else []
-    told += [f"{other} {others[other]:.1f} us" for other in ("eager", "torch_compile") if others.get(other) is not None]
+    parts += [f"{name} {theirs:.1f} us"] if theirs is not None else []
+    parts += [f"floor {row.floor_us:.1f} us"] if row.floor_us else []
+    parts += [
+        f"{other} {others[other]:.1f} us" for other in ("eager", "torch_compile") if others.get(other) is not None
+    ]
     peak = next((t.peak_bytes for t in row.timings if t.contender in ("original", VARIANT) and t.peak_bytes), None)
-    told += [f"peak memory {peak} bytes"] if peak is not None else []
-    return f"{row.timed_pass.value} at {row.workload.label()}: {', '.join(told)}"
+    parts += [f"peak memory {peak} bytes"] if peak is not None else []
+    return f"{row.timed_pass.value} at {row.workload.label()}: {', '.join(parts)}"
 
 
 def _reading(reading: SourceReading) -> list[str]:
@@ -144,12 +146,12 @@ def _reading(reading: SourceReading) -> list[str]:
 
 
 def _limits(known: Profiled, goal: Goal, scope: Scope) -> list[str]:
-    told = [
+    lines = [
         f"goal: {goal.value}; scope: {scope.value}; another metric may get {OTHER_METRIC - 1:.0%} worse at most, another pass "
         f"{OTHER_PASS - 1:.0%}, at any size"
     ]
     overwrites = ", ".join(known.verdict.overwrites)
-    return [*told, f"v0 overwrites, and a variant may: {overwrites}"] if overwrites else told
+    return [*lines, f"v0 overwrites, and a variant may: {overwrites}"] if overwrites else lines
 
 
 def compiled_figures(measured: BenchmarkResult) -> str:

@@ -412,15 +412,15 @@ def check_host(gate: Gate, needs: Needs, tree: Tree, kernel: str) -> None:
 
 def _requirements(dev: Iterable[str]) -> dict[str, Requirement]:
     """Those that hold for this Python and system, by their normalized name."""
-    found = dict[str, Requirement]()
+    named = dict[str, Requirement]()
     for text in dev:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue
         if requirement.marker is None or requirement.marker.evaluate():
-            found[canonicalize_name(requirement.name)] = requirement
-    return found
+            named[canonicalize_name(requirement.name)] = requirement
+    return named
 
 
 def _missing(kernel: str, failed: list[TestCase], dev: dict[str, Requirement], absent: list[str]) -> Failure:

@@ -59,14 +59,14 @@ def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: floa
     floor, as that of a loss: else they say nothing that the two do not. Rows with a floor under ``least_floor_us`` are left out.
     """
     alone = {row.workload for row in rows if row.timed_pass is Pass.backward and row.floor_us}
-    found = []
+    factors = []
     for row in rows:
         time_us = time_of(row)
         together = scope is Scope.general and row.timed_pass is Pass.full and row.workload not in alone
         looked_at = together or row.timed_pass in PASSES[scope]
         if looked_at and time_us is not None and row.floor_us and row.floor_us >= least_floor_us:
-            found.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
-    return tuple(found)
+            factors.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
+    return tuple(factors)
 
 
 def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
@@ -138,9 +138,9 @@ def with_sizes(
     Raises:
         UserFacingError: a wanted size is larger than what is measured.
     """
-    found, added = list(chosen), list[Workload]()
+    sizes_measured, added = list(chosen), list[Workload]()
     for sizes in dict.fromkeys(wanted):
-        if any(set(sizes) <= set(workload.sizes) for workload in found):
+        if any(set(sizes) <= set(workload.sizes) for workload in sizes_measured):
             continue
         first = chosen[0]
         new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
@@ -150,9 +150,9 @@ def with_sizes(
                 "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
             )
             raise UserFacingError(Failure(FailureCode.refused, message, cure))
-        found.append(new)
+        sizes_measured.append(new)
         added.append(new)
-    return tuple(found), tuple(added)
+    return tuple(sizes_measured), tuple(added)
 
 
 def volume(problem: Problem, workload: Workload) -> int:

@@ -19,7 +19,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Layout, Standing
-from workers.reports.comparison import draw_comparison
+from workers.reports.plots import draw_comparison
 from workers.reports.provenance import provenance, reproduce_bench
 from workers.stages.bench import keep_json, known_problem, layout_for
 from workers.stages.gate import MOST_KERNELS, Gate, timing_budget_s

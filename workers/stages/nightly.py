@@ -32,8 +32,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Standing
 from workers.nightly.detection import FLOOR, Candidate, Evidence, State, compared, look
-from workers.nightly.planning import Plan, plan
-from workers.nightly.retention import Retention
+from workers.nightly.planning import Plan, Retention, plan
 from workers.nightly.series import (
     CANDIDATE,
     KERNEL,
@@ -132,10 +131,10 @@ class Nightly:
             if night.spent_s >= budget_s:
                 break
             context.note(f"measuring {name}, {len(kernels) + 1} of {len(planned.plan.order)}")
-            kernel, found = _one(night, name, planned)
+            kernel, moved = _one(night, name, planned)
             kernels.append(kernel)
-            changes += found
-            news += _news(night, kernel, found)
+            changes += moved
+            news += _news(night, kernel, moved)
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
             tuple(kernels),
@@ -324,9 +323,9 @@ class _Kernel:
 
     def _changes(self) -> list[NightChange]:
         night, context = self.night, self.night.context
-        found = context.memo(f"{self.name}-candidates", self._candidates)
+        forms = context.memo(f"{self.name}-candidates", self._candidates)
         changes = []
-        for form in found:
+        for form in forms:
             key, candidate = _key(form["key"]), _candidate(form["candidate"])
             comparison = _Comparison(self, key, candidate)
             state = compared(candidate, comparison.word)
@@ -411,11 +410,11 @@ class _Comparison:
                 return None
             self.ratio = (ratio, None, None)
             return Word.slower if ratio > 1 + FLOOR else Word.faster if ratio < 1 - FLOOR else Word.same
-        found = next((one for one in row.comparisons if one.baseline == ORIGINAL and one.contender == CANDIDATE), None)
-        if found is None:
+        pair = next((one for one in row.comparisons if one.baseline == ORIGINAL and one.contender == CANDIDATE), None)
+        if pair is None:
             return None
-        self.ratio = (1 / found.speedup, 1 / found.speedup_high, 1 / found.speedup_low)
-        return found.word
+        self.ratio = (1 / pair.speedup, 1 / pair.speedup_high, 1 / pair.speedup_low)
+        return pair.word
 
     def _is_of(self, row: WorkloadTiming) -> bool:
         return row.timed_pass.value == self.key.timed_pass and row.workload.label() == self.key.workload

@@ -94,9 +94,9 @@ def choice_in(text: str) -> str | None:
     """The one variant that a text asks for; None where it names none, or several of which none is the one to use."""
     wanted = DENIED.sub(" ", text)
     for pattern in (CHOSEN, NAMED):
-        found = {int(number) for number in pattern.findall(wanted)}
-        if found:
-            return f"v{found.pop()}" if len(found) == 1 else None
+        numbers = {int(number) for number in pattern.findall(wanted)}
+        if numbers:
+            return f"v{numbers.pop()}" if len(numbers) == 1 else None
     return None
 
 
@@ -178,33 +178,33 @@ class Optimize:
         author = ModelAuthor(Trials(bench, known), log)
         earlier = own_result(context, self.name)
         if earlier is not None:
-            found = reviewed(author, earlier)
+            searched = reviewed(author, earlier)
         elif known.nothing_to_gain:
-            found = Searched((), StopReason.floor_reached)
+            searched = Searched((), StopReason.floor_reached)
         else:
-            found = _searched(author, log)
-        reads = bool(found.variants) and bench.reads_words()
-        winner, said = chosen(found.variants, context.feedback, found.made if reads else None)
+            searched = _searched(author, log)
+        reads = bool(searched.variants) and bench.reads_words()
+        winner, choice_notes = chosen(searched.variants, context.feedback, searched.made if reads else None)
         options, measured = context.request.options, known.benchmark
-        images = draw_variants(context, bench.kernel.name, found.variants)
+        images = draw_variants(context, bench.kernel.name, searched.variants)
         summary = OptimizeSummary(
-            found.variants,
+            searched.variants,
             winner,
-            found.stop,
+            searched.stop,
             SEARCH,
             options.goal,
             options.scope,
             measured.predicted,
             measured.gpu,
             images,
-            (*said, *found.notes),
-            found.answered,
+            (*choice_notes, *searched.notes),
+            searched.answered,
             reads,
         )
         keep_json(context, "variants.json", summary)
         asked = CheckpointUpdate(self.name, context.attempt, summary, asks(context))
         updates = () if known.nothing_to_gain else (AssetsUpdate(images), asked)
-        output = {"summary": to_json(summary), HEARD: len(context.feedback), MADE: dict(found.made)}
+        output = {"summary": to_json(summary), HEARD: len(context.feedback), MADE: dict(searched.made)}
         return StageResult(output, updates, checkpoint=winner is not None)
 
 

@@ -228,10 +228,10 @@ def profiled_if_asked(
     context = bench.context
     if not context.request.options.profile:
         return None
-    found = bench.gate.profile(problem, form, problem.workloads[0])
-    keep_json(context, "profile.json", found)
-    context.artifact("profile.md", kernel_page(kernel, found, measured).encode(), "text/markdown")
-    return found
+    result = bench.gate.profile(problem, form, problem.workloads[0])
+    keep_json(context, "profile.json", result)
+    context.artifact("profile.md", kernel_page(kernel, result, measured).encode(), "text/markdown")
+    return result
 
 
 def _diagnosed(bench: OptimizeBench, known: Profiled) -> tuple[ModelReading | None, tuple[str, ...]]:
@@ -244,10 +244,10 @@ def _diagnosed(bench: OptimizeBench, known: Profiled) -> tuple[ModelReading | No
     if not isinstance(answer, Answer):
         return None, (UNDIAGNOSED.format(answer.sentence.rstrip(".")),)
     try:
-        found = read_diagnosis(answer)
+        reading = read_diagnosis(answer)
     except UnusableAnswer as unusable:
         return None, (UNDIAGNOSED.format(unusable),)
-    return ModelReading(found.bottleneck, found.evidence, found.steps), ()
+    return ModelReading(reading.bottleneck, reading.evidence, reading.steps), ()
 
 
 def turn_of(bench: Bench) -> ModelTurn:

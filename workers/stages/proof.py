@@ -293,8 +293,8 @@ def _original_is_another(verdict: Verdict) -> bool:
 
 def _main_text(bench: ModifyBench, changes: tuple[FileChange, ...]) -> str:
     path = bench.kernel.path
-    found = next((change.text for change in changes if change.path == path), None)
-    return bench.text(path) if found is None else found
+    after = next((change.text for change in changes if change.path == path), None)
+    return bench.text(path) if after is None else after
 
 
 BROKEN = (

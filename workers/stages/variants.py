@@ -147,11 +147,11 @@ class Trials:
         return Gated(self._weighed(variant, self._measured(variant, text, key), planned, parent), verdict)
 
     def _same(self, text: str, earlier: tuple[Variant, ...]) -> str | None:
-        found = fingerprint(text)
-        if found == fingerprint(self.bench.original):
+        code = fingerprint(text)
+        if code == fingerprint(self.bench.original):
             return "v0"
         known = (v for v in earlier if v.source is not None)
-        return next((v.name for v in known if fingerprint(self.text_of(v)) == found), None)
+        return next((v.name for v in known if fingerprint(self.text_of(v)) == code), None)
 
     def _tuned(self, variant: Variant, answer: Proposed) -> tuple[tuple[tuple[str, str], ...], Table]:
         if not answer.knobs or self.known.benchmark.predicted:
@@ -272,10 +272,10 @@ class Start:
     def beaten(self) -> Variant | None:
         """The variant that it must be better than: its parent, or where it only mends that one, what it was made from."""
         known = {variant.name: variant for variant in self.earlier}
-        found = self.parent
-        while found is not None and found.name in self.fallen:
-            found = known.get(found.parent)
-        return found
+        ancestor = self.parent
+        while ancestor is not None and ancestor.name in self.fallen:
+            ancestor = known.get(ancestor.parent)
+        return ancestor
 
 
 @dataclass(frozen=True)

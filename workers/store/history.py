@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import regression_key
 from workers.nightly.detection import Candidate, Change, Evidence, State
-from workers.nightly.retention import DAY_S, Retention, forgotten
+from workers.nightly.planning import DAY_S, Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
 from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
 

@@ -19,7 +19,7 @@ from workers.models.budgets import Unit, most_of
 from workers.models.ledger import Models
 from workers.models.pricing import Price
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
-from workers.reconcile import reconcile
+from workers.upkeep import reconcile
 
 TOOK = 1260  # tokens of one answer
 READ = most_of(ask_for("softmax"), None).input_tokens
