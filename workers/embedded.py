@@ -11,23 +11,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from workers import runtime as runtimes
 from workers.contracts import RecordingUse
 from workers.engine.advance import advance
+from workers.engine.protocol import Stages
 from workers.errors import WorkersError
-from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
-from workers.gpu_host.supervise import serve
+from workers.gpu_host.supervise import HostBeside, serve
 from workers.models.ledger import Models
 from workers.models.protocol import redacted_question
 from workers.models.recording import Recording, RecordingError, ReplayProvider, read_beside, records_at, use_of
 from workers.processes import Part, serve_workers
-from workers.reconcile import Reconciled
-from workers.reconcile import reconcile as reconcile_all
 from workers.recorded_job import NAME, Before, Decided, RecordedJob, read_job, recorded_job, write_job
 from workers.runtime import Runtime, current
 from workers.settings import Settings, WrongSettingsError, load_settings
-from workers.store import pending
-from workers.store.answers import artifacts_of
-from workers.upkeep import Collected
+from workers.store import attempts, gpu_work
+from workers.store.attempts import artifacts_of
+from workers.upkeep import Collected, Reconciled
 from workers.upkeep import collect as collect_all
+from workers.upkeep import reconcile as reconcile_all
 
 __all__ = [
     "Collected",
@@ -87,7 +86,7 @@ def close() -> None:
 
 
 def from_environment(data_dir: Path | None = None) -> Settings:
-    """Give the settings of the environment, with another data folder where one is given.
+    """The settings of the environment, with another data folder where one is given.
 
     Raises:
         WrongSettingsError: one of them cannot be used.
@@ -97,7 +96,7 @@ def from_environment(data_dir: Path | None = None) -> Settings:
 
 
 def settings() -> Settings:
-    """Give the settings that this process works with."""
+    """The settings that this process works with."""
     return current().settings
 
 
@@ -106,7 +105,7 @@ def step(only: str | None = None) -> bool:
 
     With ``only``, a job's id, the work of other jobs is left to those who do it.
     """
-    runtime = current()
+    runtime = current(_installed_stages)
     return _gpu_step(runtime, only) or _stage_step(runtime, only)
 
 
@@ -119,10 +118,10 @@ def drive(max_steps: int | None = None, only: str | None = None) -> int:
 
 
 def next_due_in_s() -> float | None:
-    """Give how long until a stage that broke is to be tried again, None where none is."""
+    """How long until a stage that broke is to be tried again, None where none is."""
     runtime = current()
     with runtime.database.read() as session:
-        at = pending.due_at(session)
+        at = attempts.due_at(session)
     return None if at is None else max(0.0, at - runtime.clock())
 
 
@@ -161,7 +160,7 @@ def record(job_id: str, path: Path, trees: tuple[str, ...] | None = None) -> int
 
 
 def recorded(path: Path) -> RecordedJob:
-    """Give the job of a recording.
+    """The job of a recording.
 
     Raises:
         RecordingError: there is none, or it is damaged.
@@ -170,7 +169,7 @@ def recorded(path: Path) -> RecordedJob:
 
 
 def recording_use(path: Path) -> RecordingUse:
-    """Give what the questions of a recording took, or those of records that a job keeps, by the records themselves.
+    """What the questions of a recording took, or those of records that a job keeps, by the records themselves.
 
     A request that had no price when it was made is priced by this process's settings.
 
@@ -198,13 +197,19 @@ def answer_from(path: Path) -> None:
     runtime.before = Before(recorded(path).held)
 
 
+def _installed_stages() -> Stages:
+    from workers.stages import STAGES
+
+    return STAGES
+
+
 def _gpu_step(runtime: Runtime, only: str | None) -> bool:
     with runtime.database.read() as session:
-        request_id = pending.next_gpu_request(session, runtime.clock(), only=only)
+        request_id = gpu_work.next_gpu_request(session, runtime.clock(), only=only)
     return request_id is not None and (serve(runtime, request_id, STANDBY) or True)
 
 
 def _stage_step(runtime: Runtime, only: str | None) -> bool:
     with runtime.database.read() as session:
-        job_id = pending.next_job(session, runtime.clock(), only)
+        job_id = attempts.next_job(session, runtime.clock(), only)
     return job_id is not None and advance(runtime, job_id)

@@ -22,7 +22,7 @@ PIP = re.compile(r"PIP_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)  # an index an
 
 
 def plain_environment(more: re.Pattern[str] | None = None) -> dict[str, str]:
-    """Give what any program may see: no setting, and nothing that could be a secret; and ``more`` that one works by."""
+    """What any program may see: no setting, and nothing that could be a secret; and ``more`` that one works by."""
     return {
         name: value
         for name, value in os.environ.items()

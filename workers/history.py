@@ -8,7 +8,7 @@ from functools import lru_cache
 from workers.nightly.bisection import Bisected, Culprit, Step, bisect
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
-from workers.nightly.retention import Retention
+from workers.nightly.planning import Retention
 from workers.nightly.series import KERNEL, Metric, Point, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
 from workers.nightly.views import (
@@ -86,7 +86,7 @@ def import_library_csv(text: str, repository: str) -> Imported:
 
 
 def export(repository: str, form: Format) -> bytes:
-    """Give all numbers of a repository as a file.
+    """All numbers of a repository as a file.
 
     Raises:
         NoParquetError: the optional library for Parquet is not installed.
@@ -96,13 +96,13 @@ def export(repository: str, form: Format) -> bytes:
 
 
 def repositories() -> tuple[str, ...]:
-    """Give the repositories that have numbers."""
+    """The repositories that have numbers."""
     with current().database.read() as session:
         return history.repositories(session)
 
 
 def last_commit(repository: str, not_revision: str = "") -> str | None:
-    """Give the commit that a night measured last; None where there is none besides ``not_revision``."""
+    """The commit that a night measured last; None where there is none besides ``not_revision``."""
     with current().database.read() as session:
         found = history.last_commit(session, repository, not_revision)
     return None if found is None else found[0]
@@ -116,7 +116,7 @@ def forget(retention: Retention) -> int:
 
 
 def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelState, ...]:
-    """Give where each kernel of a repository, or one, stands on each GPU model."""
+    """Where each kernel of a repository, or one, stands on each GPU model."""
     runtime = current()
     with runtime.database.read() as session:
         if kernel is not None:
@@ -133,7 +133,7 @@ def _all_states(database: Database, repository: str, _version: object, hour: int
 
 
 def kernel_history(repository: str, kernel: str, wanted: dict[str, str], last: int | None) -> KernelHistory | None:
-    """Give a kernel's numbers at its ``last`` newest commits, None: at all; None where the repository has no such kernel.
+    """A kernel's numbers at its ``last`` newest commits, None: at all; None where the repository has no such kernel.
 
     ``wanted`` names gpu, metric, timed_pass, workload and library (the library's own workload), as far as they are chosen.
     """
@@ -150,12 +150,12 @@ def compare_commits(
 
 
 def newest_commits(repository: str, most: int) -> tuple[str, ...]:
-    """Give the commits that nights measured last, newest first."""
+    """The commits that nights measured last, newest first."""
     with current().database.read() as session:
         return history_views.newest_commits(session, repository, most)
 
 
 def gpus(repository: str) -> tuple[str, ...]:
-    """Give the GPU models that a repository has numbers of."""
+    """The GPU models that a repository has numbers of."""
     with current().database.read() as session:
         return history_views.gpus(session, repository)

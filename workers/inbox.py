@@ -29,11 +29,10 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.runtime import current
-from workers.store import deliveries, gpu_hosts, history, lifecycle, retention, reviews, spending, submission
-from workers.store.codec import read_request
+from workers.store import deliveries, gpu_work, history, jobs, retention, reviews, spending
+from workers.store.codec import read_request, storable
 from workers.store.deliveries import ClaimedDelivery, NewDelivery
 from workers.store.models import Delivery, GpuWork, Job, OutboxUpdate
-from workers.store.text import storable
 from workers.store.trouble import Trouble, trouble_of
 from workers.store.views import view
 
@@ -82,11 +81,11 @@ def submit(request: JobRequest) -> Submission:
     runtime = current()
     try:
         with runtime.database.write() as session:
-            result = submission.submit(session, request, runtime.clock())
+            result = jobs.submit(session, request, runtime.clock())
     except IntegrityError:
         # The same command was accepted by another process in this moment, so now it is found.
         with runtime.database.write() as session:
-            result = submission.submit(session, request, runtime.clock())
+            result = jobs.submit(session, request, runtime.clock())
     if result.created:
         runtime.notifier.advance(result.job_id)
     return result
@@ -94,26 +93,19 @@ def submit(request: JobRequest) -> Submission:
 
 def look_over(kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
     """Read a create command against its repository, running nothing; give the kernel's name, or why it cannot be carried out."""
-    from workers.layouts.table import find_layout, layout_named
-    from workers.stages.authoring.wishes import named_freely, wish_of
-    from workers.stages.problem_text import parse, problem_source
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
         tree = read_tarball(current().blobs.get(snapshot))
-        found = layout_named(layout) if layout else find_layout(tree)
-        if has_models() and wish_of(problem, tree) is not None:
-            named_freely(kernel, found, tree)
-        else:
-            found.names(kernel, parse(problem_source(problem, tree)), tree)
+        return bench.look_over_create(kernel, problem, tree, layout, models=has_models())
     except UserFacingError as error:
         return error.failure
-    return kernel
 
 
 def estimate(request: JobRequest) -> Estimate:
-    """Give what a job would take at most, starting nothing."""
-    from workers.stages.estimate import asks_models, gpu_seconds
+    """What a job would take at most, starting nothing."""
+    from workers.stages.gate import asks_models, gpu_seconds
 
     settings, seconds = current().settings, gpu_seconds(request)
     price, asks = settings.gpu_dollars_per_hour, asks_models(request) and has_models()
@@ -126,48 +118,48 @@ def estimate(request: JobRequest) -> Estimate:
 
 
 def has_models() -> bool:
-    """Tell whether jobs may ask a language model: one is configured here, or with the processes that run stages."""
+    """Whether jobs may ask a language model: one is configured here, or with the processes that run stages."""
     runtime = current()
     return runtime.settings.model_elsewhere or bool(runtime.models().providers)
 
 
 def needs_model(problem: ProblemText) -> bool:
-    """Tell whether only a model can make a problem of this; what lies in a repository is not looked into."""
-    from workers.stages.authoring.wishes import is_installed, is_wish
+    """Whether only a model can make a problem of this; what lies in a repository is not looked into."""
+    from workers.stages.problem import is_installed, is_wish
 
     return is_installed(problem) or is_wish(problem)
 
 
 def look_over_optimize(kernel: str, problem: ProblemText, snapshot: str, options: JobOptions) -> str | Failure:
     """Read an optimize command against its repository, running nothing; give the kernel's name there, or all that is missing."""
-    from workers.stages import standing
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
-        return standing.look_over(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
+        return bench.look_over_optimize(kernel, problem, read_tarball(current().blobs.get(snapshot)), options)
     except UserFacingError as error:
         return error.failure
 
 
 def touched_kernel(before: str, after: str, layout: str | None) -> str | Failure:
-    """Give the one kernel in which two snapshots differ, or why there is none."""
-    from workers.stages import standing
+    """The one kernel in which two snapshots differ, or why there is none."""
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     blobs = current().blobs
     try:
-        return standing.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
+        return bench.touched_kernel(read_tarball(blobs.get(before)), read_tarball(blobs.get(after)), layout)
     except UserFacingError as error:
         return error.failure
 
 
 def look_over_modify(kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
     """Read a modify command against its repository, running nothing; give the kernel's name there, or all that is missing."""
-    from workers.stages.modifying import preflight
+    from workers.stages import bench
     from workers.tree import read_tarball
 
     try:
-        return preflight.look_over(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
+        return bench.look_over_modify(kernel, words, problem, read_tarball(current().blobs.get(snapshot)), layout)
     except UserFacingError as error:
         return error.failure
 
@@ -185,7 +177,7 @@ def decide(
     """Decide at a checkpoint, for the commit that it names (at least 7 characters of it); ``stage`` None: whichever waits."""
     runtime = current()
     with runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         if job is None:
             return DecisionResult(DecisionOutcome.nothing_waits)
         review = reviews.Review(key, stage, sha, decision, by, feedback, lines)
@@ -199,7 +191,7 @@ def cancel(job_id: str, by: str, why: str = "") -> bool:
     """Cancel a job, ``why`` where nobody asked for it; False where there is none or it has ended."""
     runtime = current()
     with runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         return job is not None and reviews.cancel(session, job, by, runtime.clock(), why)
 
 
@@ -214,7 +206,7 @@ def retry(job_id: str, by: str, snapshot: str | None = None, base_sha: str | Non
     fresh = None if snapshot is None or base_sha is None else (snapshot, base_sha)
     runtime = current()
     with runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         done = job is not None and reviews.retry(session, job, by, fresh, runtime.clock())
     if done:
         runtime.notifier.advance(job_id)
@@ -229,7 +221,7 @@ def pull_closed(repository: str, number: int, *, closed: bool) -> None:
 
 
 def get_job(job_id: str) -> JobView | None:
-    """Give a job, None where there is none."""
+    """A job, None where there is none."""
     with current().database.read() as session:
         job = session.scalar(select(Job).where(Job.job_id == job_id))
         return None if job is None else view(session, job, current().clock())
@@ -238,21 +230,21 @@ def get_job(job_id: str) -> JobView | None:
 def find_jobs(
     repository: str, number: int | None = None, active: bool | None = None, pull_number: int | None = None
 ) -> tuple[JobView, ...]:
-    """Give a repository's jobs, oldest first; ``active`` True leaves out those that have ended, False the others."""
+    """A repository's jobs, oldest first; ``active`` True leaves out those that have ended, False the others."""
     with current().database.read() as session:
-        jobs = submission.find(session, repository, number, active, pull_number)
-        return tuple(view(session, job, current().clock()) for job in jobs)
+        rows = jobs.find(session, repository, number, active, pull_number)
+        return tuple(view(session, job, current().clock()) for job in rows)
 
 
 def recent_jobs(limit: int = 100) -> tuple[JobView, ...]:
-    """Give the jobs of all repositories that changed last, newest first."""
+    """The jobs of all repositories that changed last, newest first."""
     with current().database.read() as session:
         jobs = session.scalars(select(Job).order_by(Job.updated_at.desc(), Job.id.desc()).limit(limit))
         return tuple(view(session, job, current().clock()) for job in jobs)
 
 
 def operation(most_jobs: int = 50) -> Operation:
-    """Give what an operator looks at first: GPU hosts, queues, and the jobs that have not ended, newest first."""
+    """What an operator looks at first: GPU hosts, queues, and the jobs that have not ended, newest first."""
     runtime = current()
     now = runtime.clock()
     active = Job.state.in_([state.value for state in ACTIVE])
@@ -273,11 +265,11 @@ def operation(most_jobs: int = 50) -> Operation:
             for job in rows
         )
         count = session.scalar(select(func.count()).select_from(Job).where(active)) or 0
-        return Operation(gpu_hosts.hosts(session, now), gpu_hosts.queues(session, now), jobs, count)
+        return Operation(gpu_work.hosts(session, now), gpu_work.queues(session, now), jobs, count)
 
 
 def known_repositories() -> tuple[tuple[str, int | None], ...]:
-    """Give the repositories on GitHub that have had jobs, with the App's installation of the newest one."""
+    """The repositories on GitHub that have had jobs, with the App's installation of the newest one."""
     newest = select(func.max(Job.id)).where(Job.number > 0).group_by(Job.repository)
     with current().database.read() as session:
         jobs = session.scalars(select(Job).where(Job.id.in_(newest)).order_by(Job.id))
@@ -285,14 +277,14 @@ def known_repositories() -> tuple[tuple[str, int | None], ...]:
 
 
 def submitted_since(repository: str, since: float) -> tuple[tuple[str, float], ...]:
-    """Give who started a repository's jobs since a time, and when, oldest first; times are seconds since the epoch."""
+    """Who started a repository's jobs since a time, and when, oldest first; times are seconds since the epoch."""
     query = select(Job).where(Job.repository == repository, Job.created_at >= since).order_by(Job.id)
     with current().database.read() as session:
         return tuple((read_request(job.request).origin.author, job.created_at) for job in session.scalars(query))
 
 
 def gpu_seconds_since(repository: str, since: float, author: str | None = None) -> float:
-    """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time; the interpreter is no GPU."""
+    """The seconds that a repository's jobs, all or one person's, kept a GPU busy since a time; the interpreter is no GPU."""
     busy = func.sum(func.coalesce(GpuWork.ended_at, current().clock()) - GpuWork.started_at)
     query = (
         select(Job.request, busy)
@@ -310,7 +302,7 @@ def gpu_seconds_since(repository: str, since: float, author: str | None = None) 
 
 
 def model_use() -> ModelUse:
-    """Give what language models were asked and took so far, for the metrics."""
+    """What language models were asked and took so far, for the metrics."""
     with current().database.read() as session:
         return spending.use(session)
 
@@ -376,7 +368,7 @@ def rehearse_delivery() -> str:
 
 
 def broker_ready() -> tuple[bool, str]:
-    """Tell whether Redis answers, and what it said.
+    """Whether Redis answers, and what it said.
 
     Raises:
         TimeoutError: it takes its time.
@@ -385,14 +377,14 @@ def broker_ready() -> tuple[bool, str]:
 
 
 def gpu_hosts_ready() -> tuple[bool, str]:
-    """Tell whether there are GPU hosts for what is asked of them, and what there is to do."""
+    """Whether there are GPU hosts for what is asked of them, and what there is to do."""
     runtime = current()
     with runtime.database.read() as session:
-        return gpu_hosts.summary(session, runtime.clock())
+        return gpu_work.summary(session, runtime.clock())
 
 
 def counts() -> dict[str, dict[str, int]]:
-    """Give how many rows are in each state, by table, for the metrics."""
+    """How many rows are in each state, by table, for the metrics."""
     states: dict[str, InstrumentedAttribute[str]] = {
         "deliveries": Delivery.state,
         "jobs": Job.state,
@@ -403,4 +395,4 @@ def counts() -> dict[str, dict[str, int]]:
             name: {row[0]: row[1] for row in session.execute(select(state, func.count()).group_by(state))}
             for name, state in states.items()
         }
-        return found | {"gpu_requests": gpu_hosts.counts(session, current().clock())}
+        return found | {"gpu_requests": gpu_work.counts(session, current().clock())}

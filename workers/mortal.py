@@ -11,5 +11,5 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 def mortal(command: Sequence[str]) -> list[str]:
-    """Give a command line that runs ``command`` and dies with the thread that starts it."""
+    """A command line that runs ``command`` and dies with the thread that starts it."""
     return [sys.executable, "-IS", str(LAUNCHER), str(os.getpid()), *command]

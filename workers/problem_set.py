@@ -40,7 +40,7 @@ class Tools:
 
 
 def problems_in(folder: Path) -> list[Path]:
-    """Give the problem files of a folder and of those in it, in the order of the numbers in their names."""
+    """The problem files of a folder and of those in it, in the order of the numbers in their names."""
     files = (path for path in folder.rglob("*.py") if not any(part.startswith((".", "__")) for part in path.parts))
     return sorted((path for path in files if _is_problem(path)), key=_natural)
 
@@ -56,7 +56,7 @@ def _natural(path: Path) -> tuple[object, ...]:
 
 
 def digest_of(source: str, author: str) -> str:
-    """Give what a result holds for."""
+    """What a result holds for."""
     return hashlib.sha256(f"{author}\n{source}".encode()).hexdigest()[:32]
 
 
@@ -173,7 +173,7 @@ def _outcome_of(status: Status) -> Outcome:
 
 
 def speedups_of(result: BenchmarkResult) -> dict[str, float]:
-    """Give how many times as fast the forward pass is as each baseline, as KernelBench counts it; nothing where none was timed."""
+    """How many times as fast the forward pass is as each baseline, as KernelBench counts it; nothing where none was timed."""
     ratios: dict[str, list[float]] = {name: [] for name in BASELINES}
     for row in result.rows if not result.predicted else ():
         medians = {t.contender: t.median_us for t in row.timings}

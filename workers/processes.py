@@ -34,7 +34,7 @@ from workers.broker import (
 )
 from workers.environment import plain_environment
 from workers.errors import WorkersError
-from workers.gpu_host.architecture import detect
+from workers.gpu_host.runner import detect
 from workers.mortal import mortal
 from workers.settings import Settings, environment_with
 from workers.store.gpu_work import ANY
@@ -257,7 +257,7 @@ def _clock(settings: Settings) -> Iterator[None]:
 
 
 def commands(settings: Settings, app: str = "workers.celery_app", only: Part | None = None) -> tuple[Command, ...]:
-    """Give the processes: a worker for stages and one for this host's GPU, or one of them.
+    """The processes: a worker for stages and one for this host's GPU, or one of them.
 
     Each has the settings that it works by: the GPU's worker asks no model and has no key of one.
     """

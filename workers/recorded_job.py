@@ -73,7 +73,7 @@ class RecordedJob:
 
     @property
     def measured(self) -> int:
-        """Give how many of the kept results are measurements."""
+        """How many of the kept results are measurements."""
         return sum(held.action in MEASURING for held in self.held)
 
 
@@ -87,7 +87,7 @@ class Before:
             self._left.setdefault(each.request, []).append(each)
 
     def answer(self, request: GpuRequest) -> GpuResult | None:
-        """Give the kept result of a request, None where there is none."""
+        """The kept result of a request, None where there is none."""
         if not self._left:
             return None
         with self._guard:
@@ -99,7 +99,7 @@ class Before:
 
 
 def recorded_job(session: Session, job_id: str, trees: tuple[str, ...] | None = None) -> RecordedJob:
-    """Give a job as it is recorded; ``trees`` are of its commits, oldest first.
+    """A job as it is recorded; ``trees`` are of its commits, oldest first.
 
     Raises:
         LookupError: there is none.
@@ -122,7 +122,7 @@ def recorded_job(session: Session, job_id: str, trees: tuple[str, ...] | None = 
 
 
 def write_job(job: RecordedJob) -> bytes:
-    """Give a recorded job as JSON."""
+    """A recorded job as JSON."""
     return json.dumps(to_json(job), indent=1, sort_keys=True).encode() + b"\n"
 
 
@@ -142,7 +142,7 @@ def read_job(content: bytes) -> RecordedJob:
 
 
 def digest_of(request: GpuRequest) -> str:
-    """Give the SHA-256 of what is asked of a runner: the action and its request, whoever asks and whenever."""
+    """The SHA-256 of what is asked of a runner: the action and its request, whoever asks and whenever."""
     form = json.dumps([request.action.value, to_json(request.payload)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(form.encode()).hexdigest()
 

@@ -79,7 +79,7 @@ def know(values: Iterable[str]) -> None:
 
 
 def redact(text: str) -> str:
-    """Give text without any secret that this process knows, and without what has the shape of one."""
+    """Text without any secret that this process knows, and without what has the shape of one."""
     if len(text) < LEAST_CHARACTERS:
         return text
     return _redacted_once(text, _known) if len(text) <= REMEMBERED else redacted(text, _known)[0]
@@ -92,7 +92,7 @@ def _redacted_once(text: str, secrets: frozenset[str]) -> str:
 
 
 def secret_in(text: str) -> tuple[str, int] | None:
-    """Give the kind of the first secret in a text and the line, from 1, on which it begins; None where there is none."""
+    """The kind of the first secret in a text and the line, from 1, on which it begins; None where there is none."""
     values = _values(_known)
     searched = [*([(CONFIGURED, values)] if values is not None else []), *FORMS.items()]
     places = [(match.start(), kind) for kind, form in searched if (match := form.search(text))]
@@ -103,7 +103,7 @@ def secret_in(text: str) -> tuple[str, int] | None:
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]:
-    """Give the text with each secret replaced by a word for its kind, and how many there were."""
+    """The text with each secret replaced by a word for its kind, and how many there were."""
     counts: Counter[str] = Counter()
     if (values := _values(frozenset(secrets))) is not None:
         text, found = values.subn(_stand_in(CONFIGURED), text)
@@ -117,7 +117,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> tuple[str, Counter[str]]
 
 
 def redacted_event(value: object, depth: int = 0) -> object:
-    """Give what is logged or written as JSON without secrets: keys, values however deep, and what is only shown by its name."""
+    """What is logged or written as JSON without secrets: keys, values however deep, and what is only shown by its name."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping) and depth < DEEPEST:

@@ -42,15 +42,13 @@ class Silence:
         """Tell nobody."""
 
 
-def installed_stages() -> Stages:
-    """Give the stages of the product."""
-    from workers.stages import STAGES
-
-    return STAGES
+def no_stages() -> Stages:
+    """Of a process that submits jobs and runs none."""
+    return {}
 
 
 def installed_models(settings: Settings) -> Models:
-    """Give the models that the settings name."""
+    """The models that the settings name."""
     from workers.models.settings import installed
 
     return installed(settings, secret_values())
@@ -63,13 +61,13 @@ def hosts_elsewhere(_runtime: Runtime, _job_id: str) -> AbstractContextManager[N
 
 @dataclass
 class Runtime:
-    """One process's tools. ``stages`` and ``models`` are called when they are needed, so that the doors open without them."""
+    """One process's tools. ``stages`` come from whoever runs jobs; they and ``models`` are called when they are needed."""
 
     settings: Settings
     database: Database
     blobs: BlobStore
     notifier: Notifier = field(default_factory=Silence)
-    stages: Callable[[], Stages] = installed_stages
+    stages: Callable[[], Stages] = no_stages
     models: Callable[[], Models] = no_models
     clock: Callable[[], float] = time.time
     runner_command: tuple[str, ...] = (sys.executable, "-m", "gpu_runner")
@@ -95,12 +93,14 @@ _guard = threading.Lock()
 _current: Runtime | None = None
 
 
-def current() -> Runtime:
-    """Give this process's runtime, built from the environment where none was installed."""
+def current(stages: Callable[[], Stages] = no_stages) -> Runtime:
+    """This process's runtime, built from the environment where none was installed; it receives ``stages`` if it has none."""
     global _current  # noqa: PLW0603 - the one place that holds the process's runtime
     with _guard:
         if _current is None:
             _current = build(Settings())
+        if _current.stages is no_stages:
+            _current.stages = stages
         return _current
 
 

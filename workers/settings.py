@@ -25,7 +25,7 @@ ENV_FILE = "KERNELSMITH_ENV_FILE"
 
 
 def default_data_dir() -> Path:
-    """Give ``$XDG_DATA_HOME/kernelsmith``, by default ``~/.local/share/kernelsmith``."""
+    """``$XDG_DATA_HOME/kernelsmith``, by default ``~/.local/share/kernelsmith``."""
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "kernelsmith"
 
@@ -81,7 +81,7 @@ class Settings(ProviderSettings):
     log_json: bool = False
 
     def database(self) -> str:
-        """Give the SQLAlchemy URL; PostgreSQL is spoken to through psycopg."""
+        """The SQLAlchemy URL; PostgreSQL is spoken to through psycopg."""
         if self.database_url is None:
             return f"sqlite:///{self.data_dir.absolute() / 'kernelsmith.sqlite3'}"
         url = self.database_url.get_secret_value()
@@ -89,7 +89,7 @@ class Settings(ProviderSettings):
         return f"postgresql+psycopg{separator}{rest}" if scheme in ("postgres", "postgresql") else url
 
     def broker(self) -> str | None:
-        """Give the Celery broker's URL, None where no Redis is configured."""
+        """The Celery broker's URL, None where no Redis is configured."""
         if self.redis_url is None:
             return None
         url = self.redis_url.get_secret_value()
@@ -108,7 +108,7 @@ class Settings(ProviderSettings):
         return self
 
     def budgets(self) -> tuple[Budget, ...]:
-        """Give the limits on what language models may use, the tightest scope first."""
+        """The limits on what language models may use, the tightest scope first."""
         found = []
         for scope in Scope:
             name = scope.value if scope is Scope.job else f"{scope.value}_day"
@@ -120,7 +120,7 @@ class Settings(ProviderSettings):
         return tuple(found)
 
     def secrets(self) -> tuple[str, ...]:
-        """Give every secret among these settings."""
+        """Every secret among these settings."""
         found: list[str] = []
         for value in self.model_dump().values():
             text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -130,7 +130,7 @@ class Settings(ProviderSettings):
         return tuple(found)
 
     def artifacts(self) -> str:
-        """Give the fsspec URL of the artifact store."""
+        """The fsspec URL of the artifact store."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")
 
 
@@ -169,7 +169,7 @@ def _variable(name: str) -> str:
 
 
 def secret_values() -> tuple[str, ...]:
-    """Give every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
+    """Every secret that this process's environment and its file hold, its own and others': none may leave for a provider."""
     found: set[str] = set()
     of_file = dotenv_values(os.environ[ENV_FILE]) if ENV_FILE in os.environ else {}
     for name, value in [*os.environ.items(), *((name, value or "") for name, value in of_file.items())]:
@@ -190,7 +190,7 @@ def _passwords(url: str) -> tuple[str, ...]:
 
 
 def inherited(names: tuple[str, ...]) -> dict[str, str]:
-    """Give the named variables of this process's environment, as far as they are set."""
+    """The named variables of this process's environment, as far as they are set."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
@@ -204,7 +204,7 @@ _STORES = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE, "gcs": _GOOGLE, "az": _AZURE, "
 
 
 def environment_with(settings: Settings, *, asks_models: bool = True) -> dict[str, str]:
-    """Give the environment of a process that shall have exactly these settings; without ``asks_models`` no provider's.
+    """The environment of a process that shall have exactly these settings; without ``asks_models`` no provider's.
 
     Beyond them it has what any program may see, and what the clients of the database and of the artifact store read by themselves.
     """

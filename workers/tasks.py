@@ -13,14 +13,19 @@ from workers.engine.advance import advance as advance_job
 from workers.gpu_host.standby import Standby
 from workers.gpu_host.supervise import serve
 from workers.observability import configure
-from workers.reconcile import reconcile as reconcile_all
-from workers.runtime import current
+from workers.runtime import Runtime, current
 from workers.settings import Settings
+from workers.stages import STAGES
 from workers.upkeep import collect as collect_all
+from workers.upkeep import reconcile as reconcile_all
 
 SETTINGS = Settings()
 SOFT_MARGIN_S = 30.0
 STANDBY = Standby()  # of the process that serves this host's GPU
+
+
+def _runtime() -> Runtime:
+    return current(lambda: STAGES)
 
 
 def _limits(time_s: float) -> dict[str, float]:
@@ -30,7 +35,7 @@ def _limits(time_s: float) -> dict[str, float]:
 @shared_task(name="workers.advance", **_limits(SETTINGS.stage_time_limit_s))  # type: ignore[untyped-decorator]
 def advance(job_id: str) -> None:
     """Run a job's stage."""
-    advance_job(current(), job_id)
+    advance_job(_runtime(), job_id)
 
 
 @shared_task(name="workers.run_gpu", **_limits(SETTINGS.gpu_time_limit_s))  # type: ignore[untyped-decorator]
@@ -39,7 +44,7 @@ def run_gpu(request_id: str) -> None:
     serve(current(), request_id, STANDBY)
 
 
-@shared_task(name="workers.reconcile", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]
+@shared_task(name="workers.upkeep", queue=MAINTENANCE_QUEUE, **_limits(120.0))  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """Carry on what was left lying."""
     reconcile_all(current())

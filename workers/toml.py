@@ -9,7 +9,7 @@ MOST_CHARACTERS, MOST_DOTS = 2**20, 1000  # of a file, and in one of its lines
 
 
 def read_toml(text: str) -> dict[str, Any] | None:
-    """Give a document; None where it is none, or nested or long beyond what can be read: the tool whose it is says so better."""
+    """A document; None where it is none, or nested or long beyond what can be read: the tool whose it is says so better."""
     if len(text) > MOST_CHARACTERS or any(line.count(".") > MOST_DOTS for line in text.split("\n")):
         return None  # tomllib takes the square of the parts of a key
     try:
@@ -19,7 +19,7 @@ def read_toml(text: str) -> dict[str, Any] | None:
 
 
 def table_in(document: object, *names: str) -> dict[str, Any]:
-    """Give the table under a path of names; an empty one where there is none."""
+    """The table under a path of names; an empty one where there is none."""
     for name in names:
         document = document.get(name) if isinstance(document, dict) else None
     return document if isinstance(document, dict) else {}

@@ -20,7 +20,7 @@ class Tree:
     files: dict[str, bytes] = field(repr=False)
 
     def read(self, path: str) -> str | None:
-        """Give a file's text as it stands, line endings too; None where there is none or it is no UTF-8 text."""
+        """A file's text as it stands, line endings too; None where there is none or it is no UTF-8 text."""
         content = self.files.get(path)
         try:
             return None if content is None else content.decode("utf-8")
@@ -28,15 +28,15 @@ class Tree:
             return None
 
     def paths(self, prefix: str = "", suffix: str = "") -> tuple[str, ...]:
-        """Give the paths that start with ``prefix`` and end with ``suffix``, sorted."""
+        """The paths that start with ``prefix`` and end with ``suffix``, sorted."""
         return tuple(sorted(p for p in self.files if p.startswith(prefix) and p.endswith(suffix)))
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file, or a folder with files in it, is there."""
+        """Whether a file, or a folder with files in it, is there."""
         return path in self.files or any(p.startswith(path.rstrip("/") + "/") for p in self.files)
 
     def overlaid(self, changes: tuple[FileChange, ...]) -> Tree:
-        """Give the tree with changes made."""
+        """The tree with changes made."""
         files = dict(self.files)
         for change in changes:
             if change.text is None:

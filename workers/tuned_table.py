@@ -13,7 +13,7 @@ Table = tuple[tuple[str, tuple[tuple[str, tuple[tuple[int, Settings], ...]], ...
 
 
 def settled(source: str, table: Table, name: str = TABLE) -> str:
-    """Give a module with a table written into its ``TUNED``.
+    """A module with a table written into its ``TUNED``.
 
     A pass that the table has takes the place of what the source has for it, also where nothing was found; other passes and
     other architectures stay. With an empty table the source stays as it is, byte by byte.
@@ -32,7 +32,7 @@ def settled(source: str, table: Table, name: str = TABLE) -> str:
 
 
 def table_of(source: str, name: str = TABLE) -> Table:
-    """Give what a module's ``TUNED`` holds.
+    """What a module's ``TUNED`` holds.
 
     Raises:
         ValueError: the source has no such dict of plain values.
@@ -42,7 +42,7 @@ def table_of(source: str, name: str = TABLE) -> Table:
 
 
 def rendered(table: Table) -> str:
-    """Give a table as a dict in Python, one entry a line."""
+    """A table as a dict in Python, one entry a line."""
     if not table:
         return "{}"
     lines = ["{"]

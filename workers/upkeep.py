@@ -1,4 +1,4 @@
-"""Removes what nothing needs any more: artifacts past retention, and folders that killed processes left."""
+"""Carries on what was left lying, and removes what nothing needs any more. May run anywhere, at any time, next to itself."""
 
 from __future__ import annotations
 
@@ -8,15 +8,88 @@ from pathlib import Path
 
 import structlog
 
-from workers.gpu_host.scratch import remove_leftovers
+from workers.broker import gpu_queue
+from workers.gpu_host.runner import remove_leftovers
+from workers.pipelines.transitions import MAX_LOSSES
 from workers.runtime import Runtime
-from workers.store import retention
+from workers.store import attempts, gpu_work, leases, retention
+from workers.store.reviews import Patience, attend
+from workers.store.spending import give_up_lost
 
 DAY_S = 86_400.0
-# Of what no row names: its row may be written only after its bytes, and a put takes bytes that are half as old as there.
-YOUNG_S = DAY_S
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What one pass found."""
+
+    jobs: tuple[str, ...]  # told again that they can go on
+    gpu_requests: tuple[str, ...]  # offered again
+    deliveries: int  # leases of lost workers that were taken back
+    updates: int
+    given_up: tuple[str, ...] = ()  # GPU requests that were answered with an error: their hosts were lost too often
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs or self.gpu_requests or self.deliveries or self.updates or self.given_up)
+
+
+def reconcile(runtime: Runtime) -> Reconciled:
+    """Make one pass and say what it found."""
+    now = runtime.clock()
+    since = now - runtime.settings.renotify_after_s
+    given_up = _given_up(runtime, now)
+    with runtime.database.write() as session:
+        jobs = attempts.unheard_jobs(session, now, since)
+        requests = gpu_work.unheard_gpu_requests(session, now, since)
+        freed = leases.free_expired(session, now)
+        told = tuple(request_id for request_id, _ in requests)
+        stuck = tuple(found for found in gpu_work.waiting(session, now) if found.request_id in told)
+        for found in stuck:
+            gpu_work.show(session, found, now)
+        give_up_lost(session, now)
+        patience = Patience(runtime.settings.checkpoint_reminder_days, runtime.settings.checkpoint_expiry_days)
+        reminded, expired = attend(session, patience, now)
+        leases.forget_deliveries(session, now - runtime.settings.keep_deliveries_days * DAY_S)
+    for job_id in jobs:
+        runtime.notifier.advance(job_id)
+    for request_id, architecture in requests:
+        runtime.notifier.gpu(request_id, architecture)
+    for item in stuck:
+        log.error("no_gpu_host", job=item.job_id, gpu_request=item.request_id, queue=gpu_queue(item.architecture),
+                  waiting_s=round(now - item.since), lost_host=item.lost_host, cure=item.cure)  # fmt: skip
+    for job_id in expired:
+        log.warning("checkpoint_expired", job=job_id, days=runtime.settings.checkpoint_expiry_days,
+                    cure="/kernel retry goes on; KERNELSMITH_CHECKPOINT_EXPIRY_DAYS sets how long one waits")  # fmt: skip
+    for job_id in reminded:
+        log.info("checkpoint_reminded", job=job_id)
+    made = Reconciled(jobs, told, freed.deliveries, freed.updates, given_up)
+    if made:
+        log.warning("reconciled", jobs=made.jobs, gpu_requests=made.gpu_requests, deliveries=made.deliveries,
+                    updates=made.updates, given_up=made.given_up)  # fmt: skip
+    return made
+
+
+def _given_up(runtime: Runtime, now: float) -> tuple[str, ...]:
+    # Where the last host is gone, nobody else would come by to say so.
+    with runtime.database.read() as session:
+        beyond = gpu_work.beyond(session, now, MAX_LOSSES)
+    answered = []
+    for request_id in beyond:
+        with runtime.database.write() as session:
+            job_id = gpu_work.give_up(session, request_id, now)
+        if job_id is not None:
+            log.error(
+                "gpu_request_given_up", gpu_request=request_id, job=job_id, reason="its hosts were lost too often"
+            )
+            runtime.notifier.advance(job_id)
+            answered.append(request_id)
+    return tuple(answered)
+
+
+# Of what no row names: its row may be written only after its bytes, and a put takes bytes that are half as old as there.
+YOUNG_S = DAY_S
 
 
 @dataclass(frozen=True)

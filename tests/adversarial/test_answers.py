@@ -12,8 +12,8 @@ from tests.workers.stages.creating import RIGHT, creating, kernel
 from workers.authors.llm import read_kernel
 from workers.authors.llm.protocol import KernelBrief, UnusableAnswer
 from workers.stages.analyze import Analyze
-from workers.stages.authoring.briefs import kernel_brief
-from workers.stages.workbench import reopen
+from workers.stages.bench import reopen_create
+from workers.stages.briefs import kernel_brief
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def brief() -> KernelBrief:
     """Give the brief of the kernel that all of them pretend to be."""
     context = creating(None)
     context.run(Analyze())
-    return kernel_brief(reopen(context))
+    return kernel_brief(reopen_create(context))
 
 
 def test_the_set_is_large_enough_and_reaches_every_gate() -> None:

@@ -9,7 +9,7 @@ from service.conversation.measured import LARGER
 from service.conversation.variants import OUTCOME_WORDS
 from workers.contracts import JobOptions
 from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
-from workers.stages import applying, headroom, measuring, trial
+from workers.stages import finalize, gate, headroom, variants
 from workers.strategies import catalog, search
 from workers.strategies.catalog import STRATEGIES
 
@@ -19,21 +19,21 @@ FLAT = " ".join(PAGE.split())  # a phrase may go on in the next line
 
 
 def test_the_bounds_of_a_job_are_told() -> None:
-    variants, other_metric, other_pass = JobOptions().variants, search.OTHER_METRIC - 1, search.OTHER_PASS - 1
+    count, other_metric, other_pass = JobOptions().variants, search.OTHER_METRIC - 1, search.OTHER_PASS - 1
     for text in (
-        f"{variants} by default, {MAX_VARIANTS} at most",
+        f"{count} by default, {MAX_VARIANTS} at most",
         f"at up to {headroom.MOST_SIZES} sizes",
-        f"at least {trial.LEAST_GAIN - 1:.0%} better by the goal than what it changes",
+        f"at least {variants.LEAST_GAIN - 1:.0%} better by the goal than what it changes",
         f"more than {other_metric:.0%} worse on a metric that is not the goal, or more than {other_pass:.0%} on another pass",
         f"within {headroom.NOTHING_OVER_ALL - 1:.0%} of what can be reached over all sizes, and within "
         f"{headroom.NOTHING_AT_ONE - 1:.0%} at each",
         f"more than {LARGER - 1:.0%} larger is named",
-        f"One run measures {measuring.MOST_KERNELS} kernels",
+        f"One run measures {gate.MOST_KERNELS} kernels",
     ):
         assert text in FLAT, text
     assert search.Limits().patience == 2
     assert "when two measured ones in a row are less than 1% better" in FLAT
-    assert applying.MOST_TRIES - 1 == 2
+    assert finalize.MOST_TRIES - 1 == 2
     assert "the next best of the kept ones is tried, twice at most" in FLAT
     assert MAX_STAGE_ATTEMPTS == 5
     assert "A stage has five attempts." in FLAT

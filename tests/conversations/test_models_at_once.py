@@ -19,8 +19,8 @@ from workers import runtime
 from workers.authors.llm import questions
 from workers.contracts import JobState
 from workers.engine import at_once
-from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
+from workers.gpu_host.supervise import HostBeside
 from workers.store.models import LedgerEntry, ModelRequest
 
 __all__ = ["ask_models"]

@@ -23,9 +23,9 @@ from tests.workers.store import worlds
 from tests.workers.store.worlds import World
 from workers import embedded, inbox, runtime
 from workers.contracts import CommitUpdate, JobState, JobView, PullRequestUpdate, StageName, StatusUpdate
-from workers.reconcile import reconcile
 from workers.stages import STAGES
 from workers.store.models import GpuWork, OutboxUpdate, StageAttempt
+from workers.upkeep import reconcile
 
 pytestmark = pytest.mark.fault
 

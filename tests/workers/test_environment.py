@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from service.demo import audit, library
 from service.local.checkout import Checkout
 from workers.environment import SECRET_NAME, plain_environment
-from workers.gpu_host.architecture import detect
+from workers.gpu_host.runner import detect
 from workers.settings import Settings, environment_with
 
 ROOT = Path(__file__).parents[2]

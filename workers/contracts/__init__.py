@@ -1,6 +1,5 @@
 """The door of the production: what can be asked of it, what it shows of a job, and the updates that it wants published."""
 
-from workers.contracts.attempt import Attempt
 from workers.contracts.job import (
     EVERY_SIZE,
     TOLD_LOSSES,
@@ -40,11 +39,17 @@ from workers.contracts.kernel_profile import (
     ModuleParameter,
     ProfileTensor,
 )
-from workers.contracts.model_use import ModelAmount, ModelRequests, ModelUse
-from workers.contracts.modification import AddedTest, ChangedFile
+from workers.contracts.model_use import (
+    ModelAmount,
+    ModelRequests,
+    ModelUse,
+    QuestionUse,
+    RecordingUse,
+    RequestUse,
+    UseSum,
+)
 from workers.contracts.nightly import NightChange, NightKernel, NightlySummary, RegressionUpdate, regression_key
 from workers.contracts.operation import ActiveJob, GpuHost, GpuQueue, Operation
-from workers.contracts.recording_use import QuestionUse, RecordingUse, RequestUse, UseSum
 from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
     AnalyzeSummary,
@@ -77,7 +82,10 @@ from workers.contracts.update import (
     unreadable,
 )
 from workers.contracts.variant import (
+    AddedTest,
+    Attempt,
     Breach,
+    ChangedFile,
     Guardrail,
     KernelReading,
     ModelReading,

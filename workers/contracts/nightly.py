@@ -40,12 +40,12 @@ class RegressionUpdate:
     wrong: str | None = None  # what the verdict says where values are wrong
 
     def key(self) -> str:
-        """Give what the issue is found by."""
+        """What the issue is found by."""
         return regression_key(self.kernel, self.gpu)
 
 
 def regression_key(kernel: str, gpu: str) -> str:
-    """Give a kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
+    """A kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
     return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]
 
 

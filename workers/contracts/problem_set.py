@@ -40,12 +40,12 @@ class Entry:
 
     @property
     def level(self) -> str:
-        """Give the folder that the problem lies in."""
+        """The folder that the problem lies in."""
         return str(PurePath(self.problem).parent)
 
     @property
     def compiled(self) -> bool:
-        """Tell whether a kernel was written."""
+        """Whether a kernel was written."""
         return self.outcome in {Outcome.right, Outcome.wrong, Outcome.not_judged} or self.status is not None
 
 
@@ -56,7 +56,7 @@ def counts(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float | None:
-    """Give the share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
+    """The share of problems that are right and more than ``threshold`` times as fast; None where nothing was timed."""
     if not any(baseline in entry.speedups for entry in entries):
         return None
     fast = sum(e.outcome is Outcome.right and e.speedups.get(baseline, 0.0) > threshold for e in entries)
@@ -64,7 +64,7 @@ def fast_p(entries: Sequence[Entry], baseline: str, threshold: float) -> float |
 
 
 def reasons(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
-    """Give what problems were not done for, the most frequent reason first."""
+    """What problems were not done for, the most frequent reason first."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.reason is not None:
@@ -73,7 +73,7 @@ def reasons(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
 
 
 def levels(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Give the problems of each folder."""
+    """The problems of each folder."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.level, []).append(entry)
@@ -81,7 +81,7 @@ def levels(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def report(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Give the whole result as plain values."""
+    """The whole result as plain values."""
 
     def summary(chosen: Sequence[Entry]) -> dict[str, Any]:
         fast = {b: {f"fast_{t:g}": fast_p(chosen, b, t) for t in THRESHOLDS} for b in BASELINES}

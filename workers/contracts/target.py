@@ -83,14 +83,14 @@ def parse_scope(text: str) -> tuple[Scope, Regime]:
 
 
 def written_scope(scope: Scope, regime: Regime) -> str:
-    """Give a scope in the form that ``parse_scope`` reads."""
+    """A scope in the form that ``parse_scope`` reads."""
     sizes = [regime.part.value] if regime.part else [f"{name}={size}" for name, size in regime.sizes]
     passes = [] if sizes and scope is Scope.general else [scope.value]
     return ", ".join([*passes, *sizes])
 
 
 def named_dimensions(sizes: tuple[tuple[str, int], ...], dimensions: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Give sizes by the names that a problem has for its dimensions, such as ``H`` for ``hidden_size``.
+    """Sizes by the names that a problem has for its dimensions, such as ``H`` for ``hidden_size``.
 
     Raises:
         ValueError: the problem has no such dimension; the text says which it has.

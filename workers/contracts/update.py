@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
-from workers.contracts.attempt import Attempt
 from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
-from workers.contracts.modification import AddedTest, ChangedFile
 from workers.contracts.nightly import NightlySummary, RegressionUpdate
-from workers.contracts.variant import ModelReading, PlannedStrategy, SourceReading, StopReason, Variant
+from workers.contracts.variant import (
+    AddedTest,
+    Attempt,
+    ChangedFile,
+    ModelReading,
+    PlannedStrategy,
+    SourceReading,
+    StopReason,
+    Variant,
+)
 
 
 class CommitPurpose(StrEnum):

@@ -1,12 +1,28 @@
-"""What an optimize job tries: variants with their notes, what was measured of them, and what became of them."""
+"""What models and strategies try: attempts, variants with their notes, what was measured of them, and what became of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_runner.contracts import Bound, Pass, Status, WorkloadTiming
-from workers.contracts.attempt import Attempt
+from gpu_runner.contracts import Bound, CaseOutcome, Pass, Status, WorkloadTiming
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One proposal of a model for a kernel. ``evidence`` may quote it and is untrusted."""
+
+    number: int  # from 1, in the order in which they were asked for
+    task: str  # generate, revise, repair, modify or optimize
+    round: int  # 0: asked for at once; from 1: after what failed before
+    variation: int
+    question: str  # the key of its question; the record is the artifact ``models/STAGE-ATTEMPT/KEY.json``
+    # A verdict's status, a fault of the answer, a trouble of the model, style, layout, duplicate, or not judged, needed or faster.
+    outcome: str
+    evidence: str = ""  # the first thing that was wrong, in a sentence
+    tokens: int | None = None  # read and written; None where nobody counted
+    chosen: bool = False
+    median_us: float | None = None  # of the full pass, over all sizes; None where it was not measured
 
 
 class Outcome(StrEnum):
@@ -132,3 +148,21 @@ class ModelReading:
     bottleneck: str
     evidence: tuple[str, ...]
     steps: tuple[str, ...]  # what to try, in order
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file that a change touches, with how many lines come and go."""
+
+    path: str
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True)
+class AddedTest:
+    """A test that a change adds. ``before`` is what becomes of it without the change, None where it cannot be run there."""
+
+    node: str
+    before: CaseOutcome | None
+    after: CaseOutcome

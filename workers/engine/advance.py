@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-import structlog
+import dataclasses
+import errno
+import secrets
 
-from workers.contracts import TOLD_LOSSES, JobState, StageName, UserFacingError
-from workers.engine import settle
+import structlog
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from gpu_runner.contracts import to_json
+from workers.contracts import (
+    TOLD_LOSSES,
+    CheckpointUpdate,
+    Failure,
+    FailureCode,
+    JobState,
+    StageName,
+    StageState,
+    Update,
+    UserFacingError,
+)
 from workers.engine.context import RunContext
-from workers.engine.heartbeat import heartbeat
-from workers.engine.interruptions import LeaseLost, Suspended
-from workers.pipelines.transitions import MAX_LOSSES
+from workers.engine.lease import LeaseLost, Suspended, heartbeat
+from workers.engine.protocol import StageResult
+from workers.pipelines import PIPELINES
+from workers.pipelines.transitions import MAX_LOSSES, Move, after_stage, retry_delay_s
 from workers.runtime import Runtime
-from workers.store import attempts, lifecycle
+from workers.store import attempts, jobs, updates
 from workers.store.attempts import Lease
-from workers.store.codec import read_feedback
+from workers.store.codec import read_feedback, storable
 from workers.store.views import view
 
 LOSSES_CURE = "find what killed them (dmesg: memory); if it was this work, `/kernel cancel` ends its job"
+OUTAGE_PAUSE_S = 30.0
+# Of the disk that holds the artifacts: full by itself, by a quota or a limit, read-only, or broken.
+OUTAGES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
+
 log = structlog.get_logger(__name__)
 
 
@@ -29,7 +50,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
     runtime.at_boundary("stage_claimed")
     with structlog.contextvars.bound_contextvars(job=job_id, stage=stage.value, attempt=context.attempt):
         if losses >= MAX_LOSSES:
-            settle.give_up(runtime, lease)
+            give_up(runtime, lease)
         else:
             if losses >= TOLD_LOSSES:
                 log.error("workers_lost", times=losses, cure=LOSSES_CURE)
@@ -42,7 +63,7 @@ def advance(runtime: Runtime, job_id: str) -> bool:
 def _claim(runtime: Runtime, job_id: str) -> tuple[Lease, StageName, RunContext, int] | None:
     now = runtime.clock()
     with runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         row = None if job is None else attempts.claim(session, job, now, runtime.settings.lease_s)
         if job is None or row is None:
             return None
@@ -60,10 +81,10 @@ def _run(runtime: Runtime, lease: Lease, stage: StageName, context: RunContext) 
         try:
             result = runtime.stages()[stage].run(context)
             runtime.at_boundary("stage_ran")
-            kept = settle.finish(runtime, lease, context, result)
+            kept = finish(runtime, lease, context, result)
         except UserFacingError as error:
             log.info("stage_failed", code=error.failure.code.value, message=error.failure.message)
-            kept = settle.fail(runtime, lease, context, error.failure)
+            kept = fail(runtime, lease, context, error.failure)
         except Suspended as pause:
             log.info("stage_waits", gpu_request=pause.request_id)
             return
@@ -71,10 +92,10 @@ def _run(runtime: Runtime, lease: Lease, stage: StageName, context: RunContext) 
             kept = False
         except (KeyboardInterrupt, SystemExit):
             # The process is told to end; nobody needs to wait for its lease to run out.
-            settle.leave(runtime, lease)
+            leave(runtime, lease)
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a task: whatever broke is counted and tried again
-            kept = settle.give_back(runtime, lease, error)
+            kept = give_back(runtime, lease, error)
     if not kept:
         log.warning("stage_run_discarded", reason="the lease was lost or the job was cancelled")
 
@@ -84,3 +105,145 @@ def _tell(runtime: Runtime, job_id: str) -> None:
         state = attempts.job_state(session, job_id)
     if state == JobState.queued:
         runtime.notifier.advance(job_id)
+
+
+# How a run ends: finished, failed in words for people, or broken; each one transaction under the lease.
+
+
+def finish(runtime: Runtime, lease: Lease, context: RunContext, result: StageResult) -> bool:
+    """Keep a stage's output and updates and move the job on; False where the lease was lost."""
+    now = runtime.clock()
+    request = context.request
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        move = after_stage(
+            PIPELINES[request.verb], StageName(row.stage), checkpoint=result.checkpoint, auto=request.options.auto
+        )
+        waits = move.move is Move.wait
+        asked = tuple(_asking(item, waits) for item in (*context.emitted, *result.updates))
+        updates.append_stage_updates(session, job, row, asked, now)
+        row.output = to_json(result.output)
+        row.state = StageState.waiting if waits else StageState.done
+        row.ended_at, row.awaiting = now, None
+        # What was begun meanwhile and is not needed any more, such as the proof of a candidate that came after the one taken.
+        jobs.stop_gpu_work(session, job, now)
+        attempts.release(row)
+        kind = "checkpoint" if waits else "stage_finished"
+        jobs.record(session, job, kind, f"{row.stage}, attempt {row.attempt}", now)
+        jobs.make_move(session, job, move, now)
+        updates.append_status(session, job, now)
+    return True
+
+
+def fail(runtime: Runtime, lease: Lease, context: RunContext, failure: Failure) -> bool:
+    """End the stage and its job with a failure; False where the lease was lost."""
+    now = runtime.clock()
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        updates.append_stage_updates(session, job, row, context.emitted, now)
+        row.failure = to_json(failure)
+        jobs.stop_work(session, job, StageState.failed, now)
+        jobs.fail(session, job, failure, now)
+    return True
+
+
+def give_back(runtime: Runtime, lease: Lease, error: Exception) -> bool:
+    """Count an error and have the stage tried again later, or fail the job once its tries are used up.
+
+    A full disk and a database that gives no answer are no errors of the stage's: it waits for them, however long they take.
+    """
+    now = runtime.clock()
+    if _is_outage(error):
+        return _postpone(runtime, lease, error, now)
+    reference = secrets.token_hex(4)
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        row.tries += 1
+        delay_s = retry_delay_s(row.tries)
+        words = storable(f"{type(error).__name__}: {error}", 500)
+        log.error("stage_broke", job=job.job_id, stage=row.stage, attempt=row.attempt, tries=row.tries, reference=reference,
+                  exc_info=error)  # fmt: skip
+        if delay_s is None:
+            failure = internal_failure(row.stage, row.tries, reference)
+            row.failure = to_json(failure)
+            jobs.stop_work(session, job, StageState.failed, now)
+            jobs.fail(session, job, failure, now)
+        else:
+            attempts.release(row)
+            row.not_before = now + delay_s
+            row.notified_at = now
+            jobs.record(session, job, "stage_retried", f"{row.stage}: {words} (reference {reference})", now)
+    return True
+
+
+def _postpone(runtime: Runtime, lease: Lease, error: Exception, now: float) -> bool:
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        _, row = found
+        attempts.release(row)
+        row.not_before, row.notified_at = now + OUTAGE_PAUSE_S, now
+    cure = "free space, or start the database; it goes on by itself"
+    log.error(
+        "stage_postponed", stage=row.stage, error=f"{type(error).__name__}: {error}", pause_s=OUTAGE_PAUSE_S, cure=cure
+    )
+    return True
+
+
+def _is_outage(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in OUTAGES
+    return isinstance(error, OperationalError | InterfaceError | PoolTimeoutError)
+
+
+def give_up(runtime: Runtime, lease: Lease) -> bool:
+    """Fail the job of a stage over which more workers were lost than chance explains; False where the lease was lost."""
+    now = runtime.clock()
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is None:
+            return False
+        job, row = found
+        failure = Failure(
+            FailureCode.environment,
+            f"the host that worked on the {row.stage} stage was lost {row.losses} times",
+            "An operator finds what kills it: mostly memory (`dmesg` there). Then `/kernel retry` goes on from here.",
+        )
+        row.failure = to_json(failure)
+        jobs.stop_work(session, job, StageState.failed, now)
+        jobs.fail(session, job, failure, now)
+        log.error("stage_given_up", stage=row.stage, losses=row.losses, reason="its workers were lost too often")
+    return True
+
+
+def leave(runtime: Runtime, lease: Lease) -> None:
+    """Give the lease back in the middle of a run, which is nobody's fault."""
+    with runtime.database.write() as session:
+        found = attempts.held(session, lease)
+        if found is not None:
+            attempts.release(found[1])
+
+
+def internal_failure(stage: str, tries: int, reference: str) -> Failure:
+    """The failure for an error of our own; the details are in the log under the reference, not on GitHub."""
+    return Failure(
+        FailureCode.internal,
+        f"the {stage} stage broke {tries} times on an error of our own (reference `{reference}`)",
+        f"An operator finds the cause in the worker's log under `{reference}`; after that, retry the job.",
+    )
+
+
+def _asking(item: Update, waits: bool) -> Update:
+    if isinstance(item, CheckpointUpdate) and item.decides != waits:
+        return dataclasses.replace(item, decides=waits)
+    return item

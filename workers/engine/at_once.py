@@ -30,7 +30,7 @@ class Signals:
     began: Callable[[], None] = lambda: None  # its answer begins to stream in
 
     def ended(self) -> bool:
-        """Tell whether there is no sense in asking any more."""
+        """Whether there is no sense in asking any more."""
         return self.stop.is_set() or self.not_needed.is_set()
 
 
@@ -60,7 +60,7 @@ class AtOnce:
         self.signals = Signals()
 
     def run(self, enough: Enough | None) -> dict[str, Outcome]:
-        """Give what each comes to. Once ``enough`` says so of what has been answered, the others hear that they are not needed."""
+        """What each comes to. Once ``enough`` says so of what has been answered, the others hear that they are not needed."""
         left = _alike({key: question for key, question in self._questions.items() if key not in self._found})
         if left and self._found:
             self._look(enough)

@@ -13,16 +13,15 @@ from sqlalchemy.orm import Session
 from gpu_runner.contracts import Action, GpuRequest, GpuResult, Limits, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import JobRequest, JobState, JobView, StageName, Update
-from workers.engine.held import held
-from workers.engine.interruptions import Begun, LeaseLost, Suspended
+from workers.engine.lease import Begun, LeaseLost, Suspended, held
 from workers.engine.protocol import DEFAULT_LIMITS, T
 from workers.engine.questions import Questions
 from workers.models.protocol import Answer, ModelError, Question
 from workers.runtime import Runtime
 from workers.store import attempts, gpu_work, updates
 from workers.store.attempts import Lease
+from workers.store.codec import storable
 from workers.store.models import Job, StageAttempt
-from workers.store.text import storable
 
 MAX_NOTE = 300
 
@@ -47,16 +46,13 @@ class RunContext:
 
     @property
     def request(self) -> JobRequest:
-        """Give what was asked for."""
         return self.job.request
 
     @property
     def has_models(self) -> bool:
-        """Tell whether a language model may be asked here at all."""
         return bool(self._runtime.models().providers)
 
     def result_of(self, stage: StageName) -> dict[str, Any]:
-        """Give the output of the last finished attempt of an earlier stage."""
         with self._held() as (session, job, _):
             output = attempts.finished_output(session, job, stage.value)
         if output is None:
@@ -73,7 +69,6 @@ class RunContext:
         *,
         lasting: bool = False,
     ) -> GpuResult:
-        """Give the result of one action on a GPU host, now or in a later run."""
         asked = GpuRequest(uuid.uuid4().hex, action, to_json(request), limits)
         beside = dict(files or {})
         with self._held() as (session, job, row):
@@ -93,7 +88,6 @@ class RunContext:
         raise (Suspended if self._waits else Begun)(work.request_id)
 
     def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
-        """Give what a function comes to, or None while it waits for a GPU host."""
         begun = self._begun.get(key)
         if begun is not None:
             with self._runtime.database.read() as session:
@@ -109,7 +103,6 @@ class RunContext:
             self._waits = True
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
-        """Give the JSON value of ``function``, called once in this attempt and kept."""
         with self._held() as (session, _, row):
             known = attempts.memo(session, row.id, key)
         if known is not None:
@@ -122,26 +115,22 @@ class RunContext:
         return value
 
     def history(self, function: Callable[[Session], T]) -> T:
-        """Read or write the numbers of past nights under the attempt's lease."""
         with self._held() as (session, _, _):
             return function(session)
 
     def ask(self, key: str, question: Question) -> Answer:
-        """Give a model's answer, now or in a later run the one that was kept."""
         return self._questions.ask(key, question)
 
     def ask_all(self, questions: Mapping[str, Question]) -> dict[str, Answer | ModelError]:
-        """Ask several questions at once; each is kept as it arrives."""
         return self._questions.ask_all(questions)
 
     def ask_until(
         self, questions: Mapping[str, Question], enough: Callable[[Mapping[str, Answer | ModelError]], bool] | None
     ) -> dict[str, Answer | ModelError]:
-        """Ask several questions at once, and end those that are left once ``enough`` says so of what has been answered."""
         return self._questions.ask_until(questions, enough)
 
     def note(self, text: str) -> None:
-        """Say what runs now; a note that an earlier run of the attempt has shown is not shown again."""
+        """What runs now; a note that an earlier run of the attempt has shown is not shown again."""
         if not self._waits:
             return  # notes are known by their number, and what is tried meanwhile is tried in each run another number of times
         self._notes += 1
@@ -151,22 +140,18 @@ class RunContext:
                 updates.append_status(session, job, self._runtime.clock())
 
     def artifact(self, name: str, content: bytes, media_type: str) -> str:
-        """Keep a named file of the job and give its digest."""
         digest = self._runtime.blobs.put(content)
         with self._held() as (session, job, _):
             attempts.keep_artifact(session, job, name, digest, media_type, len(content))
         return digest
 
     def load(self, digest: str) -> bytes:
-        """Give an artifact's bytes."""
         return self._runtime.blobs.get(digest)
 
     def emit(self, update: Update) -> None:
-        """Ask for an update; it is written at the next pause, once."""
         self.emitted.append(update)
 
     def cancelled(self) -> bool:
-        """Tell whether the job was cancelled, or this run has lost its lease."""
         if self.lost.is_set():
             return True
         with self._runtime.database.read() as session:

@@ -38,31 +38,31 @@ class StageContext(Protocol):
 
     @property
     def job(self) -> JobView:
-        """Give the job as it was when this run of the stage began."""
+        """The job as it was when this run of the stage began."""
         ...
 
     @property
     def request(self) -> JobRequest:
-        """Give what was asked for."""
+        """What was asked for."""
         ...
 
     @property
     def attempt(self) -> int:
-        """Give the number of this attempt, from 1."""
+        """The number of this attempt, from 1."""
         ...
 
     @property
     def feedback(self) -> tuple[Feedback, ...]:
-        """Give what the reviews of this stage asked for, oldest first."""
+        """What the reviews of this stage asked for, oldest first."""
         ...
 
     @property
     def has_models(self) -> bool:
-        """Tell whether a language model may be asked here at all; a stage that decides by it keeps the answer in ``memo``."""
+        """Whether a language model may be asked here at all; a stage that decides by it keeps the answer in ``memo``."""
         ...
 
     def result_of(self, stage: StageName) -> dict[str, Any]:
-        """Give the output of the last finished attempt of an earlier stage.
+        """The output of the last finished attempt of an earlier stage.
 
         Raises:
             KeyError: no attempt of that stage has finished.
@@ -79,7 +79,7 @@ class StageContext(Protocol):
         *,
         lasting: bool = False,
     ) -> GpuResult:
-        """Give the result of one action on a GPU host; ``files`` maps names beside the request to artifact digests.
+        """The result of one action on a GPU host; ``files`` maps names beside the request to artifact digests.
 
         The answer belongs to ``key`` within this attempt. It has an ``error`` where host after host was lost over it.
         With ``lasting`` the answer that an earlier attempt of this stage got to the very same request under the same key serves
@@ -88,11 +88,11 @@ class StageContext(Protocol):
         ...
 
     def memo(self, key: str, function: Callable[[], Any]) -> Any:
-        """Give the JSON value of ``function``, called once in this attempt and kept."""
+        """The JSON value of ``function``, called once in this attempt and kept."""
         ...
 
     def ask(self, key: str, question: Question) -> Answer:
-        """Give a model's answer to a question; it belongs to ``key`` within this attempt and is paid for once.
+        """A model's answer to a question; it belongs to ``key`` within this attempt and is paid for once.
 
         An attempt that follows one which ended for want of a budget, a model or a working GPU host, or was cancelled, has that
         one's answers to the very same questions under the same keys.
@@ -128,7 +128,7 @@ class StageContext(Protocol):
         ...
 
     def meanwhile(self, key: str, function: Callable[[], T]) -> T | None:
-        """Give what a function comes to, or None while it waits for a GPU host: that works on it, and the stage goes on.
+        """What a function comes to, or None while it waits for a GPU host: that works on it, and the stage goes on.
 
         For ``enough`` of ``ask_until``. The function is called again from its start once the host has answered; a later run of it,
         outside of this, finds the same results and waits for what is missing. ``key`` is the function's within the run.
@@ -144,7 +144,7 @@ class StageContext(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Say what runs now, such as "proving on 24 workloads"."""
+        """What runs now, such as "proving on 24 workloads"."""
         ...
 
     def artifact(self, name: str, content: bytes, media_type: str) -> str:
@@ -152,7 +152,7 @@ class StageContext(Protocol):
         ...
 
     def load(self, digest: str) -> bytes:
-        """Give an artifact's bytes."""
+        """An artifact's bytes."""
         ...
 
     def emit(self, update: Update) -> None:
@@ -160,7 +160,7 @@ class StageContext(Protocol):
         ...
 
     def cancelled(self) -> bool:
-        """Tell whether the job was cancelled; long loops ask now and then and simply return."""
+        """Whether the job was cancelled; long loops ask now and then and simply return."""
         ...
 
 
@@ -172,7 +172,7 @@ class Stage(Protocol):
 
     @property
     def name(self) -> StageName:
-        """Give the stage's name in the pipeline table."""
+        """The stage's name in the pipeline table."""
         ...
 
     def run(self, context: StageContext) -> StageResult:

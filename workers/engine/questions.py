@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.engine.at_once import AtOnce, Enough, Signals
-from workers.engine.held import held
-from workers.engine.interruptions import LeaseLost
+from workers.engine.lease import LeaseLost, held
 from workers.models.ledger import (
     ANSWERED,
     Amount,
@@ -31,7 +30,7 @@ from workers.models.ledger import (
 from workers.models.protocol import Answer, ModelError, PrefixCache, Provider, Question, Trouble, Usage
 from workers.models.recording import Record, Refusal, Tried, digest_of, read_record, record_name, write_record
 from workers.runtime import Runtime
-from workers.store import answers, attempts, lifecycle, spending
+from workers.store import attempts, jobs, spending
 from workers.store.attempts import Lease
 from workers.store.spending import Spent, Wanted
 
@@ -122,7 +121,7 @@ class RunBook:
             spending.settle(session, spent, self._runtime.clock())
 
     def tried(self) -> tuple[Tried, ...]:
-        """Give all attempts of the key's requests, those of earlier runs first."""
+        """All attempts of the key's requests, those of earlier runs first."""
         with self._runtime.database.read() as session:
             ended = spending.tried(session, self._lease.attempt_id, self._key)
         return (*ended, *(self._tried(spent) for spent in self.open))
@@ -152,7 +151,7 @@ class Questions:
         self._cancelled = cancelled
 
     def ask(self, key: str, question: Question, signals: Signals | None = None) -> Answer:
-        """Give the answer that is kept under a key, or ask for it and keep it."""
+        """The answer that is kept under a key; where there is none it is asked for and kept."""
         if not 0 < len(key) <= MOST_KEY:
             raise ValueError(f"the key of a question has 1 to {MOST_KEY} characters, not {len(key)}")
         models = self._runtime.models()
@@ -227,7 +226,7 @@ class Questions:
 
     def _known(self, key: str, digest: str) -> Record | None:
         with held(self._runtime, self._lease) as (session, job, row):
-            kept = answers.find(session, row, key, digest)
+            kept = attempts.find_answer(session, row, key, digest)
             if kept is None:
                 return None
             record = self._runtime.blobs.get(kept.record)
@@ -249,8 +248,8 @@ class Questions:
                 attempts.keep_artifact(session, job, name, digest, MEDIA_TYPE, len(content))
                 if final:
                     answered = isinstance(record.outcome, Answer)
-                    answers.keep(session, row, key, digest_of(record.question), digest, answered=answered)
-                lifecycle.record(session, job, "model_asked", told(record), self._runtime.clock())
+                    attempts.keep_answer(session, row, key, digest_of(record.question), digest, answered=answered)
+                jobs.record(session, job, "model_asked", told(record), self._runtime.clock())
         book.open.clear()
         if found is None:
             raise LeaseLost(self._lease.job_id)
@@ -274,7 +273,7 @@ class Questions:
 
 
 def told(record: Record) -> str:
-    """Give a line on a question for the job's timeline, with no word of it."""
+    """A line on a question for the job's timeline, with no word of it."""
     tokens = sum(sum((t.usage.input_tokens, t.usage.output_tokens, t.usage.cache_read_tokens, t.usage.cache_written_tokens))
                  for t in record.tried)  # fmt: skip
     costs = [t.micro_dollars for t in record.tried if t.micro_dollars is not None]

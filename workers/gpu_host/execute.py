@@ -14,8 +14,7 @@ from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
-from workers.gpu_host.launching import LOG, Host, launched
-from workers.gpu_host.scratch import LOCK, scratch_folder
+from workers.gpu_host.runner import LOCK, LOG, Host, launched, scratch_folder
 from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
 from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore
@@ -49,7 +48,7 @@ def execute(
     given_up: Callable[[], bool],
     standby: Standby | None = None,
 ) -> GpuResult:
-    """Give the result of a request; whatever goes wrong around the runner is a result with an ``error``.
+    """The result of a request; whatever goes wrong around the runner is a result with an ``error``.
 
     Raises:
         AbandonedError: it was ``given_up`` while it ran.
@@ -85,7 +84,7 @@ def _lay_out(scratch: Path, request: GpuRequest, files: dict[str, str], blobs: B
 
 @contextlib.contextmanager
 def _room(waiting: Waiting | None) -> Iterator[Path]:
-    """Give the folder of the request: that of the runner that waits, or a fresh one."""
+    """The folder of the request: that of the runner that waits, or a fresh one."""
     if waiting is not None:
         with waiting.folder, waiting.runner:
             yield waiting.scratch

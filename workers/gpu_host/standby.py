@@ -17,8 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from workers.gpu_host.launching import Host, launched
-from workers.gpu_host.scratch import scratch_folder
+from workers.gpu_host.runner import Host, launched, scratch_folder
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +76,7 @@ class Standby:
             log.warning("standby_not_started", error=f"{type(error).__name__}: {error}")
 
     def take(self, host: Host) -> Waiting | None:
-        """Give the runner that waits; None where there is none, it has ended, or it is not what would be started now.
+        """The runner that waits; None where there is none, it has ended, or it is not what would be started now.
 
         To end it is the caller's.
         """
@@ -97,12 +96,12 @@ class Standby:
 
 
 def has_cores_to_spare() -> bool:
-    """Tell whether the next runner may start while one is at work: its imports take one core for some seconds."""
+    """Whether the next runner may start while one is at work: its imports take one core for some seconds."""
     return len(os.sched_getaffinity(0)) >= CORES_TO_SPARE
 
 
 def version() -> Version:
-    """Give what changes where the runner or what it imports is installed anew: files with their times."""
+    """What changes where the runner or what it imports is installed anew: files with their times."""
     found: dict[str, int] = {}
     for name in ("gpu_runner", *LIBRARIES):
         spec = find_spec(name)

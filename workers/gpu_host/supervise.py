@@ -1,20 +1,22 @@
-"""Serves one GPU request: lease, run, answer. Doing it twice does nothing the second time."""
+"""Serves a GPU queue: leases a request, runs it, and gives the answer; also in a thread, for a process that has no other host."""
 
 from __future__ import annotations
 
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
 
 from gpu_runner.contracts import GpuResult
 from workers.contracts import TOLD_LOSSES
-from workers.engine.heartbeat import heartbeat
-from workers.gpu_host.architecture import INTERPRETER, detect
+from workers.engine.lease import heartbeat
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
-from workers.gpu_host.launching import Host
+from workers.gpu_host.runner import INTERPRETER, Host, detect
 from workers.gpu_host.standby import Standby
 from workers.runtime import Runtime
 from workers.store import gpu_work
@@ -72,14 +74,14 @@ def serve(
 
 
 def host_of(runtime: Runtime) -> Host:
-    """Give how this host runs the runner."""
+    """How this host runs the runner."""
     architecture = runtime.settings.architecture or detect()
     longest_s = runtime.settings.gpu_time_limit_s - MARGIN_S
     return Host(host_name(), runtime.runner_command, interpret=architecture == INTERPRETER, longest_s=longest_s)
 
 
 def host_name() -> str:
-    """Give the name under which this process holds requests."""
+    """The name under which this process holds requests."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 
@@ -146,3 +148,39 @@ def _offer_again(runtime: Runtime, lease: GpuLease) -> None:
 def _answer(runtime: Runtime, lease: GpuLease, result: GpuResult) -> str | None:
     with runtime.database.write() as session:
         return gpu_work.answer(session, lease.request.request_id, lease.token, result, runtime.clock())
+
+
+POLL_S = 0.1
+
+
+class HostBeside:
+    """At most one request at a time. Its thread stays: a runner that waits ends with the thread that started it."""
+
+    def __init__(self, standby: Standby) -> None:
+        self._standby = standby
+        self._pool = ThreadPoolExecutor(1, "gpu host")
+
+    @contextmanager
+    def working(self, runtime: Runtime, job_id: str) -> Iterator[None]:
+        """Answer a job's requests during the block. At its end the one at work is answered first, so that none runs beside another.
+
+        Where the block ends with an exception, as by Ctrl-C, that one is given back at once, to be served another time.
+        """
+        end, unwanted = threading.Event(), threading.Event()
+        work = self._pool.submit(self._work, runtime, job_id, end, unwanted)
+        try:
+            yield
+            end.set()
+            work.result()
+        except BaseException:
+            unwanted.set()
+            end.set()
+            wait((work,))
+            raise
+
+    def _work(self, runtime: Runtime, job_id: str, end: threading.Event, unwanted: threading.Event) -> None:
+        while not end.is_set():
+            with runtime.database.read() as session:
+                request_id = gpu_work.next_gpu_request(session, runtime.clock(), only=job_id)
+            if request_id is None or not serve(runtime, request_id, self._standby, unwanted):
+                end.wait(POLL_S)

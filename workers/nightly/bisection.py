@@ -33,7 +33,7 @@ class Culprit:
 
     @property
     def is_one_commit(self) -> bool:
-        """Tell whether it is pinned to a commit."""
+        """Whether it is pinned to a commit."""
         return self.bad == self.good + 1
 
 

@@ -103,7 +103,7 @@ def look(points: Sequence[Point], metric: Metric, changes: Sequence[Change] = ()
 
 
 def settle(candidate: Candidate, word: Word | None) -> State:
-    """Give what a comparison of ``bad`` with ``good`` makes of a candidate; None: they could not be compared."""
+    """What a comparison of ``bad`` with ``good`` makes of a candidate; None: they could not be compared."""
     if candidate.evidence is Evidence.recovery:
         return State.recovered if word in (Word.same, Word.faster) else State.confirmed
     if word is None or word is Word.undecided:
@@ -126,7 +126,7 @@ def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> State:
 
 
 def band(past: Sequence[Point]) -> Band:
-    """Give the band of a series by its past: quartiles of its deltas and their range, at least 1% wide to either side."""
+    """The band of a series by its past: quartiles of its deltas and their range, at least 1% wide to either side."""
     logs = [math.log(point.value) for point in past]
     level = statistics.median(logs[-LEVEL_POINTS:])
     deltas = [after - before for before, after in pairwise(logs)]
@@ -177,13 +177,13 @@ def _confirmed(changes: Sequence[Change]) -> list[Change]:
 
 
 def _begin(points: Sequence[Point], changes: Sequence[Change]) -> int:
-    """Give the place from which the past counts: the newest change that stands."""
+    """The place from which the past counts: the newest change that stands."""
     standing = [change.bad for change in changes if change.state in (State.confirmed, State.triaged)]
     return max([0, *(_place(points, revision) for revision in standing)])
 
 
 def _after(window: Sequence[Point], changes: Sequence[Change]) -> int:
-    """Give the place behind which a change point is news: earlier ones were compared, and nothing was found."""
+    """The place behind which a change point is news: earlier ones were compared, and nothing was found."""
     return max((_place(window, change.bad) for change in changes if change.state is State.quiet), default=-1)
 
 
@@ -228,7 +228,7 @@ def _noise(logs: Sequence[float]) -> float:
 
 
 def level_changes(values: Sequence[float]) -> tuple[int, ...]:
-    """Give the places in a whole past at which the level moved by more than 1%, either way, and stayed; for a chart.
+    """The places in a whole past at which the level moved by more than 1%, either way, and stayed; for a chart.
 
     A running median of five takes single noisy nights out first.
     """
@@ -245,13 +245,13 @@ def level_changes(values: Sequence[float]) -> tuple[int, ...]:
 
 
 def _change_point(values: Sequence[float]) -> int | None:
-    """Give the first place of the newest segment of equal level; None where there is but one segment."""
+    """The first place of the newest segment of equal level; None where there is but one segment."""
     ends = _segment_ends(values)
     return ends[-2] if len(ends) > 1 else None
 
 
 def _segment_ends(values: Sequence[float]) -> list[int]:
-    """Give the ends of the segments of equal level, the last of them the number of values."""
+    """The ends of the segments of equal level, the last of them the number of values."""
     import numpy as np
     import ruptures as rpt
 

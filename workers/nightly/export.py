@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from workers.nightly.series import Point, SeriesKey, Testbed
-from workers.store.text import iso
+from workers.store.codec import iso
 
 COLUMNS = (
     *(field.name for field in fields(SeriesKey) if field.name != "testbed"),
@@ -33,7 +33,7 @@ class NoParquetError(Exception):
 
 
 def exported(series: Iterable[tuple[SeriesKey, Sequence[Point]]], form: Format) -> bytes:
-    """Give all points as a file.
+    """All points as a file.
 
     Raises:
         NoParquetError: pyarrow is not installed.

@@ -118,7 +118,7 @@ def _number(row: Mapping[str, str | None], repository: str) -> tuple[SeriesKey, 
 
 
 def _workload(cells: Mapping[str, str]) -> str:
-    """Give the size in one line: the axis of the plot, then what is the same for the whole plot, in the order of names."""
+    """The size in one line: the axis of the plot, then what is the same for the whole plot, in the order of names."""
     text = cells["extra_benchmark_config_str"]
     try:
         config = json.loads(text) if text else {}

@@ -1,8 +1,8 @@
-"""In which order a night measures kernels. Pure."""
+"""What a night measures, in which order, and which of its numbers are kept. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -23,3 +23,26 @@ def plan(
     left = [name for name in names if name not in known]
     longest = sorted(left, key=lambda name: (name not in changed, measured.get(name, ("", 0.0))[1], name))
     return Plan(tuple(longest), known)
+
+
+DAY_S = 86_400.0
+WEEK_S = 7 * DAY_S
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Every point for ``all_days``, then one a week, which is the last of its week, for ``weekly_days`` in all."""
+
+    all_days: float = 400.0
+    weekly_days: float = 3650.0
+
+
+def forgotten(points: Sequence[tuple[int, float]], retention: Retention, now: float) -> list[int]:
+    """The ids of the points, each with its time and oldest first, that are not kept any more; the newest always is."""
+    gone = []
+    for place, (point, at) in enumerate(points[:-1]):
+        age_s = now - at
+        same_week = at // WEEK_S == points[place + 1][1] // WEEK_S
+        if age_s > retention.weekly_days * DAY_S or (age_s > retention.all_days * DAY_S and same_week):
+            gone.append(point)
+    return gone

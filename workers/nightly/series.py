@@ -44,7 +44,7 @@ class Testbed:
     triton: str = UNKNOWN
 
     def changes(self, before: Testbed) -> tuple[str, ...]:
-        """Give what differs, such as ``driver 580.1 -> 580.2``."""
+        """What differs, such as ``driver 580.1 -> 580.2``."""
         mine, theirs = asdict(self), asdict(before)
         return tuple(
             f"{name} {theirs[name] or '?'} -> {mine[name] or '?'}" for name in mine if mine[name] != theirs[name]
@@ -64,11 +64,11 @@ class SeriesKey:
     testbed: Testbed
 
     def digest(self) -> str:
-        """Give the key in 64 digits, by which a series is found again."""
+        """The key in 64 digits, by which a series is found again."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def on(self, testbed: Testbed) -> SeriesKey:
-        """Give the same series on another testbed."""
+        """The same series on another testbed."""
         return replace(self, testbed=testbed)
 
 
@@ -91,7 +91,7 @@ Numbers = Iterator[tuple[SeriesKey, Point]]
 
 
 def host_testbed(gpu: str, host: Mapping[str, str]) -> Testbed:
-    """Give the testbed that a result names by its host's facts."""
+    """The testbed that a result names by its host's facts."""
     facts = {name: host.get(name, UNKNOWN) for name in ("gpu_uuid", "driver", "torch", "triton")}
     return Testbed(gpu, **facts)
 
@@ -105,7 +105,7 @@ def points_of(
     contender: str = CANDIDATE,
     source: Source = Source.night,
 ) -> Numbers:
-    """Give the numbers of one contender of a benchmark; none where times were predicted: nothing was measured then."""
+    """The numbers of one contender of a benchmark; none where times were predicted: nothing was measured then."""
     if result.predicted or result.gpu is None:
         return
     testbed = host_testbed(result.gpu, dict(result.host))

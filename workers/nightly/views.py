@@ -231,7 +231,7 @@ def _state(
 
 
 def choose(choices: Sequence[Choice], wanted: Mapping[str, str], first: Choice) -> Choice:
-    """Give the choice that fits most of what is wanted, an earlier field before all later ones; ``first`` where nothing is."""
+    """The choice that fits most of what is wanted, an earlier field before all later ones; ``first`` where nothing is."""
     order = ("gpu", "metric", "timed_pass", "workload")
 
     def fit(choice: Choice) -> tuple[tuple[bool, bool], ...]:
@@ -243,7 +243,7 @@ def choose(choices: Sequence[Choice], wanted: Mapping[str, str], first: Choice) 
 
 
 def like_workload(workload: str, others: Sequence[str]) -> str | None:
-    """Give the library's own size that has all the dimensions of one of ours; the two write them in different orders."""
+    """The library's own size that has all the dimensions of one of ours; the two write them in different orders."""
     wanted = _words(workload)
     fitting = [other for other in others if wanted <= _words(other)]
     return min(fitting, key=lambda other: (len(_words(other)), other), default=None)
@@ -254,7 +254,7 @@ def _words(workload: str) -> frozenset[str]:
 
 
 def line_of(key: SeriesKey, points: Sequence[Point], changes: Sequence[ChangeMark], keep: frozenset[str]) -> Line:
-    """Give a series as a line of a chart of some commits; its change points are those of its whole past."""
+    """A series as a line of a chart of some commits; its change points are those of its whole past."""
     imported = points[-1].source is Source.library
     searched = key.provider == KERNEL and not imported and len(points) >= LEAST_POINTS
     moved = level_changes([point.value for point in points]) if searched else ()
@@ -270,7 +270,7 @@ def line_of(key: SeriesKey, points: Sequence[Point], changes: Sequence[ChangeMar
 
 
 def commits_of(series: Iterable[Sequence[Point]]) -> tuple[str, ...]:
-    """Give the revisions of several series in the order in which they were first measured."""
+    """The revisions of several series in the order in which they were first measured."""
     first: dict[str, float] = {}
     for points in series:
         for point in points:
@@ -308,7 +308,7 @@ def compared_series(
 
 
 def _ratio(before: Point | None, after: Point | None) -> tuple[float | None, float | None, float | None]:
-    """Give new over old, with the least and the most that the 20th and 80th percentiles of the two nights leave open."""
+    """New over old, with the least and the most that the 20th and 80th percentiles of the two nights leave open."""
     if before is None or after is None or before.value <= 0 or after.value <= 0:
         return None, None, None
     ratio = after.value / before.value
@@ -346,7 +346,7 @@ def _difference(
 
 
 def _of_run(metric: Metric, state: str) -> Difference:
-    """Give what an interleaved comparison said, by the state that it left a change in."""
+    """What an interleaved comparison said, by the state that it left a change in."""
     if state == State.quiet:
         return Difference.same
     if state not in (State.confirmed, State.recovered, State.triaged):

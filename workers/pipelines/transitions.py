@@ -50,19 +50,19 @@ def after_approval(pipeline: Pipeline, stage: StageName) -> Next:
 
 
 def retry_delay_s(tries: int) -> float | None:
-    """Give how long to wait before a stage that failed ``tries`` times is tried again; None where it is not."""
+    """How long to wait before a stage that failed ``tries`` times is tried again; None where it is not."""
     return None if tries >= MAX_TRIES else RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S)) - 1]
 
 
 def loss_pause_s(losses: int, lease_s: float) -> float:
-    """Give how long others leave work alone, from its claim on, over which so many hosts were lost: work that kills its hosts is
+    """How long others leave work alone, from its claim on, over which so many hosts were lost: work that kills its hosts is
     to leave them time for other work, and what was not the work's fault is to go on soon.
     """
     return 0.0 if losses < TOLD_LOSSES - 1 else min(lease_s * 2.0 ** (losses - TOLD_LOSSES + 1), LONGEST_PAUSE_S)
 
 
 def names_commit(given: str, sha: str | None) -> bool:
-    """Tell whether a full or shortened commit id, as a person writes it, names a commit."""
+    """Whether a full or shortened commit id, as a person writes it, names a commit."""
     word = given.strip().lower()
     return sha is not None and len(word) >= MIN_SHA_LENGTH and sha.lower().startswith(word)
 

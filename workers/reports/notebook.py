@@ -28,7 +28,7 @@ NOT_RUN = "It has not been run yet."
 
 
 def notes_page(variant: Variant) -> str:
-    """Give the notes: what is supposed, changed and expected, and, once it has been run, what came of it."""
+    """The notes: what is supposed, changed and expected, and, once it has been run, what came of it."""
     notes = variant.notes
     settings = "\n".join(f"- {_line(name)}: {_line(value)}" for name, value in variant.settings)
     ran = variant.status is not None or variant.reason is not None or variant.rows
@@ -49,7 +49,7 @@ def notes_page(variant: Variant) -> str:
 
 
 def results_csv(rows: Sequence[WorkloadTiming]) -> str:
-    """Give a row for each contender, size and pass; what was not measured is empty."""
+    """A row for each contender, size and pass; what was not measured is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)

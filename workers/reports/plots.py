@@ -1,13 +1,37 @@
-"""Plots of a result as PNG: how near the values are to the truth, and how near the time is to the floor."""
+"""Plots of a report: values against the truth, time against the floor, head against base. The same figure has the same bytes."""
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from gpu_runner.contracts import BenchmarkResult, Check, Verdict, WorkloadTiming
-from workers.contracts import Image
+from gpu_runner.contracts import BenchmarkResult, Check, Comparison, Verdict, Word, WorkloadTiming
+from workers.contracts import Image, MeasuredKernel
 from workers.engine.protocol import StageContext
-from workers.reports.figures import figure_of, png_of, store
+
+
+def store(context: StageContext, file_name: str, content: bytes, alt: str) -> Image:
+    return Image(file_name, context.artifact(file_name, content, "image/png"), alt)
+
+
+def figure_of(height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.6, height), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    return figure, axes
+
+
+def png_of(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    # Without a fixed Software field the same figure would give other bytes with another matplotlib.
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
 
 COLOURS = {
     "candidate": "#1a7f5a",
@@ -55,7 +79,7 @@ def accuracy_plot(name: str, verdict: Verdict) -> bytes:
 
 
 def worst_shares(checks: tuple[Check, ...]) -> dict[tuple[str, str], float]:
-    """Give the worst error over its allowance for each output and dtype."""
+    """The worst error over its allowance for each output and dtype."""
     worst: dict[tuple[str, str], float] = {}
     for check in checks:
         if check.error is None or not check.allowed or check.output is None:
@@ -105,3 +129,52 @@ def _accuracy_alt(name: str, verdict: Verdict) -> str:
 def _speed_alt(name: str, measured: BenchmarkResult) -> str:
     kind = "Predicted least times" if measured.predicted else "Measured times"
     return f"{kind} of {name} on {measured.gpu or 'an unknown GPU'}, by workload and pass"
+
+
+WORD_COLOURS = {Word.faster: "#1a7f5a", Word.slower: "#b3372f", Word.same: "#9aa4b2", Word.undecided: "#c9a227"}
+MOST_ROWS = 40
+
+
+def draw_comparison(context: StageContext, kernels: Sequence[MeasuredKernel]) -> tuple[Image, ...]:
+    """Draw what was compared; nothing where nothing was."""
+    rows = compared(kernels)
+    if not rows:
+        return ()
+    words = [comparison.word for _, comparison in rows]
+    alt = f"Head against base on {len(rows)} measurements: " + ", ".join(
+        f"{words.count(word)} {word.value}" for word in Word if word in words
+    )
+    return (store(context, "comparison.png", comparison_plot(rows[:MOST_ROWS]), alt),)
+
+
+def compared(kernels: Sequence[MeasuredKernel]) -> list[tuple[str, Comparison]]:
+    """Each comparison of head with base, with its label."""
+    found = []
+    for kernel in kernels:
+        for row in kernel.benchmark.rows if kernel.benchmark else ():
+            comparison = against_original(row)
+            if comparison is not None:
+                found.append((f"{kernel.kernel} {row.timed_pass.value}, {row.workload.label()}", comparison))
+    return found
+
+
+def against_original(row: WorkloadTiming) -> Comparison | None:
+    """The comparison of the candidate with the original."""
+    return next((c for c in row.comparisons if c.contender == "candidate" and c.baseline == "original"), None)
+
+
+def comparison_plot(rows: Sequence[tuple[str, Comparison]]) -> bytes:
+    """Draw a point and an interval for each comparison, coloured by its word."""
+    figure, axes = figure_of(max(2.2, 0.28 * len(rows) + 1.3))
+    for place, (_, found) in enumerate(rows):
+        around = [[found.speedup - found.speedup_low], [found.speedup_high - found.speedup]]
+        axes.errorbar(found.speedup, place, xerr=around, fmt="o", markersize=4, color=WORD_COLOURS[found.word])
+    for word in Word:
+        axes.plot([], [], "o", color=WORD_COLOURS[word], label=word.value)
+    axes.axvline(1.0, color="#444444", linewidth=1.0)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("times as fast as the base (95% interval); right of the line is faster")
+    axes.set_title("head against base", loc="left", fontsize=11)
+    axes.legend(frameon=False, fontsize=8)
+    return png_of(figure)

@@ -13,7 +13,7 @@ CANDIDATE = "candidate"
 
 
 def profile_path(kernel: str) -> str:
-    """Give where the page of a kernel lies."""
+    """Where the page of a kernel lies."""
     return f"optimization/{kernel}/profile.md"
 
 

@@ -12,7 +12,7 @@ DEFAULTS = JobOptions()
 
 
 def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[str, str], ...]:
-    """Give GPU, versions and commit of a report, in the order in which they are told."""
+    """GPU, versions and commit of a report, in the order in which they are told."""
     where = "predicted for" if measured.predicted else "GPU"
     rows = [(where, measured.gpu or "unknown")]
     if measured.bandwidth_gbps is not None:
@@ -25,7 +25,7 @@ def provenance(request: JobRequest, measured: BenchmarkResult) -> tuple[tuple[st
 
 
 def reproduce(name: str, *, asks: bool = False, profiles: bool = False) -> str:
-    """Give the one command that repeats the job, and its measurement, on a checkout of the base commit.
+    """The one command that repeats the job, and its measurement, on a checkout of the base commit.
 
     With ``asks`` a model is asked again, which may write another kernel.
     """
@@ -34,7 +34,7 @@ def reproduce(name: str, *, asks: bool = False, profiles: bool = False) -> str:
 
 
 def reproduce_optimize(request: JobRequest) -> str:
-    """Give the one command that repeats an optimize job on a checkout of the base commit."""
+    """The one command that repeats an optimize job on a checkout of the base commit."""
     options = request.options
     if request.verb is Verb.tune:  # the sweep is what optimize tries first
         options = replace(options, variants=1, author=AuthorName.compiler)
@@ -53,7 +53,7 @@ def reproduce_optimize(request: JobRequest) -> str:
 
 
 def reproduce_modify(request: JobRequest) -> str:
-    """Give the one command that asks for the same change on a checkout of the base commit, with the words in a file."""
+    """The one command that asks for the same change on a checkout of the base commit, with the words in a file."""
     words = ["kernelsmith", "modify", request.kernel, "--repo", ".", "--request", "request.txt", "--auto"]
     # With a problem of a person's own in a file beside the words.
     words += ["--problem", "problem.py"] if request.problem.kind is ProblemKind.block else []
@@ -62,11 +62,11 @@ def reproduce_modify(request: JobRequest) -> str:
 
 
 def _search(options: JobOptions, *names: str) -> list[str]:
-    """Give those of a search's options that are not the defaults."""
+    """Those of a search's options that are not the defaults."""
     given = ((name, getattr(options, name)) for name in names)
     return [word for name, value in given if value != getattr(DEFAULTS, name) for word in (f"--{name}", str(value))]
 
 
 def reproduce_bench(request: JobRequest) -> str:
-    """Give the one command that repeats a comparison on a checkout of the head commit."""
+    """The one command that repeats a comparison on a checkout of the head commit."""
     return shlex.join(["kernelsmith", "compare", *request.kernels, "--repo", ".", "--against", request.base_sha[:12]])

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from gpu_runner.contracts import Pass
 from workers.contracts import Image, Outcome, Variant
 from workers.engine.protocol import StageContext
-from workers.reports.figures import figure_of, png_of, store
-from workers.stages.headroom import geometric_mean
-from workers.stages.learnings import speedups
+from workers.reports.plots import figure_of, png_of, store
+from workers.stages.headroom import geometric_mean, speedups
 
 COLOURS = {Pass.forward: "#5b7fc7", Pass.backward: "#c26a1a", Pass.full: "#1a7f5a"}
 REJECTED_ALPHA = 0.35

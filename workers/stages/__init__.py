@@ -5,13 +5,13 @@ from __future__ import annotations
 from workers.contracts import StageName
 from workers.engine.protocol import Stage
 from workers.stages.analyze import Analyze
-from workers.stages.finalizing import Finalize
+from workers.stages.confirm import Confirm
+from workers.stages.finalize import Finalize
 from workers.stages.generate import Generate
-from workers.stages.measuring import Measure
-from workers.stages.modifying.confirm import Confirm
-from workers.stages.modifying.modify import Modify
+from workers.stages.measure import Measure
+from workers.stages.modify import Modify
 from workers.stages.nightly import Nightly
-from workers.stages.optimizing import Optimize
+from workers.stages.optimize import Optimize
 from workers.stages.profiling import Profile
 from workers.stages.validate import Validate
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_runner.contracts import Graph, from_json, to_json
+from workers.authors.llm import problem_question, read_problem
+from workers.authors.llm.protocol import Failed, ProblemAnswer, ProblemBrief, UnusableAnswer
 from workers.authors.protocol import Feedback
 from workers.contracts import (
     AnalyzeSummary,
@@ -21,24 +23,32 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import Layout
-from workers.stages.authoring.problems import Captured, capture, problem_brief, understood
-from workers.stages.authoring.remarks import HEARD, answered, new_points, remarks_of
-from workers.stages.authoring.wishes import Wish, is_installed, named_freely, wish_of
-from workers.stages.authoring.writing import foreseen, reads_words
-from workers.stages.preflight import check_host
-from workers.stages.problem_text import parse, problem_source, revised_source
-from workers.stages.workbench import (
-    build,
-    changes_from_json,
-    changes_to_json,
-    choose_layout,
-    merged,
-    only_new,
-    open_tree,
-    own_result,
+from workers.models.protocol import ModelError
+from workers.stages.asking import nobody_answered
+from workers.stages.bench import Bench, changes_from_json, create_bench, merged, only_new, open_bench, own_result
+from workers.stages.briefs import HEARD, answered, new_points, remarks_of
+from workers.stages.gate import Captured, check_host
+from workers.stages.problem import (
+    Wish,
+    is_installed,
+    named_freely,
+    parse,
+    problem_source,
+    revised_source,
+    wish_of,
 )
-from workers.tree import Tree
+from workers.stages.writing import foreseen
+
+ROUNDS = 3
+CAPTURE = "capture"
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A problem that can be traced, and what its author assumed and replied."""
+
+    answer: ProblemAnswer
+    captured: Captured
 
 
 @dataclass(frozen=True)
@@ -59,16 +69,17 @@ class Analyze:
     name = StageName.analyze
 
     def run(self, context: StageContext) -> StageResult:
-        """Give a captured problem and a profile, committed as the test file that holds the reference."""
+        """A captured problem and a profile, committed as the test file that holds the reference."""
         context.note("reading the repository")
-        tree = open_tree(context)
-        layout = choose_layout(context, tree)
+        opened = open_bench(context)
+        tree, layout = opened.tree, opened.layout
         earlier = own_result(context, self.name)
         if earlier is None:
-            check_host(context, layout, tree, context.request.kernel)
-        read = _read(context, layout, tree, earlier)
-        bench = build(context, tree, layout, read.source, read.graph)
-        author, design = foreseen(context, bench)
+            kernel = context.request.kernel
+            check_host(opened.gate, layout.needs_of(kernel, tree), tree, kernel)
+        read = _read(opened, earlier)
+        bench = create_bench(opened, read.source, read.graph)
+        author, design = foreseen(bench)
         profile = layout.profile(design, tree)
         before = changes_from_json(earlier["changes"]) if earlier else ()
         changes = layout.reference_changes(design, tree)
@@ -87,7 +98,7 @@ class Analyze:
             "graph": to_json(bench.graph),
             "host": dict(read.host),
             "profile": to_json(profile),
-            "changes": changes_to_json(merged(before, changes)),
+            "changes": to_json(merged(before, changes)),
             "assumptions": list(read.assumptions),
             HEARD: len(context.feedback),
         }
@@ -95,31 +106,32 @@ class Analyze:
         return StageResult(output, updates)
 
 
-def _read(context: StageContext, layout: Layout, tree: Tree, earlier: dict[str, Any] | None) -> Read:
+def _read(bench: Bench, earlier: dict[str, Any] | None) -> Read:
+    context = bench.context
     points = new_points(context.feedback, earlier)
     texts = tuple(point.text for point in points)
     block = revised_source(texts, "")
     before = None if earlier is None else str(earlier["problem_source"])
     if block:
-        return replace(_captured(context, layout, tree, block), notes=_told(context))
-    wish = _wish(context, tree) if before is None or points else None
-    if before is not None and points and reads_words(context):
-        return _revised(context, layout, tree, wish, before, points, earlier or {})
+        return replace(_captured(bench, block), notes=_review_notes(context))
+    wish = _wish(bench) if before is None or points else None
+    if before is not None and points and bench.reads_words():
+        return _revised(bench, wish, before, points, earlier or {})
     if before is not None:
         kept = tuple((earlier or {}).get("assumptions", ()))
-        return replace(_captured(context, layout, tree, before), assumptions=kept, notes=_told(context))
+        return replace(_captured(bench, before), assumptions=kept, notes=_review_notes(context))
     if wish is not None:
-        named_freely(context.request.kernel, layout, tree)
-        found = understood(context, problem_brief(context.request.kernel, wish))
-        _named(context, layout, tree, found.answer.source)
-        return replace(_read_of(found.captured, found.answer.source), assumptions=found.answer.assumptions)
-    return _captured(context, layout, tree, problem_source(context.request.problem, tree))
+        named_freely(context.request.kernel, bench.layout, bench.tree)
+        written = understood(bench, problem_brief(bench.context.request.kernel, wish))
+        _named(bench, written.answer.source)
+        return replace(_read_of(written.captured, written.answer.source), assumptions=written.answer.assumptions)
+    return _captured(bench, problem_source(context.request.problem, bench.tree))
 
 
-def _captured(context: StageContext, layout: Layout, tree: Tree, source: str) -> Read:
-    _named(context, layout, tree, source)
-    context.note("tracing the problem")
-    captured = capture(context, source)
+def _captured(bench: Bench, source: str) -> Read:
+    _named(bench, source)
+    bench.context.note("tracing the problem")
+    captured = bench.gate.capture(CAPTURE, source)
     result = captured.result
     if result.error is not None:
         failure = Failure(FailureCode.problem, f"the problem cannot be used: {result.error}", result.cure, result.line)
@@ -128,37 +140,37 @@ def _captured(context: StageContext, layout: Layout, tree: Tree, source: str) ->
 
 
 def _revised(
-    context: StageContext,
-    layout: Layout,
-    tree: Tree,
+    bench: Bench,
     wish: Wish | None,
     before: str,
     points: Sequence[Feedback],
     earlier: dict[str, Any],
 ) -> Read:
     """Have a model act on a review of the problem."""
-    branch = tree.overlaid(changes_from_json(earlier["changes"]))
+    branch = bench.tree.overlaid(changes_from_json(earlier["changes"]))
     remarks = remarks_of(points, branch)
-    asked = problem_brief(context.request.kernel, wish or Wish(before, code=True, origin="the problem as it stands"))
-    found = understood(context, replace(asked, before=before, remarks=remarks))
-    _named(context, layout, tree, found.answer.source)
-    told = answered(remarks, found.answer.replies)
-    read = _read_of(found.captured, found.answer.source)
-    return replace(read, assumptions=found.answer.assumptions, answered=told)
+    asked = problem_brief(
+        bench.context.request.kernel, wish or Wish(before, code=True, origin="the problem as it stands")
+    )
+    written = understood(bench, replace(asked, before=before, remarks=remarks))
+    _named(bench, written.answer.source)
+    replies = answered(remarks, written.answer.replies)
+    read = _read_of(written.captured, written.answer.source)
+    return replace(read, assumptions=written.answer.assumptions, answered=replies)
 
 
-def _wish(context: StageContext, tree: Tree) -> Wish | None:
-    """Give what a model is to make a problem of, where one may be asked; what is installed is read once."""
-    given = context.request.problem
-    if not reads_words(context):
+def _wish(bench: Bench) -> Wish | None:
+    """What a model is to make a problem of, where one may be asked; what is installed is read once."""
+    context, given, tree = bench.context, bench.context.request.problem, bench.tree
+    if not bench.reads_words():
         return None
     if not is_installed(given, tree):
         return wish_of(given, tree)
     return from_json(Wish, context.memo("wish", lambda: to_json(wish_of(given, tree))))
 
 
-def _named(context: StageContext, layout: Layout, tree: Tree, source: str) -> None:
-    layout.names(context.request.kernel, parse(source), tree)
+def _named(bench: Bench, source: str) -> None:
+    bench.layout.names(bench.context.request.kernel, parse(source), bench.tree)
 
 
 def _read_of(captured: Captured, source: str) -> Read:
@@ -168,7 +180,7 @@ def _read_of(captured: Captured, source: str) -> Read:
     return Read(result.problem_source or source, result.graph, captured.host)
 
 
-def _told(context: StageContext) -> tuple[str, ...]:
+def _review_notes(context: StageContext) -> tuple[str, ...]:
     if not context.feedback:
         return ()
     replaced = any("def reference" in review.text or "class Model" in review.text for review in context.feedback)
@@ -177,3 +189,46 @@ def _told(context: StageContext) -> tuple[str, ...]:
     return (
         "The review held no Python block with a problem; the compiler author acts on nothing else, so the problem is unchanged.",
     )
+
+
+# A model makes a problem of words or code, until it parses and can be traced.
+
+
+def problem_brief(name: str, wish: Wish) -> ProblemBrief:
+    """The brief of a wish."""
+    return ProblemBrief(name, wish.request, wish.code, wish.origin, wish.beside)
+
+
+def understood(bench: Bench, brief: ProblemBrief) -> Understood:
+    """The problem of a brief; what is wrong with one goes into the next round.
+
+    Raises:
+        UserFacingError: no round gives a problem that can be traced, nobody answers, or the host failed.
+    """
+    context, tried = bench.context, list[str]()
+    failed: Failed | None = None
+    for number in range(1, ROUNDS + 1):
+        context.note(f"asking a model for the problem, round {number} of {ROUNDS}")
+        asked = replace(brief, failed=failed)
+        try:
+            answer = context.ask(f"problem-{number}", problem_question(asked))
+        except ModelError as error:
+            failure = nobody_answered([error], "a problem", "A problem in code needs no model.", tuple(tried))
+            raise UserFacingError(failure) from error
+        try:
+            read = read_problem(answer, asked)
+        except UnusableAnswer as unusable:
+            source = (answer.data or {}).get("source")
+            failed = Failed(source if isinstance(source, str) else "", unusable.fault.value, str(unusable))
+        else:
+            captured = bench.gate.capture(f"{CAPTURE}-{number}", read.source)
+            traced = captured.result
+            if traced.error is None:
+                return Understood(read, captured)
+            where = (f"line {traced.line}",) if traced.line else ()
+            evidence = (*where, *((traced.cure,) if traced.cure else ()))
+            failed = Failed(read.source, CAPTURE, traced.error, evidence)
+        tried.append(f"round {number} ended as `{failed.status}`: {failed.sentence}")
+    message = f"the model gave no problem that can be used: {failed.sentence}" if failed else "nothing was asked"
+    cure = "Say it more closely: inputs with their shapes, what is computed, and one size; or paste it as code."
+    raise UserFacingError(Failure(FailureCode.problem, message, cure, attempts=tuple(tried)))

@@ -1,13 +1,37 @@
-"""How far a kernel is from the least time that the hardware allows. Pure."""
+"""How far a kernel is from the least time that the hardware allows, and the roofline of one that is not written. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from gpu_runner.contracts import BenchmarkResult, Pass, Problem, Workload, WorkloadTiming
-from workers.contracts import Failure, FailureCode, Scope, Target, UserFacingError
+from gpu_runner.contracts import (
+    BenchmarkResult,
+    Bound,
+    Expr,
+    Graph,
+    InputSpec,
+    Node,
+    Pass,
+    Problem,
+    Workload,
+    WorkloadTiming,
+)
+from gpu_runner.contracts.expressions import evaluate_expression
+from gpu_runner.contracts.graph import Dim
+from workers.contracts import Failure, FailureCode, PlannedStrategy, Scope, Target, UserFacingError
+from workers.strategies.evidence import (
+    BYTES,
+    MOVING,
+    PRODUCTS,
+    REDUCTIONS,
+    backward_nodes,
+    forward_nodes,
+    looked_up,
+    operands,
+    reached,
+)
 
 # Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
 NOTHING_OVER_ALL = 1.10
@@ -24,35 +48,35 @@ PASSES = {
 
 
 def time_of(row: WorkloadTiming, contender: str = "candidate") -> float | None:
-    """Give a contender's median on a row. Units: microseconds; None where it was not measured."""
+    """A contender's median on a row. Units: microseconds; None where it was not measured."""
     return next((t.median_us for t in row.timings if t.contender == contender), None)
 
 
 def headrooms(rows: Sequence[WorkloadTiming], scope: Scope, least_floor_us: float = 0.0) -> tuple[float, ...]:
-    """Give time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
+    """Time over what can be reached, at least 1, of each row of the passes that the scope speaks of.
 
     What can be reached is the floor and one launch. Both passes together are looked at only where the backward pass alone has no
     floor, as that of a loss: else they say nothing that the two do not. Rows with a floor under ``least_floor_us`` are left out.
     """
     alone = {row.workload for row in rows if row.timed_pass is Pass.backward and row.floor_us}
-    found = []
+    factors = []
     for row in rows:
         time_us = time_of(row)
         together = scope is Scope.general and row.timed_pass is Pass.full and row.workload not in alone
         looked_at = together or row.timed_pass in PASSES[scope]
         if looked_at and time_us is not None and row.floor_us and row.floor_us >= least_floor_us:
-            found.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
-    return tuple(found)
+            factors.append(max(1.0, time_us / (row.floor_us + LAUNCH_US)))
+    return tuple(factors)
 
 
 def nothing_to_gain(measured: BenchmarkResult, scope: Scope) -> bool:
-    """Tell whether what was measured is at the floor already; never on a prediction."""
+    """Whether what was measured is at the floor already; never on a prediction."""
     factors = headrooms(measured.rows, scope)
     return bool(factors) and not measured.predicted and _at_the_floor(factors)
 
 
 def room(measured: BenchmarkResult) -> float | None:
-    """Give time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
+    """Time over what can be reached, over all sizes, of a kernel that is not at its floor; None: it is, or nobody knows.
 
     It is the rule of ``nothing_to_gain``, at the sizes whose floor is longer than a launch. At the others launches take the time,
     of a pass often several: a small problem is no reason to ask a model for another kernel.
@@ -68,7 +92,7 @@ def _at_the_floor(factors: Sequence[float]) -> bool:
 
 
 def geometric_mean(factors: Sequence[float]) -> float:
-    """Give the geometric mean.
+    """The geometric mean.
 
     Raises:
         ValueError: there are none.
@@ -79,7 +103,7 @@ def geometric_mean(factors: Sequence[float]) -> float:
 
 
 def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
-    """Tell whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
+    """Whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
     wanted = [
         row
         for row in rows
@@ -95,7 +119,7 @@ Sizes = tuple[tuple[str, int], ...]
 def chosen_sizes(
     own: Sequence[Workload], recorded: Sequence[Workload], wanted: Sequence[Sizes] = ()
 ) -> tuple[Workload, ...]:
-    """Give the problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
+    """The problem's workloads and, as far as there is room, recorded ones: those with wanted sizes first, then the ends."""
     chosen = list(own[:MOST_SIZES])
     rest = [w for w in recorded if not any(_alike(w, known) for known in chosen)]
     order = [rest[-1 - i // 2] if i % 2 == 0 else rest[i // 2] for i in range(len(rest))]
@@ -109,14 +133,14 @@ def chosen_sizes(
 def with_sizes(
     chosen: Sequence[Workload], wanted: Sequence[Sizes], problem: Problem
 ) -> tuple[tuple[Workload, ...], tuple[Workload, ...]]:
-    """Give workloads among which each of the wanted sizes is, and those of them that were added for it.
+    """Workloads among which each of the wanted sizes is, and those of them that were added for it.
 
     Raises:
         UserFacingError: a wanted size is larger than what is measured.
     """
-    found, added = list(chosen), list[Workload]()
+    sizes_measured, added = list(chosen), list[Workload]()
     for sizes in dict.fromkeys(wanted):
-        if any(set(sizes) <= set(workload.sizes) for workload in found):
+        if any(set(sizes) <= set(workload.sizes) for workload in sizes_measured):
             continue
         first = chosen[0]
         new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
@@ -126,13 +150,13 @@ def with_sizes(
                 "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
             )
             raise UserFacingError(Failure(FailureCode.refused, message, cure))
-        found.append(new)
+        sizes_measured.append(new)
         added.append(new)
-    return tuple(found), tuple(added)
+    return tuple(sizes_measured), tuple(added)
 
 
 def volume(problem: Problem, workload: Workload) -> int:
-    """Give the number of elements of the largest input."""
+    """The number of elements of the largest input."""
     sizes = dict(workload.sizes)
     shapes = ([int(d) if d.isdigit() else sizes[d] for d in spec.dims] for spec in problem.inputs)
     return max(math.prod(shape) for shape in shapes)
@@ -141,3 +165,171 @@ def volume(problem: Problem, workload: Workload) -> int:
 def _alike(one: Workload, other: Workload) -> bool:
     same = set(one.sizes) == set(other.sizes) and set(one.scalars) == set(other.scalars)
     return same and (one.dtype is None or other.dtype is None or one.dtype == other.dtype)
+
+
+MOST_ROWS = 12
+DTYPE = "bfloat16"  # in which the runner measures, where the problem takes it
+# Operations a byte. Below the least of all GPUs memory bounds a pass, above the most its operations do.
+# Source: rates over bandwidth of the GPUs in gpu_runner.peaks, from their makers' data sheets; a test holds them together.
+VECTOR_RANGE = (9.3, 121.0)
+MATRIX_RANGE = (37.0, 477.0)
+FREE = MOVING | {"input", "upstream", "full", "arange", "cat", "gather", "index_select"}
+# What the slowest memory of that table moves while a kernel is launched: less than this is bound by no byte.
+LAUNCH_BYTES = 300e3 * LAUNCH_US
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The least work of one pass at one size. Matrix operations are those of products, vector ones one an element and step."""
+
+    workload: Workload
+    timed_pass: Pass
+    moved_bytes: int
+    matrix_flops: int
+    vector_flops: int
+
+    @property
+    def bound(self) -> Bound:
+        """What limits the pass on every GPU of the runner's table, unknown where they differ."""
+        moved = max(1, self.moved_bytes)
+        matrix, vector = self.matrix_flops / moved, self.vector_flops / moved
+        if matrix < MATRIX_RANGE[0] and vector < VECTOR_RANGE[0] and moved < LAUNCH_BYTES:
+            return Bound.latency
+        if matrix < MATRIX_RANGE[0] and vector < VECTOR_RANGE[0]:
+            return Bound.memory
+        return Bound.compute if matrix > MATRIX_RANGE[1] or vector > VECTOR_RANGE[1] else Bound.unknown
+
+
+def counted(problem: Problem, graph: Graph) -> tuple[Counted, ...]:
+    """The least work of forward, and of backward where it has any of its own, at each size of a problem."""
+    found = [row for size in problem.workloads for row in _at(problem, graph, size)]
+    return tuple(found[: 2 * MOST_ROWS])
+
+
+def bounds_of(rows: Iterable[Counted]) -> tuple[tuple[Pass, Bound], ...]:
+    """What limits each pass at the size that moves most."""
+    largest: dict[Pass, Counted] = {}
+    for row in rows:
+        if row.timed_pass not in largest or row.moved_bytes > largest[row.timed_pass].moved_bytes:
+            largest[row.timed_pass] = row
+    return tuple((timed_pass, row.bound) for timed_pass, row in largest.items())
+
+
+def lines(rows: Sequence[Counted]) -> str:
+    """The counts as text, a line a pass and size."""
+    return "\n".join(_line(row) for row in rows[:MOST_ROWS])
+
+
+def _line(row: Counted) -> str:
+    products = f", {row.matrix_flops} of matrix products" if row.matrix_flops else ""
+    bound = f"; bound by {row.bound.value}" if row.bound is not Bound.unknown else ""
+    flops = row.matrix_flops + row.vector_flops
+    where = f"{row.timed_pass.value} at {row.workload.label()}"
+    return f"{where}: at least {row.moved_bytes} bytes, {flops} operations{products}{bound}"
+
+
+def _at(problem: Problem, graph: Graph, workload: Workload) -> list[Counted]:
+    dtype = workload.dtype or (DTYPE if DTYPE in problem.dtypes else next(iter(problem.dtypes), DTYPE))
+    names: dict[str, float] = {s.name: s.default for s in problem.scalars if isinstance(s.default, int | float)}
+    names |= {name: value for name, value in workload.scalars if isinstance(value, int | float)}
+    size = _Size(graph, names | dict(workload.sizes), BYTES.get(dtype, 2))
+    try:
+        return [_forward(problem, size, workload), *_backward(problem, size, workload)]
+    except (ValueError, OverflowError):  # a size is no arithmetic over names that are known: nothing is claimed of it
+        return []
+
+
+def _forward(problem: Problem, size: _Size, workload: Workload) -> Counted:
+    nodes = forward_nodes(size.graph)
+    moved = size.outputs() + size.read(problem, nodes)
+    return Counted(workload, Pass.forward, moved, *size.operations(nodes))
+
+
+def _backward(problem: Problem, size: _Size, workload: Workload) -> list[Counted]:
+    """A loss may write its gradient in the forward pass, so that its backward pass alone has no least work."""
+    graph = size.graph
+    gradients = {name for name, node in graph.gradients if node is not None}
+    if not gradients or all(not size.of[name].meta.shape for name in graph.outputs if name in size.of):
+        return []
+    needed = reached(graph, (node for _, node in graph.gradients))
+    upstream = sum(size.elements(node) * size.element_bytes for node in needed if node.op == "upstream")
+    written = sum(size.given(spec) for spec in problem.inputs if spec.name in gradients)
+    moved = upstream + size.read(problem, needed) + written
+    return [Counted(workload, Pass.backward, moved, *size.operations(backward_nodes(graph)))]
+
+
+class _Size:
+    """A graph at one size: how many elements and bytes its values have."""
+
+    def __init__(self, graph: Graph, names: Mapping[str, float], element_bytes: int) -> None:
+        self.graph, self.names, self.element_bytes = graph, names, element_bytes
+        self.of = {node.name: node for node in graph.nodes}
+
+    def elements(self, node: Node) -> int:
+        return math.prod(self._number(dim) for dim in node.meta.shape)
+
+    def given(self, spec: InputSpec) -> int:
+        elements = math.prod(int(dim) if dim.isdigit() else self._number(Expr(dim)) for dim in spec.dims)
+        return elements * (BYTES.get(spec.dtype, 4) if spec.dtype else self.element_bytes)
+
+    def outputs(self) -> int:
+        """Outputs have the dtype that the reference gives them for inputs of two bytes an element."""
+        dtypes = dict(zip(self.graph.outputs, self.graph.output_dtypes, strict=False))
+        sizes = (
+            (self.elements(self.of[name]), dtypes.get(name, DTYPE)) for name in self.graph.outputs if name in self.of
+        )
+        return sum(number * (self.element_bytes if dtype == DTYPE else BYTES.get(dtype, 4)) for number, dtype in sizes)
+
+    def read(self, problem: Problem, nodes: Iterable[Node]) -> int:
+        """Each input once; of a table that is only looked up in, no more than the outputs hold."""
+        there, tables = {node.name for node in nodes if node.op == "input"}, looked_up(self.graph)
+        return sum(
+            min(self.given(spec), self.outputs()) if spec.name in tables else self.given(spec)
+            for spec in problem.inputs
+            if spec.name in there
+        )
+
+    def operations(self, nodes: Iterable[Node]) -> tuple[int, int]:
+        matrix = vector = 0
+        for node in nodes:
+            operand = next((self.of[name] for name in operands(node) if name in self.of), node)
+            if node.op in PRODUCTS:
+                matrix += 2 * self.elements(node) * math.prod(map(self._number, operand.meta.shape[-1:]))
+            elif node.op not in FREE:
+                vector += self.elements(operand if node.op in REDUCTIONS else node)
+        return matrix, vector
+
+    def _number(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else int(evaluate_expression(dim.text, self.names))
+
+
+ORIGINAL = "original"
+
+
+def speedups(rows: Iterable[WorkloadTiming], timed_pass: Pass) -> tuple[float, ...]:
+    """How many times as fast as the original, on each size of a pass that was compared."""
+    return tuple(
+        comparison.speedup
+        for row in rows
+        if row.timed_pass is timed_pass
+        for comparison in row.comparisons
+        if comparison.contender == "candidate" and comparison.baseline == ORIGINAL
+    )
+
+
+def learnings(rows: Iterable[WorkloadTiming]) -> str:
+    """Each pass's speedup over the original: the geometric mean and the range over sizes."""
+    rows = tuple(rows)
+    parts = []
+    for timed_pass in Pass:
+        found = speedups(rows, timed_pass)
+        if found:
+            spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
+            parts.append(f"{timed_pass.value} {geometric_mean(found):.2f}x{spread}")
+    return "; ".join(parts) if parts else "No pass could be compared."
+
+
+def predicted_learnings(planned: PlannedStrategy) -> str:
+    """Say that nothing was timed."""
+    expected = f"{planned.gain_low:.2f} to {planned.gain_high:.2f} times as fast"
+    return f"The values hold. Nothing was timed here; the expectation stays {expected}."

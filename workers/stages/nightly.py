@@ -8,21 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_runner.contracts import (
-    Action,
-    BenchmarkRequest,
     BenchmarkResult,
     CandidateSource,
-    DoctorRequest,
-    GpuResult,
-    HostReport,
     Pass,
     Problem,
     Status,
     Verdict,
-    VerifyRequest,
     Word,
     WorkloadTiming,
-    from_json,
     to_json,
 )
 from workers.contracts import (
@@ -37,10 +30,9 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageContext, StageResult
-from workers.layouts.protocol import Layout, Standing
+from workers.layouts.protocol import Standing
 from workers.nightly.detection import FLOOR, Candidate, Evidence, State, compared, look
-from workers.nightly.planning import Plan, plan
-from workers.nightly.retention import Retention
+from workers.nightly.planning import Plan, Retention, plan
 from workers.nightly.series import (
     CANDIDATE,
     KERNEL,
@@ -53,16 +45,14 @@ from workers.nightly.series import (
     points_of,
 )
 from workers.reports.provenance import provenance
-from workers.stages.problem_text import parse
-from workers.stages.standing import known_problem
-from workers.stages.suites import json_bytes
-from workers.stages.workbench import answer_of, choose_layout, open_tree
+from workers.stages.bench import Bench, keep_json, known_problem, open_bench
+from workers.stages.gate import ORIGINAL_ALONE, Gate, timing_budget_s
+from workers.stages.problem import parse
 from workers.store import history
 from workers.store.blobs import BlobError
 from workers.tree import Tree, read_tarball
 
 HEAD_FILE, GOOD_FILE = "head.tar.gz", "good.tar.gz"
-START_S, SECONDS_A_WORKLOAD = 25.0, 9.0
 ALL_WORKLOADS = "all"
 # Of what stands in a library: it does not compute what it should. Other verdicts, such as a timeout, say nothing of its values.
 WRONG = frozenset(
@@ -89,39 +79,34 @@ NO_GPU = Failure(
 
 @dataclass
 class Night:
-    """What one run of the stage works with. ``seconds`` is what GPU hosts needed, by key, the same in every run of it."""
+    """What one run of the stage works with. The gate counts what GPU hosts needed, the same in every run of it."""
 
-    context: StageContext
-    tree: Tree
-    layout: Layout
+    bench: Bench
+    gate: Gate
     begun_at: float
     testbed: Testbed = field(default_factory=lambda: Testbed(""))
-    seconds: dict[str, float] = field(default_factory=dict)
     host: tuple[tuple[str, str], ...] = ()
     measured: BenchmarkResult | None = None  # the last one, for the provenance
 
     @property
     def repository(self) -> str:
-        """Give the repository's name."""
+        """The repository's name."""
         return self.context.request.origin.repository
 
     @property
     def revision(self) -> str:
-        """Give the commit that is measured."""
+        """The commit that is measured."""
         return self.context.request.base_sha
 
-    def gpu(self, key: str, request: object, action: Action, good: str | None = None) -> GpuResult:
-        """Ask a GPU host, with the snapshots that the request names beside it."""
-        head = {} if action is Action.doctor else {HEAD_FILE: self.context.request.snapshot}
-        files = head | ({} if good is None else {GOOD_FILE: good})
-        result = self.context.gpu(key, request, action, files, lasting=True)
-        self.seconds[key] = result.duration_s
-        return result
+    @property
+    def context(self) -> StageContext:
+        """The job's context."""
+        return self.bench.context
 
     @property
     def spent_s(self) -> float:
-        """Give the seconds that GPU hosts worked for this night."""
-        return sum(self.seconds.values())
+        """The seconds that GPU hosts worked for this night."""
+        return sum(self.gate.seconds.values())
 
 
 class Nightly:
@@ -131,8 +116,8 @@ class Nightly:
 
     def run(self, context: StageContext) -> StageResult:
         """Measure what the budget has room for, keep it, and compare what changed."""
-        tree = open_tree(context)
-        night = Night(context, tree, choose_layout(context, tree), float(context.memo("begun_at", time.time)))
+        gate = Gate(context, {HEAD_FILE: context.request.snapshot})
+        night = Night(open_bench(context), gate, float(context.memo("begun_at", time.time)))
         budget_s = context.request.options.budget_minutes * 60.0
         before = _open(night)
         planned = _planned(night)
@@ -146,10 +131,10 @@ class Nightly:
             if night.spent_s >= budget_s:
                 break
             context.note(f"measuring {name}, {len(kernels) + 1} of {len(planned.plan.order)}")
-            kernel, found = _one(night, name, planned)
+            kernel, moved = _one(night, name, planned)
             kernels.append(kernel)
-            changes += found
-            news += _news(night, kernel, found)
+            changes += moved
+            news += _news(night, kernel, moved)
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
             tuple(kernels),
@@ -163,25 +148,25 @@ class Nightly:
             () if before is None else night.testbed.changes(before),
             provenance(context.request, night.measured) if night.measured else night.host,
         )
-        context.artifact("report.json", json_bytes(summary), "application/json")
+        keep_json(context, "report.json", summary)
         return StageResult({"summary": to_json(summary)}, (*news, ReportUpdate(summary)), checkpoint=False)
 
 
 def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
-    """Give what the issue of a kernel has not been told before: what was confirmed in this night, and what has recovered."""
-    told = tuple(
+    """What the issue of a kernel has not been told before: what was confirmed in this night, and what has recovered."""
+    news = tuple(
         change
         for change in changes
         if change.state == State.recovered or (change.state == State.confirmed and change.evidence != Evidence.recovery)
     )
-    if not told:
+    if not news:
         return []
     gpu = night.testbed.gpu
     left = night.context.memo(
         f"{kernel.kernel}-stands",
         lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
     )
-    return [RegressionUpdate(kernel.kernel, gpu, night.revision, told, bool(left), kernel.wrong)]
+    return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong)]
 
 
 def _open(night: Night) -> Testbed | None:
@@ -190,11 +175,10 @@ def _open(night: Night) -> Testbed | None:
     Raises:
         UserFacingError: it has no GPU.
     """
-    result = night.gpu("host", DoctorRequest(quick=True), Action.doctor)
-    report = from_json(HostReport, answer_of(result))
+    report, host = night.gate.host()
     if report.gpu is None:
         raise UserFacingError(NO_GPU)
-    night.host, night.testbed = result.host, host_testbed(report.gpu, dict(result.host))
+    night.host, night.testbed = host, host_testbed(report.gpu, dict(host))
     context, repository, gpu = night.context, night.repository, report.gpu
     known = context.memo("testbed", lambda: _form(context.history(lambda s: history.last_testbed(s, repository, gpu))))
     return None if known is None else Testbed(**known)
@@ -224,20 +208,22 @@ def _plan(night: Night) -> dict[str, Any]:
     measured = context.history(lambda s: history.last_measured(s, repository, night.testbed))
     last = context.history(lambda s: history.last_commit(s, repository, night.revision))
     named = context.request.kernels
-    kernels = [night.layout.locate(name, night.tree).name for name in named] or list(night.layout.existing(night.tree))
+    kernels = [night.bench.layout.locate(name, night.bench.tree).name for name in named] or list(
+        night.bench.layout.existing(night.bench.tree)
+    )
     changed = {name for name in kernels if name not in measured}
     # Each kernel is held against the commit at which it was measured itself: the last night's budget may have ended before it.
     for revision in {revision for revision, _ in measured.values() if revision != night.revision}:
         snapshot = context.history(lambda s, revision=revision: history.snapshot_of(s, repository, revision))  # type: ignore[misc]
         old = None if snapshot is None else _tree(context, snapshot)
-        touched = kernels if old is None else night.layout.touched(old, night.tree)
+        touched = kernels if old is None else night.bench.layout.touched(old, night.bench.tree)
         changed |= {name for name in touched if name in measured and measured[name][0] == revision}
     made = plan(kernels, changed, measured, night.revision)
     return {"order": made.order, "known": made.known, "last": last, "measured": tuple(measured)}
 
 
 def _tree(context: StageContext, digest: str) -> Tree | None:
-    """Give an earlier commit's tree; None where its snapshot is no longer kept."""
+    """An earlier commit's tree; None where its snapshot is no longer kept."""
     try:
         return read_tarball(context.load(digest))
     except BlobError:
@@ -245,20 +231,20 @@ def _tree(context: StageContext, digest: str) -> Tree | None:
 
 
 def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange]]:
-    path = night.layout.existing(night.tree).get(name, name)
+    path = night.bench.layout.existing(night.bench.tree).get(name, name)
     try:
-        standing = night.layout.locate(name, night.tree)
-        problem = parse(known_problem(night.context.request.problem, standing, night.tree, night.layout))
-        form = night.layout.form_of(standing, problem, (), HEAD_FILE)
+        standing = night.bench.layout.locate(name, night.bench.tree)
+        problem = parse(known_problem(night.context.request.problem, standing, night.bench.tree, night.bench.layout))
+        form = night.bench.layout.form_of(standing, problem, (), HEAD_FILE)
         # On a testbed that is new to a kernel the last commit takes turns with this one, so that the new series has a past.
         last = None if name in planned.measured else planned.last
-        return _Subject(night, name, standing, problem, form).measure(last)
+        return _Kernel(night, name, standing, problem, form).measure(last)
     except UserFacingError as error:
         return NightKernel(name, path, skipped=error.failure), []
 
 
 @dataclass
-class _Subject:
+class _Kernel:
     """One kernel at the commit of this night."""
 
     night: Night
@@ -276,8 +262,8 @@ class _Subject:
         if not wrong:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
-        told = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
-        return NightKernel(self.name, self.standing.path, len(numbers), wrong=told), self._changes()
+        why = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
+        return NightKernel(self.name, self.standing.path, len(numbers), wrong=why), self._changes()
 
     def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
@@ -297,8 +283,7 @@ class _Subject:
 
     def verdict(self, key: str, form: CandidateSource, good: str | None = None) -> Verdict:
         """Prove a kernel's values."""
-        request = VerifyRequest(self.problem.source, form, original=form)
-        return from_json(Verdict, answer_of(self.night.gpu(key, request, Action.verify, good)))
+        return self.night.gate.verify(key, self.problem, form, original=form, more=_next_to(good))
 
     def _times(self, last: tuple[str, str] | None) -> list[tuple[SeriesKey, Point]]:
         """Time the kernel, in turns with an earlier commit where one is given."""
@@ -313,34 +298,34 @@ class _Subject:
         return numbers
 
     def form_at(self, snapshot: str) -> CandidateSource | None:
-        """Give the kernel at an earlier commit, called as today; None where it was not there or cannot be called so."""
+        """The kernel at an earlier commit, called as today; None where it was not there or cannot be called so."""
         tree = _tree(self.night.context, snapshot)
-        if tree is None or self.name not in self.night.layout.existing(tree):
+        if tree is None or self.name not in self.night.bench.layout.existing(tree):
             return None
         try:
-            standing = self.night.layout.locate(self.name, tree)
-            return self.night.layout.form_of(standing, self.problem, (), GOOD_FILE)
+            standing = self.night.bench.layout.locate(self.name, tree)
+            return self.night.bench.layout.form_of(standing, self.problem, (), GOOD_FILE)
         except UserFacingError:
             return None
 
     def benchmark(self, key: str, good: tuple[CandidateSource, str] | None) -> BenchmarkResult:
         """Time the kernel alone, or in turns with another commit's, which is given with its snapshot."""
-        request = BenchmarkRequest(
-            self.problem.source,
+        return self.night.gate.benchmark(
+            key,
+            self.problem,
             self.form,
-            budget_s=START_S + SECONDS_A_WORKLOAD * len(self.problem.workloads),
+            budget_s=timing_budget_s(len(self.problem.workloads)),
             original=None if good is None else good[0],
-            contenders=("original",),
-            standing=True,
+            contenders=ORIGINAL_ALONE,
+            existing=True,
+            more=None if good is None else _next_to(good[1]),
         )
-        result = self.night.gpu(key, request, Action.benchmark, None if good is None else good[1])
-        return from_json(BenchmarkResult, answer_of(result))
 
     def _changes(self) -> list[NightChange]:
         night, context = self.night, self.night.context
-        found = context.memo(f"{self.name}-candidates", self._candidates)
+        forms = context.memo(f"{self.name}-candidates", self._candidates)
         changes = []
-        for form in found:
+        for form in forms:
             key, candidate = _key(form["key"]), _candidate(form["candidate"])
             comparison = _Comparison(self, key, candidate)
             state = compared(candidate, comparison.word)
@@ -384,7 +369,7 @@ class _Subject:
 class _Comparison:
     """Runs the good commit and tonight's in turns. The series of a kernel share the runs of one pair of commits."""
 
-    subject: _Subject
+    kernel: _Kernel
     key: SeriesKey
     candidate: Candidate
     runs: int = 0
@@ -393,23 +378,23 @@ class _Comparison:
     def word(self) -> Word | None:
         """Compare once more; None where the good commit's kernel is no longer there."""
         self.runs += 1
-        night = self.subject.night
+        night = self.kernel.night
         snapshot = night.context.memo(
             f"snapshot-{self.candidate.good}",
             lambda: night.context.history(lambda s: history.snapshot_of(s, night.repository, self.candidate.good)),
         )
-        form = None if snapshot is None else self.subject.form_at(snapshot)
+        form = None if snapshot is None else self.kernel.form_at(snapshot)
         if form is None:
             return None
-        place = f"{self.subject.name}-{self.candidate.good[:12]}-{self.runs}"
+        place = f"{self.kernel.name}-{self.candidate.good[:12]}-{self.runs}"
         if self.key.metric is Metric.wrong_values:
             return self._values(place, form, snapshot)
-        result = self.subject.benchmark(f"{place}-compare", (form, snapshot))
+        result = self.kernel.benchmark(f"{place}-compare", (form, snapshot))
         return self._of(result)
 
     def _values(self, place: str, form: CandidateSource, snapshot: str) -> Word | None:
-        verify = self.subject.verdict
-        new = verify(f"{place}-new", self.subject.form)
+        verify = self.kernel.verdict
+        new = verify(f"{place}-new", self.kernel.form)
         old = verify(f"{place}-old", form, snapshot) if new.status in WRONG else None
         if new.status is Status.passed:
             return Word.same
@@ -425,14 +410,18 @@ class _Comparison:
                 return None
             self.ratio = (ratio, None, None)
             return Word.slower if ratio > 1 + FLOOR else Word.faster if ratio < 1 - FLOOR else Word.same
-        found = next((one for one in row.comparisons if one.baseline == ORIGINAL and one.contender == CANDIDATE), None)
-        if found is None:
+        pair = next((one for one in row.comparisons if one.baseline == ORIGINAL and one.contender == CANDIDATE), None)
+        if pair is None:
             return None
-        self.ratio = (1 / found.speedup, 1 / found.speedup_high, 1 / found.speedup_low)
-        return found.word
+        self.ratio = (1 / pair.speedup, 1 / pair.speedup_high, 1 / pair.speedup_low)
+        return pair.word
 
     def _is_of(self, row: WorkloadTiming) -> bool:
         return row.timed_pass.value == self.key.timed_pass and row.workload.label() == self.key.workload
+
+
+def _next_to(good: str | None) -> dict[str, str]:
+    return {} if good is None else {GOOD_FILE: good}
 
 
 def _key_form(key: SeriesKey) -> dict[str, Any]:

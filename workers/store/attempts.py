@@ -1,4 +1,4 @@
-"""The lease on a stage's attempt: who runs it, what it kept, and how it ends. Each function is part of one transaction."""
+"""A stage's attempt: who runs it under a lease, what it and its questions to models came to, and which one waits for a worker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from workers.contracts import TOLD_LOSSES, JobState, StageState
+from workers.contracts import TOLD_LOSSES, FailureCode, JobState, StageState
+from workers.models.recording import is_record
 from workers.pipelines.transitions import loss_pause_s
-from workers.store import lifecycle
-from workers.store.leases import has_run_out, is_over
-from workers.store.models import Artifact, GpuWork, Job, StageAttempt, StageMemo
-from workers.store.swap import swapped
+from workers.store import jobs
+from workers.store.codec import read_failure
+from workers.store.leases import has_run_out, is_over, swapped
+from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, StageAttempt, StageMemo
 from workers.store.updates import append_status
 
 
@@ -28,7 +29,7 @@ class Lease:
 
 
 def runnable(now: float) -> ColumnElement[bool]:
-    """Give the condition under which an attempt can be run now."""
+    """The condition under which an attempt can be run now."""
     answered = select(GpuWork.id).where(
         GpuWork.request_id == StageAttempt.awaiting, GpuWork.state.in_(("done", "cancelled"))
     )
@@ -67,9 +68,9 @@ def claim(session: Session, job: Job, now: float, lease_s: float) -> StageAttemp
     session.refresh(row)
     if first:
         job.state = JobState.running
-        lifecycle.record(session, job, "stage_started", f"{row.stage}, attempt {row.attempt}", now)
+        jobs.record(session, job, "stage_started", f"{row.stage}, attempt {row.attempt}", now)
     if lost:
-        lifecycle.record(session, job, "worker_lost", f"{row.stage}; lost over it so far: {lost_so_far}", now)
+        jobs.record(session, job, "worker_lost", f"{row.stage}; lost over it so far: {lost_so_far}", now)
     if first or (lost and lost_so_far >= TOLD_LOSSES):
         append_status(session, job, now)
     return row
@@ -97,8 +98,8 @@ def renew(session: Session, lease: Lease, now: float, lease_s: float) -> bool:
 
 
 def held(session: Session, lease: Lease) -> tuple[Job, StageAttempt] | None:
-    """Give the locked job and its attempt while the lease is held and the job still runs; None otherwise."""
-    job = lifecycle.locked(session, lease.job_id)
+    """The locked job and its attempt while the lease is held and the job still runs; None otherwise."""
+    job = jobs.locked(session, lease.job_id)
     query = select(StageAttempt).where(StageAttempt.id == lease.attempt_id, StageAttempt.lease_token == lease.token)
     row = session.scalar(query)
     if job is None or row is None or job.state != JobState.running:
@@ -114,7 +115,7 @@ def release(row: StageAttempt) -> None:
 
 
 def memo(session: Session, attempt_id: int, key: str) -> StageMemo | None:
-    """Give what was kept under a key in an attempt."""
+    """What was kept under a key in an attempt."""
     return session.scalar(select(StageMemo).where(StageMemo.attempt_id == attempt_id, StageMemo.key == key))
 
 
@@ -134,7 +135,7 @@ def keep_artifact(session: Session, job: Job, name: str, digest: str, media_type
 
 
 def finished_output(session: Session, job: Job, stage: str) -> dict[str, Any] | None:
-    """Give the output of the last attempt of a stage that ended well since the job started, or started over."""
+    """The output of the last attempt of a stage that ended well since the job started, or started over."""
     query = (
         select(StageAttempt.output)
         .where(
@@ -149,5 +150,112 @@ def finished_output(session: Session, job: Job, stage: str) -> dict[str, Any] | 
 
 
 def job_state(session: Session, job_id: str) -> str | None:
-    """Give a job's state."""
+    """A job's state."""
     return session.scalar(select(Job.state).where(Job.job_id == job_id))
+
+
+# An attempt that ended for one of these ended through no fault of the answers that it had.
+BLAMELESS = (FailureCode.budget, FailureCode.model, FailureCode.environment)
+
+
+def find_answer(session: Session, row: StageAttempt, key: str, question: str) -> ModelAnswer | None:
+    """What was kept under a key, in this attempt or in those right before it that the answers were not to blame for.
+
+    What an earlier attempt kept serves only as an answer to the very same question, by its digest, and is this attempt's then.
+    """
+    own = _kept_answer(session, row.id, key)
+    if own is not None:
+        return own
+    for earlier in _blameless(session, row):
+        kept = _kept_answer(session, earlier.id, key)
+        if kept is not None and kept.question == question and kept.answered:
+            return keep_answer(session, row, key, question, kept.record, answered=True)
+    return None
+
+
+def keep_answer(
+    session: Session, row: StageAttempt, key: str, question: str, record: str, *, answered: bool
+) -> ModelAnswer:
+    """Keep the record of a question; that is progress, so errors are counted anew."""
+    kept = ModelAnswer(attempt_id=row.id, key=key, question=question, record=record, answered=answered)
+    session.add(kept)
+    progressed(row)
+    return kept
+
+
+def artifacts_of(session: Session, job_id: str) -> tuple[tuple[str, str], ...]:
+    """The records of a job's questions, by artifact name and digest, in the order in which they were kept first."""
+    rows = session.scalars(select(Artifact).where(Artifact.job_id == job_id).order_by(Artifact.id))
+    return tuple((row.name, row.digest) for row in rows if is_record(row.name))
+
+
+def _kept_answer(session: Session, attempt_id: int, key: str) -> ModelAnswer | None:
+    return session.scalar(select(ModelAnswer).where(ModelAnswer.attempt_id == attempt_id, ModelAnswer.key == key))
+
+
+def _blameless(session: Session, row: StageAttempt) -> list[StageAttempt]:
+    query = (
+        select(StageAttempt)
+        .where(
+            StageAttempt.job_id == row.job_id,
+            StageAttempt.generation == row.generation,
+            StageAttempt.stage == row.stage,
+            StageAttempt.id < row.id,
+        )
+        .order_by(StageAttempt.id.desc())
+    )
+    found: list[StageAttempt] = []
+    for earlier in session.scalars(query):
+        failure = read_failure(earlier.failure)
+        blames = failure is not None and failure.code not in BLAMELESS
+        if blames or earlier.state not in (StageState.failed, StageState.cancelled):
+            break
+        found.append(earlier)
+    return found
+
+
+WORKING = (JobState.queued, JobState.running)
+
+
+def next_job(session: Session, now: float, only: str | None = None) -> str | None:
+    """The oldest job whose stage can be run now; with ``only``, that job or none."""
+    query = (
+        select(StageAttempt.job_id)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(runnable(now), Job.state.in_(WORKING))
+        .order_by(Job.id)
+    )
+    if only is not None:
+        query = query.where(Job.job_id == only)
+    return session.scalar(query.limit(1))
+
+
+def due_at(session: Session) -> float | None:
+    """When the next stage that waits for its turn to be tried again can be run."""
+    query = select(func.min(StageAttempt.not_before)).where(
+        StageAttempt.state.in_((StageState.pending, StageState.running)),
+        StageAttempt.not_before > 0,
+        StageAttempt.lease_token.is_(None),
+    )
+    return session.scalar(query)
+
+
+def unheard_jobs(session: Session, now: float, since: float) -> tuple[str, ...]:
+    """The jobs whose stage can be run and of which nobody was told after ``since``, marked as told now."""
+    query = (
+        select(StageAttempt.id, StageAttempt.job_id)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(runnable(now), Job.state.in_(WORKING), is_over(StageAttempt.notified_at, since))
+        .order_by(StageAttempt.id)
+    )
+    told = []
+    for row_id, job_id in session.execute(query).all():
+        marked = swapped(
+            session,
+            update(StageAttempt)
+            .where(StageAttempt.id == row_id, is_over(StageAttempt.notified_at, since))
+            .values(notified_at=now),
+        )
+        if marked == 1:
+            told.append(job_id)
+    return tuple(told)

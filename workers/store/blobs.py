@@ -71,7 +71,7 @@ class BlobStore:
                 files.rm(path)
 
     def get(self, digest: str) -> bytes:
-        """Give the bytes of a digest.
+        """The bytes of a digest.
 
         Raises:
             BlobError: it is no digest, or its bytes are missing or damaged.
@@ -89,7 +89,7 @@ class BlobStore:
         return content
 
     def entries(self) -> Iterator[tuple[str, int, float, str]]:
-        """Give what is stored: its digest, or the name of a half-written file; its size, when it was written, and its path."""
+        """What is stored: its digest, or the name of a half-written file; its size, when it was written, and its path."""
         files, root = self._open()
         if not files.exists(root):
             return

@@ -1,19 +1,35 @@
-"""Contracts to the JSON that the store keeps, and back. Pure."""
+"""Contracts, text and time as the store keeps them. Pure."""
 
 from __future__ import annotations
 
 import typing
+from datetime import UTC, datetime
 from typing import Any
 
 from gpu_runner.contracts import from_json, to_json
 from workers.authors.protocol import Feedback
 from workers.contracts import Effect, Failure, JobRequest, Update
+from workers.redaction import redact
+
+MAX_TEXT = 20_000
+
+
+def storable(text: str, limit: int = MAX_TEXT) -> str:
+    """Text that every database takes and everybody may read: no NUL, no lone surrogate, no secret, bounded."""
+    cleaned = redact(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+
+
+def iso(at: float | None) -> str | None:
+    """A time as ISO 8601 in UTC, to the millisecond."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in typing.get_args(Update)}
 
 
 def update_form(update: Update) -> dict[str, Any]:
-    """Give an update's JSON form."""
+    """An update's JSON form."""
     return typing.cast(dict[str, Any], to_json(update))
 
 

@@ -12,10 +12,9 @@ from sqlalchemy import ColumnElement, Executable, Table, and_, delete, or_, sele
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from workers.store.leases import is_over
+from workers.store.codec import storable
+from workers.store.leases import is_over, swapped
 from workers.store.models import Delivery
-from workers.store.swap import swapped
-from workers.store.text import storable
 
 REHEARSAL_BYTES = 64 << 10  # more than a comment takes
 
@@ -74,7 +73,7 @@ def rehearse(session: Session, now: float) -> None:
 
 
 def claimable(now: float) -> ColumnElement[bool]:
-    """Give the condition under which a delivery can be handled now."""
+    """The condition under which a delivery can be handled now."""
     return and_(
         Delivery.state == "pending",
         is_over(Delivery.not_before, now),
@@ -83,7 +82,7 @@ def claimable(now: float) -> ColumnElement[bool]:
 
 
 def first(session: Session, now: float) -> int | None:
-    """Give the row of the oldest delivery that can be handled now."""
+    """The row of the oldest delivery that can be handled now."""
     return session.scalar(select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1))
 
 

@@ -1,4 +1,4 @@
-"""GPU requests: asked once for each key of an attempt, leased by one host at a time, answered once."""
+"""Requests to GPU hosts: asked, leased, answered or given up; and the hosts and queues that work on them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
+from workers.contracts import GpuHost, GpuQueue
 from workers.pipelines.transitions import MAX_LOSSES, loss_pause_s
-from workers.store import lifecycle, updates
+from workers.store import jobs, updates
 from workers.store.codec import read_request
-from workers.store.leases import has_run_out, is_over
+from workers.store.leases import has_run_out, is_over, swapped
 from workers.store.models import GpuWork, Job, LedgerEntry, StageAttempt
-from workers.store.swap import swapped
 
 MAX_RUNNER_KILLS = 3
 ANY = "any"
@@ -34,14 +34,14 @@ class GpuLease:
 
 
 def find(session: Session, attempt_id: int, key: str) -> GpuWork | None:
-    """Give the request of a key."""
+    """The request of a key."""
     return session.scalar(select(GpuWork).where(GpuWork.attempt_id == attempt_id, GpuWork.key == key))
 
 
 def find_earlier(
     session: Session, row: StageAttempt, key: str, request: GpuRequest, files: dict[str, str]
 ) -> GpuWork | None:
-    """Give the same request under the same key of an earlier attempt of the stage, if it was answered without an error."""
+    """The same request under the same key of an earlier attempt of the stage, if it was answered without an error."""
     query = (
         select(GpuWork)
         .join(StageAttempt, StageAttempt.id == GpuWork.attempt_id)
@@ -82,17 +82,17 @@ def ask(
         notified_at=now,
     )
     session.add(work)
-    lifecycle.record(session, job, "gpu_requested", f"{request.action.value}: {key}", now)
+    jobs.record(session, job, "gpu_requested", f"{request.action.value}: {key}", now)
     return work
 
 
 def claimable(now: float) -> ColumnElement[bool]:
-    """Give the condition under which a host may take a request: nobody has it, or who had it was lost, and no pause is on."""
+    """The condition under which a host may take a request: nobody has it, or who had it was lost, and no pause is on."""
     return and_(or_(GpuWork.state == "pending", lost(now)), is_over(GpuWork.not_before, now))
 
 
 def lost(now: float) -> ColumnElement[bool]:
-    """Give the condition under which the host that has a request was lost: it has not renewed its lease in time."""
+    """The condition under which the host that has a request was lost: it has not renewed its lease in time."""
     return and_(GpuWork.state == "running", is_over(GpuWork.lease_until, now))
 
 
@@ -105,7 +105,7 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
     lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
     told = lost_host is not None or work.notified_at > work.created_at
-    job = lifecycle.locked(session, work.job_id) if told else None
+    job = jobs.locked(session, work.job_id) if told else None
     taken = swapped(
         session,
         update(GpuWork)
@@ -126,7 +126,7 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
     if job is not None:
         if lost_host is not None:
             words = f"{work.key}: {lost_host} was lost, {host} has it now; lost over it so far: {lost_so_far}"
-            lifecycle.record(session, job, "gpu_host_lost", words, now)
+            jobs.record(session, job, "gpu_host_lost", words, now)
         updates.append_status(session, job, now)
     return GpuLease(
         from_json(GpuRequest, work.request), dict(work.files), token, tries + 1, work.runner_kills, lost_so_far
@@ -182,7 +182,7 @@ def offer_again(session: Session, request_id: str, token: str, now: float) -> st
 def answer(session: Session, request_id: str, token: str, result: GpuResult, now: float) -> str | None:
     """Keep a result under a lease and give the job that waits for it; None where the lease was lost."""
     job_id = session.scalar(select(GpuWork.job_id).where(GpuWork.request_id == request_id))
-    job = None if job_id is None else lifecycle.locked(session, job_id)
+    job = None if job_id is None else jobs.locked(session, job_id)
     taken = swapped(
         session,
         update(GpuWork)
@@ -192,7 +192,7 @@ def answer(session: Session, request_id: str, token: str, result: GpuResult, now
     if job is None or taken != 1:
         return None
     outcome = "failed: " + result.error if result.error else f"finished in {result.duration_s:.1f} s"
-    lifecycle.record(session, job, "gpu_finished", f"{result.action.value} {outcome}", now)
+    jobs.record(session, job, "gpu_finished", f"{result.action.value} {outcome}", now)
     _charge(session, job, request_id, result, now)
     return job.job_id
 
@@ -215,13 +215,13 @@ def give_up(session: Session, request_id: str, now: float) -> str | None:
 
 
 def ended(session: Session, request_id: str) -> bool:
-    """Tell whether a request is answered, or not wanted any more."""
+    """Whether a request is answered, or not wanted any more."""
     state = session.scalar(select(GpuWork.state).where(GpuWork.request_id == request_id))
     return state not in ("pending", "running")
 
 
 def result_of(work: GpuWork) -> GpuResult | None:
-    """Give a request's result, None while there is none."""
+    """A request's result, None while there is none."""
     return None if work.result is None else from_json(GpuResult, work.result)
 
 
@@ -236,3 +236,168 @@ def _charge(session: Session, job: Job, request_id: str, result: GpuResult, now:
         at=now,
     )
     session.add(entry)
+
+
+BETWEEN_REQUESTS_S = 60.0
+SHOWN_S = 7 * 86_400.0  # a host that took nothing for so long is not shown
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A request that no host takes although none is at work in its queue; ``since`` is in seconds since the epoch."""
+
+    request_id: str
+    job_id: str
+    architecture: str
+    since: float
+    lost_host: str | None  # who had it, where that is why it waits
+
+    @property
+    def cure(self) -> str:
+        """What an operator does about it."""
+        where = "a GPU host" if self.architecture == ANY else f"a host of {self.architecture}"
+        return f"start `kernelsmith work --only gpu` on {where}, or look there at its log and at `kernelsmith doctor`"
+
+
+def waiting(session: Session, now: float) -> tuple[Waiting, ...]:
+    """The requests that were offered in vain while no host was at work, oldest first."""
+    query = select(GpuWork).where(_in_vain(now)).order_by(GpuWork.id)
+    return tuple(_waiting(work, now) for work in session.scalars(query) if not _at_work(session, work, now))
+
+
+def waiting_of(session: Session, work: GpuWork, now: float) -> Waiting | None:
+    """How one request waits; None where it runs, or only waits for its turn."""
+    found = session.scalar(select(GpuWork.id).where(GpuWork.id == work.id, _in_vain(now)))
+    return None if found is None or _at_work(session, work, now) else _waiting(work, now)
+
+
+def show(session: Session, found: Waiting, now: float) -> None:
+    """Have the job's status comment say that it waits for a host."""
+    job = jobs.locked(session, found.job_id)
+    if job is not None and job.state not in jobs.FINAL:
+        updates.append_status(session, job, now)
+
+
+def beyond(session: Session, now: float, most: int) -> tuple[str, ...]:
+    """The requests over which so many hosts were lost, with the one that is lost now, that no other may take them."""
+    query = select(GpuWork.request_id).where(lost(now), GpuWork.losses + 1 >= most).order_by(GpuWork.id)
+    return tuple(session.scalars(query))
+
+
+def summary(session: Session, now: float) -> tuple[bool, str]:
+    """Whether hosts keep up with what is asked of them, and how much there is, in words for an operator."""
+    running = session.scalar(select(func.count(GpuWork.id)).where(_live(now))) or 0
+    queued = session.scalar(select(func.count(GpuWork.id)).where(claimable(now))) or 0
+    stuck = waiting(session, now)
+    if not stuck:
+        return True, f"{running} at work, {queued} waiting"
+    first = min(stuck, key=lambda item: item.since)
+    lost_one = f"; {first.lost_host} was lost" if first.lost_host else ""
+    minutes = max(1, round((now - first.since) / 60))
+    return (
+        False,
+        f"{len(stuck)} waiting for {minutes} min and no host at work, queue gpu.{first.architecture}{lost_one}",
+    )
+
+
+def counts(session: Session, now: float) -> dict[str, int]:
+    """How many requests are in each state; one whose host was lost counts as ``lost``, not as ``running``."""
+    found = {row[0]: row[1] for row in session.execute(select(GpuWork.state, func.count()).group_by(GpuWork.state))}
+    gone = session.scalar(select(func.count(GpuWork.id)).where(lost(now))) or 0
+    found["running"] = found.get("running", 0) - gone
+    return {state: count for state, count in (found | {"lost": gone}).items() if count}
+
+
+def _in_vain(now: float) -> ColumnElement[bool]:
+    # A request that was never offered again is one that a host may be taking in this moment.
+    return or_(lost(now), and_(GpuWork.state == "pending", GpuWork.notified_at > GpuWork.created_at))
+
+
+def _live(now: float) -> ColumnElement[bool]:
+    return and_(GpuWork.state == "running", GpuWork.lease_until > now)
+
+
+def _at_work(session: Session, work: GpuWork, now: float) -> bool:
+    # A host of a named architecture takes requests that name none as well.
+    same = [] if work.architecture == ANY else [GpuWork.architecture.in_((work.architecture, ANY))]
+    # A host that has just answered one request has not taken the next one yet.
+    just_done = and_(GpuWork.state == "done", GpuWork.host.is_not(None), GpuWork.ended_at > now - BETWEEN_REQUESTS_S)
+    return session.scalar(select(GpuWork.id).where(or_(_live(now), just_done), *same).limit(1)) is not None
+
+
+def _waiting(work: GpuWork, now: float) -> Waiting:
+    is_lost = work.state == "running"
+    since = work.lease_until if is_lost else max(work.created_at, work.started_at or 0.0)
+    return Waiting(work.request_id, work.job_id, work.architecture, since or now, work.host if is_lost else None)
+
+
+def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:
+    """The hosts that took a request in the last days, by name."""
+    query = select(
+        GpuWork.host, GpuWork.architecture, GpuWork.state, GpuWork.lease_until, GpuWork.started_at, GpuWork.ended_at
+    ).where(GpuWork.host.is_not(None), GpuWork.started_at > now - SHOWN_S)
+    found: dict[str, GpuHost] = {}
+    for name, architecture, state, lease_until, started_at, ended_at in session.execute(query):
+        host = str(name)
+        known = found.get(host, GpuHost(host, (), 0, 0, 0.0))
+        live = state == "running" and lease_until is not None and lease_until > now
+        found[host] = GpuHost(
+            host,
+            tuple(sorted({*known.queues, architecture})),
+            known.running + live,
+            known.lost + (state == "running" and not live),
+            max(known.last_seen_at_s, now if live else ended_at or started_at or 0.0),
+        )
+    return tuple(found[host] for host in sorted(found))
+
+
+def queues(session: Session, now: float) -> tuple[GpuQueue, ...]:
+    """How many requests wait and run in each queue."""
+    waiting_now = func.sum(case((claimable(now), 1), else_=0))
+    running_now = func.sum(case((_live(now), 1), else_=0))
+    query = select(GpuWork.architecture, waiting_now, running_now).where(GpuWork.state.in_(("pending", "running")))
+    rows = session.execute(query.group_by(GpuWork.architecture).order_by(GpuWork.architecture))
+    return tuple(GpuQueue(name, int(waiting), int(running)) for name, waiting, running in rows)
+
+
+LONGEST_PAUSE_S = 600.0
+
+
+def next_gpu_request(
+    session: Session, now: float, architectures: tuple[str, ...] | None = None, only: str | None = None
+) -> str | None:
+    """The oldest GPU request that a host can take now; ``architectures`` None means all, ``only`` names a job."""
+    query = select(GpuWork.request_id).where(claimable(now)).order_by(GpuWork.id)
+    if architectures is not None:
+        query = query.where(GpuWork.architecture.in_(architectures))
+    if only is not None:
+        query = query.where(GpuWork.job_id == only)
+    return session.scalar(query.limit(1))
+
+
+def unheard_gpu_requests(session: Session, now: float, since: float) -> tuple[tuple[str, str], ...]:
+    """The GPU requests that wait, with their architecture, of which nobody was told after ``since``; marked as told now."""
+    query = (
+        select(GpuWork.id, GpuWork.request_id, GpuWork.architecture)
+        .where(
+            claimable(now),
+            is_over(GpuWork.notified_at, since),
+            # The pauses double, so that a queue which no host serves does not fill up; they end somewhere, so that a host
+            # that comes back after a night, to a Redis that was emptied meanwhile, is not left idle for another one.
+            or_(
+                now - GpuWork.notified_at >= GpuWork.notified_at - GpuWork.created_at,
+                now - GpuWork.notified_at >= LONGEST_PAUSE_S,
+                GpuWork.notified_at > now,  # by a clock that has been put back since
+            ),
+        )
+        .order_by(GpuWork.id)
+    )
+    told = []
+    for row_id, request_id, architecture in session.execute(query).all():
+        marked = swapped(
+            session,
+            update(GpuWork).where(GpuWork.id == row_id, is_over(GpuWork.notified_at, since)).values(notified_at=now),
+        )
+        if marked == 1:
+            told.append((request_id, architecture))
+    return tuple(told)

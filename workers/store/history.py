@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from workers.contracts import regression_key
 from workers.nightly.detection import Candidate, Change, Evidence, State
-from workers.nightly.retention import DAY_S, Retention, forgotten
+from workers.nightly.planning import DAY_S, Retention, forgotten
 from workers.nightly.series import Metric, Point, SeriesKey, Source, Testbed
 from workers.store.models import MeasuredCommit, MeasuredPoint, MeasuredSeries, SeriesChange
 
@@ -41,7 +41,7 @@ def add_commit(session: Session, repository: str, revision: str, snapshot: str, 
 
 
 def last_commit(session: Session, repository: str, not_revision: str = "") -> tuple[str, str] | None:
-    """Give the commit that was measured last, and its snapshot; None where there is none besides ``not_revision``."""
+    """The commit that was measured last, and its snapshot; None where there is none besides ``not_revision``."""
     row = session.scalar(
         select(MeasuredCommit)
         .where(MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision)
@@ -52,7 +52,7 @@ def last_commit(session: Session, repository: str, not_revision: str = "") -> tu
 
 
 def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
-    """Give the snapshot of a commit that was measured."""
+    """The snapshot of a commit that was measured."""
     return session.scalar(
         select(MeasuredCommit.snapshot).where(
             MeasuredCommit.repository == repository, MeasuredCommit.revision == revision
@@ -63,7 +63,7 @@ def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
 def read(
     session: Session, repository: str, kernel: str | None = None, testbed: Testbed | None = None
 ) -> Iterator[tuple[SeriesKey, tuple[Point, ...]]]:
-    """Give series with their points, oldest first."""
+    """Series with their points, oldest first."""
     query = select(MeasuredSeries).where(MeasuredSeries.repository == repository)
     if kernel is not None:
         query = query.where(MeasuredSeries.kernel == kernel)
@@ -79,7 +79,7 @@ def read(
 
 
 def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[str, tuple[str, float]]:
-    """Give for each kernel of a testbed the revision of its newest point from a night, and when that was measured."""
+    """For each kernel of a testbed the revision of its newest point from a night, and when that was measured."""
     query = (
         select(MeasuredSeries.kernel, MeasuredPoint.revision, func.max(MeasuredPoint.measured_at))
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)
@@ -95,7 +95,7 @@ def last_measured(session: Session, repository: str, testbed: Testbed) -> dict[s
 
 
 def repositories(session: Session) -> tuple[str, ...]:
-    """Give the repositories that have series."""
+    """The repositories that have series."""
     return tuple(session.scalars(select(MeasuredSeries.repository).distinct().order_by(MeasuredSeries.repository)))
 
 
@@ -120,7 +120,7 @@ def forget(session: Session, retention: Retention, now: float) -> int:
 
 
 def key_of(row: MeasuredSeries) -> SeriesKey:
-    """Give a row's key."""
+    """A row's key."""
     testbed = Testbed(row.gpu, row.gpu_uuid, row.driver, row.torch, row.triton)
     return SeriesKey(
         row.repository, row.kernel, row.provider, row.timed_pass, row.workload, Metric(row.metric), testbed
@@ -128,7 +128,7 @@ def key_of(row: MeasuredSeries) -> SeriesKey:
 
 
 def point_of(row: MeasuredPoint) -> Point:
-    """Give a row's point."""
+    """A row's point."""
     return Point(
         row.revision,
         row.measured_at,
@@ -159,7 +159,7 @@ def _insert(session: Session, table: type[Any], rows: Sequence[dict[str, Any]]) 
 
 
 def changes_of(session: Session, key: SeriesKey) -> tuple[Change, ...]:
-    """Give the changes that are known of a series, oldest first."""
+    """The changes that are known of a series, oldest first."""
     rows = session.scalars(
         select(SeriesChange)
         .join(MeasuredSeries, MeasuredSeries.id == SeriesChange.series_id)
@@ -204,7 +204,7 @@ def _recover(session: Session, series_id: int, found: Candidate, now: float) -> 
 
 
 def stands(session: Session, repository: str, kernel: str, gpu: str) -> bool:
-    """Tell whether a confirmed change of a kernel is left on a GPU model."""
+    """Whether a confirmed change of a kernel is left on a GPU model."""
     return (
         session.scalar(_confirmed(repository).where(MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu))
         is not None
@@ -241,7 +241,7 @@ def _confirmed(repository: str) -> Select[int]:
 
 
 def last_testbed(session: Session, repository: str, gpu: str) -> Testbed | None:
-    """Give the testbed on which a night measured last with such a GPU."""
+    """The testbed on which a night measured last with such a GPU."""
     row = session.scalar(
         select(MeasuredSeries)
         .join(MeasuredPoint, MeasuredPoint.series_id == MeasuredSeries.id)

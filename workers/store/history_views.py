@@ -80,7 +80,7 @@ def _point_columns(table: type[MeasuredPoint]) -> tuple[Any, ...]:
 
 
 def states(session: Session, repository: str, now: float, kernel: str | None = None) -> tuple[KernelState, ...]:
-    """Give where each kernel of a repository, or one, stands on each GPU model."""
+    """Where each kernel of a repository, or one, stands on each GPU model."""
     found = _newest(session, repository, kernel)
     chosen = headlines(found)
     points = _points_by_id(session, [item.point_id for item in chosen.values()])
@@ -89,7 +89,7 @@ def states(session: Session, repository: str, now: float, kernel: str | None = N
 
 
 def version(session: Session) -> tuple[int | None, int | None, float | None]:
-    """Give what is another value once a number was kept, or something became of a change."""
+    """What is another value once a number was kept, or something became of a change."""
     row = session.execute(
         select(
             select(func.max(MeasuredPoint.id)).scalar_subquery(),
@@ -101,7 +101,7 @@ def version(session: Session) -> tuple[int | None, int | None, float | None]:
 
 
 def _newest(session: Session, repository: str, kernel: str | None) -> list[Newest]:
-    """Give the newest number of each series of the library's own kernels, from an index alone."""
+    """The newest number of each series of the library's own kernels, from an index alone."""
     at = aliased(MeasuredPoint)
     last = select(func.max(at.measured_at)).where(at.series_id == MeasuredSeries.id).scalar_subquery()
     query = (
@@ -173,7 +173,7 @@ def _mark(row: AnyRow) -> ChangeMark:
 def history_of(
     session: Session, repository: str, kernel: str, wanted: dict[str, str], last: int | None
 ) -> KernelHistory | None:
-    """Give a kernel's numbers at its newest commits, ``last`` None: at all; None where the repository has no such kernel.
+    """A kernel's numbers at its newest commits, ``last`` None: at all; None where the repository has no such kernel.
 
     ``wanted`` names gpu, metric, timed_pass, workload and the library's own workload, as far as they are chosen.
     """
@@ -227,7 +227,7 @@ def _choice(row: AnyRow) -> Choice:
 
 
 def _imported(session: Session, series: Sequence[int]) -> frozenset[int]:
-    """Give those of the series that come from a library's own CSV; a series has one source."""
+    """Those of the series that come from a library's own CSV; a series has one source."""
     first = (
         select(MeasuredPoint.source)
         .where(MeasuredPoint.series_id == MeasuredSeries.id)
@@ -287,7 +287,7 @@ def comparison(
 
 
 def _fitting(session: Session, repository: str, prefix: str) -> tuple[str, ...]:
-    """Give the revisions that a prefix names, itself where it is one; none where it is too short to look for."""
+    """The revisions that a prefix names, itself where it is one; none where it is too short to look for."""
     exact = (
         select(MeasuredPoint.revision)
         .join(MeasuredSeries, MeasuredSeries.id == MeasuredPoint.series_id)
@@ -309,7 +309,7 @@ def _fitting(session: Session, repository: str, prefix: str) -> tuple[str, ...]:
 
 
 def newest_commits(session: Session, repository: str, most: int) -> tuple[str, ...]:
-    """Give the commits that nights measured last, newest first."""
+    """The commits that nights measured last, newest first."""
     query = (
         select(MeasuredCommit.revision)
         .where(MeasuredCommit.repository == repository)
@@ -320,7 +320,7 @@ def newest_commits(session: Session, repository: str, most: int) -> tuple[str, .
 
 
 def gpus(session: Session, repository: str) -> tuple[str, ...]:
-    """Give the GPU models that a repository has numbers of."""
+    """The GPU models that a repository has numbers of."""
     query = select(MeasuredSeries.gpu).where(MeasuredSeries.repository == repository)
     return tuple(sorted(session.scalars(query.distinct())))
 

@@ -1,15 +1,24 @@
-"""What time undoes: leases of lost workers are taken back, deliveries that nobody can send again are removed."""
+"""Leases on rows: taken, kept and given up by compare-and-set; those of lost workers are taken back when their time is over."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, CursorResult, delete, or_, update
+from sqlalchemy import ColumnElement, CursorResult, Update, delete, or_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from workers.store.models import Delivery, OutboxUpdate
-from workers.store.swap import swapped
+
+
+def swapped(session: Session, statement: Update) -> int:
+    """Execute an update whose WHERE names the state it expects, and give how many rows were in that state.
+
+    Rows that the session holds already are not brought up to date.
+    """
+    done = session.execute(statement.execution_options(synchronize_session=False))
+    return cast("CursorResult[Any]", done).rowcount
+
 
 # Beyond the longest pause and the longest lease, which are an hour, and what clocks of several hosts may differ by. Times that
 # lie further ahead were written by a clock that has been put back since.
@@ -27,7 +36,7 @@ class Freed:
 def is_over(
     until: InstrumentedAttribute[float] | InstrumentedAttribute[float | None], now: float
 ) -> ColumnElement[bool]:
-    """Give the condition under which a time until which something waits, or is leased, has passed, or is none to wait for."""
+    """The condition under which a time until which something waits, or is leased, has passed, or is none to wait for."""
     return or_(until <= now, until > now + LONGEST_WAIT_S)
 
 

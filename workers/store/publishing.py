@@ -7,18 +7,16 @@ from sqlalchemy.orm import Session, aliased
 
 from gpu_runner.contracts import to_json
 from workers.contracts import ClaimedUpdate, Effect, Failure, JobState, StageState
-from workers.store import lifecycle, updates
-from workers.store.codec import read_effect, read_update
-from workers.store.leases import is_over
+from workers.store import jobs, updates
+from workers.store.codec import read_effect, read_update, storable
+from workers.store.leases import is_over, swapped
 from workers.store.models import Job, OutboxUpdate, StageAttempt
-from workers.store.swap import swapped
-from workers.store.text import storable
 from workers.store.updates import FAILED, PENDING, PUBLISHED, STATUS
 from workers.store.views import view
 
 
 def claimable(now: float) -> ColumnElement[bool]:
-    """Give the condition under which an update can be published now: it is its job's first, and nobody has it."""
+    """The condition under which an update can be published now: it is its job's first, and nobody has it."""
     other = aliased(OutboxUpdate)
     earliest = (
         select(func.min(other.sequence))
@@ -34,7 +32,7 @@ def claimable(now: float) -> ColumnElement[bool]:
 
 
 def first(session: Session, now: float, only: str | None = None) -> int | None:
-    """Give the row of the oldest update that can be published now; with ``only``, of that job's."""
+    """The row of the oldest update that can be published now; with ``only``, of that job's."""
     query = select(OutboxUpdate.id).where(claimable(now)).order_by(OutboxUpdate.id)
     if only is not None:
         query = query.where(OutboxUpdate.job_id == only)
@@ -44,7 +42,7 @@ def first(session: Session, now: float, only: str | None = None) -> int | None:
 def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedUpdate | None:
     """Take the lease on an update; None where another publisher was faster."""
     job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.id == row_id))
-    job = None if job_id is None else lifecycle.locked(session, job_id)
+    job = None if job_id is None else jobs.locked(session, job_id)
     taken = swapped(
         session,
         update(OutboxUpdate)
@@ -77,7 +75,7 @@ def complete(session: Session, update_id: str, worker: str, effect: Effect, now:
     if row.generation == job.generation:
         _learn(session, job, row, effect)
     if row.kind != STATUS:
-        lifecycle.record(session, job, "update_published", row.kind, now)
+        jobs.record(session, job, "update_published", row.kind, now)
     return True
 
 
@@ -105,20 +103,20 @@ def give_up(session: Session, update_id: str, worker: str, failure: Failure, now
     row.state, row.error = FAILED, storable(failure.message, 2000)
     row.lease_owner = row.lease_until = None
     is_report = row.kind == "ReportUpdate"
-    lifecycle.record(session, job, "update_failed", f"{row.kind}: {failure.message}", now)
+    jobs.record(session, job, "update_failed", f"{row.kind}: {failure.message}", now)
     ended = job.state in (JobState.failed, JobState.cancelled) or (job.state == JobState.done and row.kind == STATUS)
     if ended or row.generation != job.generation:
         return True
-    lifecycle.stop_work(session, job, StageState.cancelled, now)
+    jobs.stop_work(session, job, StageState.cancelled, now)
     updates.drop_pending(session, job)
     _blame(session, job, row, failure, now)
-    lifecycle.fail(session, job, failure, now, report=not is_report)
+    jobs.fail(session, job, failure, now, report=not is_report)
     return True
 
 
 def _held(session: Session, update_id: str, worker: str) -> tuple[Job, OutboxUpdate] | None:
     job_id = session.scalar(select(OutboxUpdate.job_id).where(OutboxUpdate.update_id == update_id))
-    job = None if job_id is None else lifecycle.locked(session, job_id)
+    job = None if job_id is None else jobs.locked(session, job_id)
     row = session.scalar(
         select(OutboxUpdate).where(
             OutboxUpdate.update_id == update_id, OutboxUpdate.state == PENDING, OutboxUpdate.lease_owner == worker

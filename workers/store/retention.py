@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from workers.models.recording import is_record
-from workers.store import lifecycle
+from workers.store import jobs
 from workers.store.codec import read_request
 from workers.store.models import Artifact, GpuWork, Job, ModelAnswer, OutboxUpdate, StageAttempt, StageMemo
 from workers.store.updates import PENDING
@@ -26,10 +26,10 @@ def pull_closed(session: Session, repository: str, number: int, closed_at: float
 
 
 def expired(session: Session, before: float) -> tuple[str, ...]:
-    """Give the jobs that ended before a time, whose pull request was closed before it, and whose artifacts are still there."""
+    """The jobs that ended before a time, whose pull request was closed before it, and whose artifacts are still there."""
     unpublished = select(OutboxUpdate.id).where(OutboxUpdate.job_id == Job.job_id, OutboxUpdate.state == PENDING)
     query = select(Job).where(
-        Job.state.in_(lifecycle.FINAL),
+        Job.state.in_(jobs.FINAL),
         Job.updated_at < before,
         Job.artifacts_removed_at.is_(None),
         ~unpublished.exists(),
@@ -39,8 +39,8 @@ def expired(session: Session, before: float) -> tuple[str, ...]:
 
 def forget(session: Session, job_id: str, before: float, now: float) -> bool:
     """Give up a job's artifacts, but for the records of its questions; False where it goes on meanwhile, or is open again."""
-    job = lifecycle.locked(session, job_id)
-    if job is None or job.state not in lifecycle.FINAL or job.updated_at >= before or _keeps_pull_open(job, before):
+    job = jobs.locked(session, job_id)
+    if job is None or job.state not in jobs.FINAL or job.updated_at >= before or _keeps_pull_open(job, before):
         return False
     job.artifacts_removed_at = now
     for row in session.scalars(select(Artifact).where(Artifact.job_id == job_id)):
@@ -50,7 +50,7 @@ def forget(session: Session, job_id: str, before: float, now: float) -> bool:
 
 
 def needed(session: Session, but: tuple[str, ...] = ()) -> frozenset[str]:
-    """Give every digest that a row of a job names which still has its artifacts, and those of all records of questions.
+    """Every digest that a row of a job names which still has its artifacts, and those of all records of questions.
 
     Whatever looks like a digest counts as one: an artifact that is kept for nothing costs little. ``but`` names jobs that are
     taken as if their artifacts had been given up.
@@ -67,7 +67,7 @@ def needed(session: Session, but: tuple[str, ...] = ()) -> frozenset[str]:
 
 
 def knows_jobs(session: Session) -> bool:
-    """Tell whether there was ever a job."""
+    """Whether there was ever a job."""
     return session.scalar(select(Job.id).limit(1)) is not None
 
 

@@ -1,8 +1,9 @@
-"""What people decide on a job: reviews, cancelling, retrying; each part of one transaction on the locked job."""
+"""What people decide on a job, and checkpoints on which nobody decides; each part of one transaction on the locked job."""
 
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -15,16 +16,17 @@ from workers.contracts import (
     DecisionResult,
     JobState,
     LineComment,
+    ReminderUpdate,
     ReportUpdate,
     StageName,
     StageState,
 )
 from workers.pipelines import PIPELINES
 from workers.pipelines.transitions import Waiting, after_approval, judge
-from workers.store import lifecycle, updates
-from workers.store.codec import read_request
-from workers.store.models import Job, ReviewDecision, StageAttempt
-from workers.store.submission import branch_of
+from workers.store import jobs, updates
+from workers.store.codec import iso, read_request
+from workers.store.jobs import branch_of
+from workers.store.models import Job, OutboxUpdate, ReviewDecision, StageAttempt
 from workers.store.views import checkpoint_sha
 
 MAX_FEEDBACK = 20_000
@@ -48,12 +50,12 @@ def decide(session: Session, job: Job, review: Review, now: float) -> DecisionRe
     known = session.scalar(select(ReviewDecision).where(ReviewDecision.key == review.key))
     if known is not None:
         return DecisionResult(DecisionOutcome.duplicate, known.job_id, StageName(known.stage), known.sha)
-    row = lifecycle.active_attempt(session, job)
+    row = jobs.active_attempt(session, job)
     if row is None or row.state != StageState.waiting:
         return DecisionResult(DecisionOutcome.nothing_waits, job.job_id)
     sha = checkpoint_sha(session, job, row)
     stage = StageName(row.stage)
-    waiting = Waiting(stage, sha, lifecycle.attempts_of(session, job, row.stage))
+    waiting = Waiting(stage, sha, jobs.attempts_of(session, job, row.stage))
     outcome = judge(waiting, review.decision, review.stage, review.sha)
     if outcome is DecisionOutcome.accepted:
         _keep(session, job, row, review, sha or review.sha, now)
@@ -63,12 +65,12 @@ def decide(session: Session, job: Job, review: Review, now: float) -> DecisionRe
 
 def cancel(session: Session, job: Job, by: str, now: float, why: str = "") -> bool:
     """Cancel a job and everything it has running; False where it has ended already."""
-    if job.state in lifecycle.FINAL:
+    if job.state in jobs.FINAL:
         return False
-    lifecycle.stop_work(session, job, StageState.cancelled, now)
+    jobs.stop_work(session, job, StageState.cancelled, now)
     updates.drop_pending(session, job)
     job.state = JobState.cancelled
-    lifecycle.record(session, job, "cancelled", f"ended: {why}" if why else f"cancelled by {by}", now)
+    jobs.record(session, job, "cancelled", f"ended: {why}" if why else f"cancelled by {by}", now)
     updates.append(session, job, ReportUpdate(cancelled_by=by, why=why), now)
     updates.append_status(session, job, now)
     return True
@@ -92,16 +94,16 @@ def retry(session: Session, job: Job, by: str, fresh: tuple[str, str] | None, no
         job.generation += 1
         job.branch = branch_of(job.kernel, job.job_id, job.generation)
         job.head_sha = job.pull_number = job.pull_closed_at = None
-        lifecycle.start_attempt(session, job, PIPELINES[request.verb][0].stage, [], now)
+        jobs.start_attempt(session, job, PIPELINES[request.verb][0].stage, [], now)
     else:
-        lifecycle.start_attempt(session, job, StageName(failed.stage), list(failed.feedback), now)
-    lifecycle.record(session, job, "retried", f"retried by {by}", now)
+        jobs.start_attempt(session, job, StageName(failed.stage), list(failed.feedback), now)
+    jobs.record(session, job, "retried", f"retried by {by}", now)
     updates.append_status(session, job, now)
     return True
 
 
 def _stopped_attempt(session: Session, job: Job) -> StageAttempt | None:
-    """Give the last attempt that ended with its job: all that the job had when it stopped ended then, that stage first."""
+    """The last attempt that ended with its job: all that the job had when it stopped ended then, that stage first."""
     query = (
         select(StageAttempt)
         .where(
@@ -128,7 +130,7 @@ def _keep(session: Session, job: Job, row: StageAttempt, review: Review, sha: st
             at=now,
         )
     )
-    lifecycle.record(session, job, "decided", f"{review.decision.value} of {row.stage} by {review.by}", now)
+    jobs.record(session, job, "decided", f"{review.decision.value} of {row.stage} by {review.by}", now)
 
 
 def _carry_out(session: Session, job: Job, row: StageAttempt, review: Review, now: float) -> None:
@@ -136,11 +138,11 @@ def _carry_out(session: Session, job: Job, row: StageAttempt, review: Review, no
     if review.decision is Decision.approve:
         row.state = StageState.done
         pipeline = PIPELINES[read_request(job.request).verb]
-        lifecycle.make_move(session, job, after_approval(pipeline, stage), now)
+        jobs.make_move(session, job, after_approval(pipeline, stage), now)
     else:
         row.state = StageState.revised
         asked = [*row.feedback, *(to_json(item) for item in _feedback(review))]
-        lifecycle.start_attempt(session, job, stage, asked, now)
+        jobs.start_attempt(session, job, stage, asked, now)
     updates.append_status(session, job, now)
 
 
@@ -148,3 +150,63 @@ def _feedback(review: Review) -> tuple[Feedback, ...]:
     text = review.feedback.strip()[:MAX_FEEDBACK]
     whole = (Feedback(text),) if text else ()
     return whole + tuple(Feedback(item.body[:MAX_FEEDBACK], item.path, item.line) for item in review.lines)
+
+
+DAY_S = 86_400.0
+EXPIRED_BY = "nobody"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many days a checkpoint waits before it is reminded of, and before its job ends; 0 is never."""
+
+    reminder_days: float
+    expiry_days: float
+
+
+def attend(session: Session, patience: Patience, now: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Remind of checkpoints and end those that waited too long; give the jobs of either."""
+    reminded, expired = [], []
+    for job_id in _waiting(session, patience, now):
+        job = jobs.locked(session, job_id)
+        row = None if job is None else jobs.active_attempt(session, job)
+        if job is None or row is None or row.state != StageState.waiting or row.ended_at is None:
+            continue
+        days = (now - row.ended_at) / DAY_S
+        if 0 < patience.expiry_days <= days:
+            why = f"nobody decided at the checkpoint of `{row.stage}` in {patience.expiry_days:g} days"
+            cancel(session, job, EXPIRED_BY, now, why)
+            expired.append(job_id)
+        elif 0 < patience.reminder_days <= days and _remind(session, job, row, patience, now):
+            reminded.append(job_id)
+    return tuple(reminded), tuple(expired)
+
+
+def _waiting(session: Session, patience: Patience, now: float) -> tuple[str, ...]:
+    soonest = min((days for days in (patience.reminder_days, patience.expiry_days) if days > 0), default=None)
+    if soonest is None:
+        return ()
+    query = (
+        select(StageAttempt.job_id)
+        .join(Job, Job.job_id == StageAttempt.job_id)
+        .where(
+            Job.state == JobState.waiting,
+            Job.number > 0,  # at a terminal somebody sits, or will again
+            StageAttempt.state == StageState.waiting,
+            StageAttempt.ended_at <= now - soonest * DAY_S,
+        )
+    )
+    return tuple(session.scalars(query))
+
+
+def _remind(session: Session, job: Job, row: StageAttempt, patience: Patience, now: float) -> bool:
+    key = f"{row.stage}/{row.attempt}/reminder"
+    known = select(OutboxUpdate.id).where(OutboxUpdate.job_id == job.job_id, OutboxUpdate.dedupe_key == key)
+    if session.scalar(known) is not None or row.ended_at is None:
+        return False
+    ends = row.ended_at + patience.expiry_days * DAY_S if patience.expiry_days > 0 else None
+    stage = StageName(row.stage)
+    reminder = ReminderUpdate(stage, row.attempt, iso(row.ended_at) or "", iso(ends))
+    updates.append(session, job, reminder, now, key=key, stage=stage, attempt=row.attempt)
+    jobs.record(session, job, "reminded", f"{row.stage}, attempt {row.attempt}", now)
+    return True

@@ -13,10 +13,9 @@ from workers.contracts import ModelAmount, ModelRequests, ModelUse
 from workers.models.ledger import Amount, Budget, Room, Scope, Unit, day_start
 from workers.models.protocol import Usage
 from workers.models.recording import Tried
-from workers.store.codec import read_request
+from workers.store.codec import read_request, storable
+from workers.store.leases import swapped
 from workers.store.models import Job, LedgerEntry, ModelRequest, StageAttempt
-from workers.store.swap import swapped
-from workers.store.text import storable
 
 ASKED, ENDED = "asked", "ended"
 LOST = "lost"
@@ -58,7 +57,7 @@ class Spent:
 
 
 def rooms(session: Session, job: Job, budgets: Iterable[Budget], now: float) -> tuple[Room, ...]:
-    """Give every budget as it stands for a job, until the end of the transaction: nobody else can promise anything meanwhile."""
+    """Every budget as it stands for a job, until the end of the transaction: nobody else can promise anything meanwhile."""
     if session.get_bind().dialect.name == "postgresql":
         # Two that look at the same sum at once would both find room. SQLite's writers wait for each other anyway.
         session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": RESERVATION_LOCK})
@@ -141,7 +140,7 @@ def give_up_lost(session: Session, now: float) -> int:
 
 
 def tried(session: Session, attempt_id: int, key: str) -> tuple[Tried, ...]:
-    """Give the attempts of a key's requests that have ended, oldest first, each with what it took."""
+    """The attempts of a key's requests that have ended, oldest first, each with what it took."""
     rows = session.scalars(
         select(ModelRequest)
         .where(ModelRequest.attempt_id == attempt_id, ModelRequest.key == key, ModelRequest.state == ENDED)
@@ -151,7 +150,7 @@ def tried(session: Session, attempt_id: int, key: str) -> tuple[Tried, ...]:
 
 
 def use(session: Session) -> ModelUse:
-    """Give what models were asked and took since the ledger began."""
+    """What models were asked and took since the ledger began."""
     by = (ModelRequest.provider, ModelRequest.purpose, ModelRequest.outcome)
     requests = session.execute(
         select(*by, func.count(), func.sum(func.coalesce(ModelRequest.duration_s, 0.0)))

@@ -63,7 +63,7 @@ _SYSTEM = {
 
 
 def trouble_of(error: BaseException) -> Trouble | None:
-    """Give what an error says of the database or the artifacts; None where it is a fault of another kind."""
+    """What an error says of the database or the artifacts; None where it is a fault of another kind."""
     if isinstance(error, OSError):
         return _SYSTEM.get(error.errno or 0)
     if isinstance(error, PoolTimeoutError):

@@ -78,7 +78,7 @@ def drop_pending(session: Session, job: Job) -> None:
 
 
 def commits_pending(session: Session, job: Job) -> bool:
-    """Tell whether a commit of the job is still to be published."""
+    """Whether a commit of the job is still to be published."""
     query = select(OutboxUpdate.id).where(
         OutboxUpdate.job_id == job.job_id, OutboxUpdate.state == PENDING, OutboxUpdate.kind == "CommitUpdate"
     )

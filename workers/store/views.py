@@ -18,23 +18,22 @@ from workers.contracts import (
 )
 from workers.pipelines import PIPELINES
 from workers.store import attempts as leased
-from workers.store import gpu_hosts, gpu_work, updates
-from workers.store.codec import read_failure, read_request
+from workers.store import gpu_work, updates
+from workers.store.codec import iso, read_failure, read_request
 from workers.store.models import Artifact, Event, GpuWork, Job, StageAttempt
-from workers.store.text import iso
 
 MAX_EVENTS = 500
 RECENT_REQUESTS = 20
 
 
 def view(session: Session, job: Job, now: float) -> JobView:
-    """Give all that is shown of a job at a time."""
+    """All that is shown of a job at a time."""
     request = read_request(job.request)
     attempts = session.scalars(
         select(StageAttempt).where(StageAttempt.job_id == job.job_id).order_by(StageAttempt.id)
     ).all()
     work = _awaited(session, job, attempts[-1] if attempts else None)
-    stuck = None if work is None else gpu_hosts.waiting_of(session, work, now)
+    stuck = None if work is None else gpu_work.waiting_of(session, work, now)
     position, wait_s = _queue(session, job, work)
     return JobView(
         job_id=job.job_id,
@@ -61,7 +60,7 @@ def view(session: Session, job: Job, now: float) -> JobView:
 
 
 def checkpoint_sha(session: Session, job: Job, row: StageAttempt) -> str | None:
-    """Give the commit that a checkpoint names: the job's last one, once none is left to be published; its base before the first."""
+    """The commit that a checkpoint names: the job's last one, once none is left to be published; its base before the first."""
     if row.sha is not None:
         return row.sha
     return None if updates.commits_pending(session, job) else (job.head_sha or read_request(job.request).base_sha)

@@ -17,7 +17,7 @@ import pytest
 from gpu_runner import doctor, removal
 from gpu_runner.removal import PREFIXES, leftovers, locked, remove_or_report, remove_tree, sweep
 from gpu_runner.scratch import Scratch
-from workers.gpu_host import scratch as supervisor
+from workers.gpu_host import runner as supervisor
 
 
 def nest(folder: Path, depth: int, name: str = "d") -> None:

@@ -12,7 +12,7 @@ from service.cli import app
 from service.cli.upkeep import size
 from tests.workers.engine.fakes import request
 from workers import embedded, inbox, runtime
-from workers.gpu_host import scratch
+from workers.gpu_host import runner
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inbox.submit(request())
     digest = runtime.current().blobs.put(b"x" * 3000)
     embedded.close()
-    folder = tmp_path / f"{scratch.PREFIX}left"
+    folder = tmp_path / f"{runner.PREFIX}left"
     (folder / "below").mkdir(parents=True)
     (folder / "below" / "file").write_bytes(b"y" * 5000)
     for path in (folder, tmp_path / "state" / "artifacts" / digest[:2] / digest):
@@ -37,11 +37,11 @@ def test_gc_says_what_it_removed_and_a_dry_run_removes_nothing(installation: Pat
     dry = run.invoke(app, ["gc", "--dry-run"])
     assert dry.exit_code == 0, dry.output
     assert dry.output.startswith("Would remove 1 artifact (2.9 KiB) and 1 leftover folder (")
-    assert (installation / f"{scratch.PREFIX}left").exists()
+    assert (installation / f"{runner.PREFIX}left").exists()
     done = run.invoke(app, ["gc", "--json"])
     told = json.loads(done.output.splitlines()[-1])
     assert (told["artifacts"], told["artifact_bytes"], len(told["folders"])) == (1, 3000, 1)
-    assert not (installation / f"{scratch.PREFIX}left").exists()
+    assert not (installation / f"{runner.PREFIX}left").exists()
     again = run.invoke(app, ["gc"])
     assert "Removed 0 artifacts (0 bytes) and 0 leftover folders (0 bytes)." in again.output
     embedded.close()

@@ -14,7 +14,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.gpu_host.supervise import serve
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
 from workers.runtime import Runtime
-from workers.store import pending
+from workers.store import gpu_work
 
 LONGEST_S = 20.0
 HEARD = Usage(input_tokens=7, output_tokens=3)  # of an answer that was ended
@@ -58,7 +58,7 @@ def waits(cancelled: Callable[[], bool], usage: Usage = HEARD) -> Answer:
 def serve_one(runtime: Runtime) -> bool:
     """Answer the oldest GPU request, if there is one."""
     with runtime.database.read() as session:
-        request_id = pending.next_gpu_request(session, runtime.clock())
+        request_id = gpu_work.next_gpu_request(session, runtime.clock())
     return request_id is not None and serve(runtime, request_id)
 
 

@@ -23,8 +23,8 @@ from workers.contracts import JobState
 from workers.engine import at_once
 from workers.engine.advance import advance
 from workers.engine.protocol import StageContext, StageResult
-from workers.gpu_host.beside import HostBeside
 from workers.gpu_host.standby import Standby
+from workers.gpu_host.supervise import HostBeside
 from workers.models.protocol import Answer, ModelError, Question
 from workers.store.models import GpuWork, StageAttempt
 

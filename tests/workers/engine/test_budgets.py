@@ -17,7 +17,7 @@ from workers.engine.advance import advance
 from workers.engine.protocol import StageContext
 from workers.models.ledger import Models, Price, Unit, most_of
 from workers.models.protocol import Answer, ModelError, Question, Trouble, Usage
-from workers.reconcile import reconcile
+from workers.upkeep import reconcile
 
 TOOK = 1260  # tokens of one answer
 READ = most_of(ask_for("softmax"), None).input_tokens

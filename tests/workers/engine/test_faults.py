@@ -27,8 +27,8 @@ from workers.contracts import (
 )
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
-from workers.reconcile import reconcile
 from workers.store.models import GpuWork, StageAttempt
+from workers.upkeep import reconcile
 
 pytestmark = pytest.mark.fault
 

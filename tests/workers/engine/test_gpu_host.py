@@ -16,8 +16,8 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox
 from workers.contracts import JobState, StageName
 from workers.engine.protocol import StageContext, StageResult
-from workers.gpu_host import execute, launching, scratch
-from workers.gpu_host.architecture import parse_capability
+from workers.gpu_host import execute, runner
+from workers.gpu_host.runner import parse_capability
 from workers.gpu_host.supervise import serve
 from workers.pipelines.transitions import MAX_LOSSES
 from workers.store import gpu_work
@@ -81,7 +81,7 @@ def test_runner_sees_nothing_of_the_workers_environment(
         "LC_CTYPE",
         "PYTHONPATH",
         "TRITON_INTERPRET",
-        *launching.KEPT_VARIABLES,
+        *runner.KEPT_VARIABLES,
     }
     assert set(payload["environment"]) <= allowed
     assert {"PATH", "HOME", "TRITON_INTERPRET"} <= set(payload["environment"])
@@ -271,15 +271,15 @@ def test_gpu_seconds_are_charged_once(world: World, tmp_path: Path) -> None:
 
 
 def test_folders_of_killed_supervisors_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
-    left, used, young = (tmp_path / f"{scratch.PREFIX}{name}" for name in ("left", "used", "young"))
+    left, used, young = (tmp_path / f"{runner.PREFIX}{name}" for name in ("left", "used", "young"))
     for folder in (left, used, young):
         folder.mkdir()
-        (folder / scratch.LOCK).touch()
+        (folder / runner.LOCK).touch()
     for folder in (left, used):
         os.utime(folder, (0, 0))
-    with (used / scratch.LOCK).open() as lock:
+    with (used / runner.LOCK).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        scratch.sweep(tmp_path, 60)
+        runner.sweep(tmp_path, 60)
     assert sorted(tmp_path.iterdir()) == [used, young]
 
 

@@ -18,8 +18,8 @@ from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import JobState
 from workers.models.ledger import most_of
-from workers.reconcile import reconcile
 from workers.store.models import ModelAnswer, StageAttempt
+from workers.upkeep import reconcile
 
 pytestmark = pytest.mark.fault
 

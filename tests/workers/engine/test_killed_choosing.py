@@ -21,8 +21,8 @@ from tests.workers.store.worlds import World
 from workers import embedded, inbox
 from workers.contracts import JobState
 from workers.engine import at_once
-from workers.reconcile import reconcile
 from workers.store.models import GpuWork, ModelAnswer, StageAttempt
+from workers.upkeep import reconcile
 
 pytestmark = pytest.mark.fault
 

@@ -9,7 +9,7 @@ from tests.workers.store.worlds import World, record
 from workers import embedded, inbox, outbox
 from workers.contracts import JobState
 from workers.engine.advance import advance
-from workers.reconcile import Reconciled, reconcile
+from workers.upkeep import Reconciled, reconcile
 
 NOTHING = Reconciled((), (), 0, 0)
 

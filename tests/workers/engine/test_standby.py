@@ -22,7 +22,7 @@ from workers import embedded
 from workers.gpu_host import execute as executing
 from workers.gpu_host import standby as standbys
 from workers.gpu_host.execute import execute
-from workers.gpu_host.launching import Host
+from workers.gpu_host.runner import Host
 from workers.gpu_host.standby import CORES_TO_SPARE, Standby
 from workers.store.blobs import BlobStore
 
@@ -134,7 +134,7 @@ def test_a_runner_that_is_never_asked_ends_when_its_input_is_closed(standby: Sta
 @pytest.mark.fault
 def test_nothing_outlives_a_host_that_is_killed() -> None:
     source = (
-        "import sys, time\nfrom workers.gpu_host.launching import Host\nfrom workers.gpu_host.standby import Standby\n"
+        "import sys, time\nfrom workers.gpu_host.runner import Host\nfrom workers.gpu_host.standby import Standby\n"
         "standby = Standby()\n"
         "standby.prepare(Host('here', (sys.executable, '-m', 'gpu_runner'), interpret=True))\n"
         "print(standby._waiting.child.pid, standby._waiting.scratch, flush=True)\ntime.sleep(120)\n"

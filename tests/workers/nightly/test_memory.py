@@ -10,7 +10,7 @@ import pytest
 from gpu_runner.contracts import BenchmarkResult, Conditions, Pass, Timing, Workload, WorkloadTiming
 from tests.workers.nightly.numbers import DAY_S, H200, KEY, REPOSITORY, point
 from tests.workers.store.worlds import World
-from workers.nightly.retention import Retention, forgotten
+from workers.nightly.planning import Retention, forgotten
 from workers.nightly.series import Metric, Source, Testbed, points_of
 from workers.store import history
 from workers.store.models import SeriesChange

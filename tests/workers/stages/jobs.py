@@ -11,8 +11,8 @@ from tests.workers.stages.answers import answers
 from tests.workers.stages.context import Answers, FakeContext, optimizing
 from workers.contracts import FinalizeSummary, Notes, OptimizeSummary, PlannedStrategy, StageName
 from workers.engine.protocol import StageResult
-from workers.stages.finalizing import Finalize
-from workers.stages.optimizing import Optimize
+from workers.stages.finalize import Finalize
+from workers.stages.optimize import Optimize
 from workers.stages.profiling import Profile
 from workers.strategies.protocol import Proposed, Situation
 
@@ -43,7 +43,7 @@ def profiled(made: Answers | None = None, tree: Any = None, **options: Any) -> F
 def scripted(monkeypatch: pytest.MonkeyPatch, context: FakeContext, *lines: str) -> FakeContext:
     """Have the strategies that will be tried be these, each adding a line to the file that it starts from."""
     table = {made.id: made for made in (Written(number, line) for number, line in enumerate(lines, 1))}
-    monkeypatch.setattr("workers.stages.trial.strategy_named", table.__getitem__)
+    monkeypatch.setattr("workers.stages.variants.strategy_named", table.__getitem__)
     planned = [PlannedStrategy(s.id, s.title, "It is there.", 1.0, 1.3) for s in table.values()]
     context.results[StageName.profile] |= {"strategies": to_json(tuple(planned))}
     return context

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word, WorkloadTiming
 from tests.workers.stages.rows import row
-from workers.stages.authoring.beside import figures, weighed
+from workers.stages.figures import compiled_figures
+from workers.stages.generate import weighed
 
 SMALL, LARGE = (("T", 1024),), (("T", 8192),)
 
@@ -33,7 +34,7 @@ def run(*rows: WorkloadTiming, **changes: Any) -> BenchmarkResult:
 def test_faster_at_every_size_is_taken_with_its_mean_and_interval() -> None:
     found = weighed(run(timed(1.2), timed(1.5, LARGE)))
     assert found.taken
-    assert found.told == "1.34 times as fast (1.34 to 1.35) over 2 sizes"
+    assert found.reason == "1.34 times as fast (1.34 to 1.35) over 2 sizes"
     assert found.median_us == pytest.approx(100.0 / math.sqrt(1.2 * 1.5))
 
 
@@ -45,7 +46,7 @@ def test_faster_over_all_and_the_same_at_one_size_is_taken() -> None:
 def test_slower_at_one_size_in_any_pass_is_not(timed_pass: Pass) -> None:
     found = weighed(run(timed(1.5), timed(1.5, LARGE), timed(0.9, LARGE, timed_pass)))
     assert not found.taken
-    assert f"and slower in {timed_pass.value} at T=8192: 0.90 times as fast (0.90 to 0.90)" in found.told
+    assert f"and slower in {timed_pass.value} at T=8192: 0.90 times as fast (0.90 to 0.90)" in found.reason
 
 
 @pytest.mark.parametrize("word", [Word.undecided, Word.same])
@@ -55,7 +56,7 @@ def test_what_no_size_is_surely_faster_at_is_not(word: Word) -> None:
 
 def test_a_mean_whose_interval_reaches_down_to_a_hundredth_is_not() -> None:
     found = weighed(run(timed(1.02, word=Word.faster), timed(1.0, LARGE)))
-    assert (found.taken, found.told) == (
+    assert (found.taken, found.reason) == (
         False,
         "1.01 times as fast (1.01 to 1.01) over 2 sizes, which is not faster beyond noise",
     )
@@ -64,7 +65,7 @@ def test_a_mean_whose_interval_reaches_down_to_a_hundredth_is_not() -> None:
 def test_more_memory_than_a_guardrail_allows_is_not() -> None:
     peaks = (Timing("candidate", 50.0, peak_bytes=2**30), Timing("original", 100.0, peak_bytes=2**29))
     found = weighed(run(replace(timed(2.0), timings=peaks)))
-    assert not found.taken and "and needs 2.00 times the memory in full at T=1024" in found.told
+    assert not found.taken and "and needs 2.00 times the memory in full at T=1024" in found.reason
 
 
 def failing() -> WorkloadTiming:
@@ -86,7 +87,7 @@ def failing() -> WorkloadTiming:
 )  # fmt: skip
 def test_what_was_not_timed_everywhere_is_not(measured: BenchmarkResult, told: str) -> None:
     found = weighed(measured)
-    assert not found.taken and found.told.startswith(told)
+    assert not found.taken and found.reason.startswith(told)
 
 
 def test_where_no_backward_is_timed_the_forward_pass_decides() -> None:
@@ -103,7 +104,7 @@ def test_none_is_taken_that_is_slower_anywhere_or_not_faster_over_all(speedups: 
 
 def test_figures_say_what_is_known_and_leave_out_what_is_not() -> None:
     known = replace(row(200.0, 100.0), bound="memory")
-    told = figures(run(known, row(None), row(50.0, None, Pass.backward), vector_tflops=60.0))
+    told = compiled_figures(run(known, row(None), row(50.0, None, Pass.backward), vector_tflops=60.0))
     lines = told.splitlines()
     assert lines[0] == "The compiled kernel, timed on a GPU at the problem's own sizes, with a cold cache."
     assert lines[1] == "The floor is the least time that this GPU needs, as measured: 4000 GB/s, 60 TFLOP/s otherwise."

@@ -18,11 +18,10 @@ from workers.authors.protocol import Proposal
 from workers.contracts import AuthorName, ProblemKind, ProblemText, UserFacingError
 from workers.models.protocol import Question
 from workers.stages.analyze import Analyze
-from workers.stages.authoring.briefs import kernel_brief
-from workers.stages.authoring.catalog import MOST_IDEAS, situation_of_new
-from workers.stages.authoring.counted import counted
+from workers.stages.bench import CreateBench, reopen_create
+from workers.stages.briefs import MOST_IDEAS, kernel_brief, situation_of_new
 from workers.stages.generate import Generate
-from workers.stages.workbench import Workbench, reopen
+from workers.stages.headroom import counted
 from workers.strategies.catalog import STRATEGIES
 from workers.strategies.order import ordered
 from workers.strategies.protocol import Stands
@@ -48,9 +47,9 @@ def analyzed(name: str = "rms_norm", *, refused: bool = False, called: bool = Fa
     return context
 
 
-def bench_of(context: FakeContext) -> Workbench:
+def bench_of(context: FakeContext) -> CreateBench:
     context.stage = Generate.name
-    return reopen(context)
+    return reopen_create(context)
 
 
 def asked(context: FakeContext) -> list[str]:

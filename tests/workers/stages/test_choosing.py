@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.stages.choosing import choice_in
+from workers.stages.optimize import choice_in
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from gpu_runner import peaks
 from gpu_runner.contracts import Bound, Expr, Graph, Node, NodeRef, Pass, TensorMeta, Workload, parse_problem
 from tests.problems import problem_source
 from tests.workers.compiler.captured import captured
-from workers.stages.authoring.counted import (
+from workers.stages.headroom import (
     LAUNCH_BYTES,
+    LAUNCH_US,
     MATRIX_RANGE,
     MOST_ROWS,
     VECTOR_RANGE,
@@ -20,7 +21,6 @@ from workers.stages.authoring.counted import (
     counted,
     lines,
 )
-from workers.stages.headroom import LAUNCH_US
 
 SIZE = Workload((("T", 8),))
 

@@ -24,7 +24,7 @@ from workers.contracts import (
     StageName,
     UserFacingError,
 )
-from workers.stages.finalizing import BACK, NOTHING, Finalize
+from workers.stages.finalize import BACK, NOTHING, Finalize
 from workers.tree import Tree
 
 PAGE = "optimization/geglu/profile.md"

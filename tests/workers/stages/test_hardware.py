@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_runner.peaks import GPUS
-from workers.stages.hardware import LIMITS, hardware
+from workers.stages.figures import LIMITS, hardware
 
 VERSIONS = (("python", "3.12.3"), ("torch", "2.13.0+cpu"), ("triton", "3.7.1"))
 

@@ -19,7 +19,7 @@ from workers.contracts import (
     Verb,
 )
 from workers.engine.protocol import StageResult
-from workers.stages.measuring import MOST_KERNELS, Measure
+from workers.stages.measure import MOST_KERNELS, Measure
 from workers.tree import Tree
 
 OPS = "src/liger_kernel/ops"

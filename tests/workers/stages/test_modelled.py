@@ -26,7 +26,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.models.protocol import Answer, ModelError, Question, Trouble
-from workers.stages.optimizing import Optimize
+from workers.stages.optimize import Optimize
 from workers.stages.profiling import Profile
 
 SPENT = Failure(FailureCode.budget, "the model budget of this job is reached: 9 of 9 are used", "Raise it.")

@@ -15,9 +15,8 @@ from tests.workers.stages.library import PATH
 from tests.workers.stages.modelling import DOWN, added, asked, blocks, modelled
 from workers.authors.protocol import Feedback
 from workers.contracts import AuthorName, CommitUpdate, Outcome
-from workers.stages.choosing import WORDS_ALONE
-from workers.stages.finalizing import BACK
-from workers.stages.optimizing import Optimize
+from workers.stages.finalize import BACK
+from workers.stages.optimize import WORDS_ALONE, Optimize
 
 ASKS = Feedback("Try a persistent loop in backward.")
 

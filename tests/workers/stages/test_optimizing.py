@@ -3,11 +3,11 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gpu_runner.contracts import (
-    Action,
     BenchmarkRequest,
     BenchmarkResult,
     Choice,
@@ -22,9 +22,8 @@ from tests.workers.stages.jobs import different, optimized, profiled, scripted, 
 from tests.workers.stages.library import GEGLU, PATH
 from workers.contracts import Guardrail, Outcome, StopReason
 from workers.reports.notebook import NOT_RUN, PROPOSED
-from workers.stages.choosing import WORDS_ALONE
-from workers.stages.optimizing import Optimize
-from workers.stages.trial import Trials
+from workers.stages.gate import Gate
+from workers.stages.optimize import WORDS_ALONE, Optimize
 
 TUNED = TuneResult(
     (Choice(Pass.backward, SIZES[0], 11008, (("num_warps", 8),), 1.1, 1.09, 1.11, 12),),
@@ -241,13 +240,13 @@ def test_a_gpu_host_that_fails_loses_nothing_that_was_measured(monkeypatch: Patc
 
 def test_what_is_supposed_is_written_down_before_a_variant_runs(monkeypatch: Patch) -> None:
     context = scripted(monkeypatch, profiled(), *different(1))
-    before, ask = list[str](), Trials._ask
+    before, ask = list[str](), Gate._ask
 
-    def asked(trials: Trials, key: str, request: object, action: Action) -> GpuResult:
+    def asked(gate: Gate, *asks: Any) -> GpuResult:
         before.append(text(context, "v1_notes.md"))
-        return ask(trials, key, request, action)
+        return ask(gate, *asks)
 
-    monkeypatch.setattr(Trials, "_ask", asked)
+    monkeypatch.setattr(Gate, "_ask", asked)
     optimized(context)
     assert "## Hypothesis\n\nIt may help." in before[0]
     assert NOT_RUN in before[0]

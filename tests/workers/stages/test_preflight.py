@@ -18,7 +18,7 @@ from tests.workers.stages.modifying.changing import answers as changed
 from workers.contracts import Failure, FailureCode, UserFacingError, Verb
 from workers.engine.protocol import Stage
 from workers.stages.analyze import Analyze
-from workers.stages.modifying.modify import Modify
+from workers.stages.modify import Modify
 from workers.stages.profiling import Profile
 from workers.tree import Tree
 

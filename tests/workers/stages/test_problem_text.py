@@ -6,7 +6,7 @@ import pytest
 
 from tests.recorded.libraries import REGLU
 from workers.contracts import FailureCode, ProblemKind, ProblemText, UserFacingError
-from workers.stages.problem_text import problem_source, revised_source
+from workers.stages.problem import problem_source, revised_source
 from workers.tree import Tree
 
 PATH = "problems/unit.py"

@@ -13,10 +13,10 @@ from tests.workers.stages.modifying.changing import modifying
 from workers.contracts import CheckpointUpdate, ConfirmSummary, JobOptions, JobRequest, ValidateSummary, Verb
 from workers.engine.protocol import Stage, StageResult
 from workers.stages.analyze import Analyze
-from workers.stages.estimate import gpu_seconds
+from workers.stages.confirm import Confirm
+from workers.stages.gate import gpu_seconds
 from workers.stages.generate import Generate
-from workers.stages.modifying.confirm import Confirm
-from workers.stages.modifying.modify import Modify
+from workers.stages.modify import Modify
 from workers.stages.validate import Validate
 
 

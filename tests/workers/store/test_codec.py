@@ -26,8 +26,7 @@ from workers.contracts import (
     StatusUpdate,
     Update,
 )
-from workers.store.codec import KINDS, read_request, read_update, update_form
-from workers.store.text import MAX_TEXT, iso, storable
+from workers.store.codec import KINDS, MAX_TEXT, iso, read_request, read_update, storable, update_form
 
 SAMPLES: tuple[Update, ...] = (
     StatusUpdate(),

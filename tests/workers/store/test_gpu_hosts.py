@@ -7,9 +7,9 @@ from workers.contracts import TOLD_LOSSES, JobState, StatusUpdate
 from workers.engine.advance import advance
 from workers.gpu_host.supervise import serve
 from workers.pipelines.transitions import MAX_LOSSES
-from workers.reconcile import reconcile
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
+from workers.upkeep import reconcile
 
 
 def asked(world: World) -> str:

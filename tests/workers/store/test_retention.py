@@ -14,7 +14,7 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox, upkeep
 from workers.artifacts import BlobError
 from workers.contracts import Decision, JobState
-from workers.store import attempts, lifecycle
+from workers.store import attempts, jobs
 
 DAY_S = 86_400.0
 LONG_S = 91 * DAY_S
@@ -29,7 +29,7 @@ def finished(world: World, name: str = "comment/1", pull: int | None = None) -> 
     inbox.cancel(job_id, "mona")
     world.publish()
     with world.runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         assert job is not None
         job.pull_number = pull
         attempts.keep_artifact(session, job, "notes.txt", artifacts.put(f"notes of {name}".encode()), "text/plain", 1)

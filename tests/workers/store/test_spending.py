@@ -11,7 +11,7 @@ from workers import inbox
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
 from workers.models.ledger import Amount, Budget, Scope, Unit
 from workers.models.protocol import Usage
-from workers.store import attempts, lifecycle, spending
+from workers.store import attempts, jobs, spending
 from workers.store.attempts import Lease
 from workers.store.models import LedgerEntry
 from workers.store.spending import Spent, Wanted
@@ -27,7 +27,7 @@ class NoRoomError(Exception):
 def leased(world: World, key: str) -> Lease:
     job_id = inbox.submit(request(key)).job_id
     with world.runtime.database.write() as session:
-        job = lifecycle.locked(session, job_id)
+        job = jobs.locked(session, job_id)
         assert job is not None
         row = attempts.claim(session, job, world.clock(), 60)
         assert row is not None
@@ -98,7 +98,7 @@ def test_lost_request_is_charged_at_its_most_and_what_comes_late_changes_nothing
     with world.runtime.database.write() as session:
         # The lease has run out but nobody has taken it: its worker may still come in time.
         assert spending.give_up_lost(session, world.clock()) == 0
-        job = lifecycle.locked(session, lease.job_id)
+        job = jobs.locked(session, lease.job_id)
         assert job is not None
         assert attempts.claim(session, job, world.clock(), 60) is not None
         assert spending.give_up_lost(session, world.clock()) == 1

@@ -20,7 +20,7 @@ from tests.workers.strategies.test_screened import objection, written
 from workers.authors.compiler import CompilerAuthor
 from workers.contracts import FileChange
 from workers.layouts.liger.layout import known_problems
-from workers.stages.workbench import SNAPSHOT_FILE
+from workers.stages.bench import SNAPSHOT_FILE
 from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed, Situation
 from workers.strategies.reading import read_source

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.stages.modifying.added_tests import weakening
+from workers.stages.confines import weakening
 
 OLD = """\
 import pytest

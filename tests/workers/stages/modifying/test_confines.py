@@ -5,8 +5,7 @@ import pytest
 from workers.authors.llm.protocol import Fault
 from workers.contracts import ChangedFile, FileChange
 from workers.layouts.protocol import Changeable, Shared
-from workers.stages.modifying.confines import objection, within
-from workers.stages.modifying.diffs import changed_files, diff
+from workers.stages.confines import changed_files, diff, violation, within
 from workers.tree import Tree
 
 KERNEL = "".join(f"LINE_{n} = {n}\n" for n in range(100))
@@ -18,7 +17,7 @@ CHANGED = FileChange("ops/k.py", KERNEL.replace("LINE_3 = 3", "LINE_3 = 4"))
 
 
 def fault_of(*changes: FileChange) -> Fault | None:
-    found = objection(changes, PLACES, TREE)
+    found = violation(changes, PLACES, TREE)
     return None if found is None else found.fault
 
 
@@ -55,7 +54,7 @@ def test_no_file_may_be_removed() -> None:
     ],
 )
 def test_in_a_shared_file_only_the_kernels_own_functions_may_be_changed(text: str) -> None:
-    found = objection((CHANGED, FileChange("functional.py", text)), PLACES, TREE)
+    found = violation((CHANGED, FileChange("functional.py", text)), PLACES, TREE)
     assert found is not None
     assert found.fault is Fault.path
     assert "only `ours` may be changed in it" in found.sentence
@@ -72,7 +71,7 @@ def test_tests_alone_are_no_change() -> None:
 
 def test_a_file_is_not_written_anew() -> None:
     new = "".join(f"OTHER_{n} = {n}\n" if n < 61 else f"LINE_{n} = {n}\n" for n in range(100))
-    found = objection((FileChange("ops/k.py", new),), PLACES, TREE)
+    found = violation((FileChange("ops/k.py", new),), PLACES, TREE)
     assert found is not None
     assert (found.fault, "61 of 100 lines of `ops/k.py`" in found.sentence) == (Fault.too_large, True)
     assert fault_of(FileChange("ops/k.py", new.replace("OTHER_60", "LINE_60"))) is None

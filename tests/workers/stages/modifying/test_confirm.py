@@ -22,8 +22,8 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.engine.protocol import StageResult
-from workers.stages.modifying.confirm import ALONE, AS_TODAY, Confirm
-from workers.stages.modifying.modify import Modify
+from workers.stages.confirm import ALONE, AS_TODAY, Confirm
+from workers.stages.modify import Modify
 from workers.tree import Tree
 
 CSV = "benchmark/data/all_benchmark_data.csv"

@@ -21,7 +21,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageResult
 from workers.models.protocol import ModelError, Trouble
-from workers.stages.modifying.modify import Modify
+from workers.stages.modify import Modify
 from workers.tree import Tree
 
 OTHER = Verdict(Status.refused, (Evidence("original", "it cannot be called so"),), rule="original")

@@ -4,8 +4,8 @@ from tests.workers.stages.library import GEGLU, PATH
 from tests.workers.stages.modifying.changing import TREE, modifying
 from workers.authors.llm.protocol import Failed
 from workers.contracts import FileChange
-from workers.stages.modifying.preflight import open_subject
-from workers.stages.modifying.styling import UNSTYLED, Styled, styled
+from workers.stages.bench import open_modify
+from workers.stages.proof import UNSTYLED, Styled, styled
 from workers.tree import Tree
 
 FUNCTIONAL = "src/liger_kernel/transformers/functional.py"
@@ -13,7 +13,7 @@ FUNCTIONAL = "src/liger_kernel/transformers/functional.py"
 
 def checked(*changes: FileChange, tree: Tree = TREE) -> Styled | Failed:
     context = modifying(tree=tree)
-    return styled(context, "style", open_subject(context), changes, "a patch")
+    return styled(open_modify(context), "style", changes, "a patch")
 
 
 def test_a_formatter_has_its_way_with_a_change() -> None:

@@ -5,8 +5,8 @@ from tests.workers.stages.library import SUITE
 from tests.workers.stages.modifying.changing import modifying, ran
 from workers.authors.llm.protocol import Failed
 from workers.contracts import AddedTest, FileChange
-from workers.stages.modifying.preflight import open_subject
-from workers.stages.modifying.testing import Suites, pass_tests
+from workers.stages.bench import open_modify
+from workers.stages.proof import Suites, pass_tests
 
 CHANGES = (FileChange(SUITE, "def test_values():\n    assert True\n"),)
 
@@ -16,7 +16,7 @@ def held(
 ) -> Suites | Failed:
     made = {"tests tests-today": today, "tests tests-k": after, "tests before-k": before}
     context = modifying(made)
-    return pass_tests(context, open_subject(context), "k", CHANGES, "a patch", changes_function=function)
+    return pass_tests(open_modify(context), "k", CHANGES, "a patch", changes_function=function)
 
 
 def sentence(found: Suites | Failed) -> str:

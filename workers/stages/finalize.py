@@ -1,0 +1,300 @@
+"""Finalize: the winner in the library's place, its tests as a hard gate, the measurement, the report; or back to the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpu_runner.contracts import Status, TestsResult, Verdict, from_json, to_json
+from workers.authors.llm.protocol import Failed
+from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    CloseUpdate,
+    CommitPurpose,
+    CommitUpdate,
+    FileChange,
+    FinalizeSummary,
+    OptimizeSummary,
+    Outcome,
+    PullRequestUpdate,
+    ReadyUpdate,
+    ReportUpdate,
+    StageName,
+    StyleOutcome,
+    Update,
+    Variant,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.reports.plots import draw_plots
+from workers.reports.provenance import provenance, reproduce_optimize
+from workers.stages.bench import (
+    OptimizeBench,
+    Profiled,
+    changes_from_json,
+    keep_json,
+    merged,
+    only_new,
+    own_result,
+    reopen_optimize,
+)
+from workers.stages.confines import diff
+from workers.stages.gate import (
+    MAX_LOG,
+    failed_nodes,
+    failed_verdict,
+    failing,
+    library_plots,
+    run_script,
+    timing_budget_s,
+)
+from workers.stages.search import AttemptLog
+from workers.stages.variants import ModelAuthor, Start, Trials
+from workers.stages.writing import STYLE
+
+MOST_TRIES = 3  # the winner and two repairs
+MOST_SHOWN = 20  # lines of failing tests, to a model
+TESTS = "tests"
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A variant that passed the gate, in the form in which it will be committed."""
+
+    variant: Variant
+    changes: tuple[FileChange, ...]
+    style: StyleOutcome
+    tests: TestsResult
+    verdict: Verdict
+
+
+class Application:
+    """Tries the winner; a repair is a model's new variant where a model wrote what failed, and the next best kept one else."""
+
+    def __init__(self, bench: OptimizeBench, known: Profiled, compared: OptimizeSummary) -> None:
+        self._context, self._bench = bench.context, bench
+        self._author = ModelAuthor(Trials(bench, known), AttemptLog(bench.context, StageName.finalize))
+        self._variants = compared.variants
+        self._waiting = _candidates(compared)
+        self._tried: list[str] = []
+        self._fallen = frozenset[str]()
+
+    def run(self) -> tuple[Passed | None, tuple[Variant, ...], tuple[str, ...]]:
+        """What passed, all variants by now, and what was tried before; none is committed before it has passed everything.
+
+        Raises:
+            UserFacingError: the GPU host failed.
+        """
+        for number in range(1, MOST_TRIES + 1):
+            if not self._waiting:
+                break
+            variant = self._waiting.pop(0)
+            result = self._try(variant)
+            if isinstance(result, Passed):
+                return result, self._variants, tuple(self._tried)
+            if number < MOST_TRIES:
+                self._repair(variant, result)
+        return None, self._variants, tuple(self._tried)
+
+    def _repair(self, variant: Variant, failed: Failed) -> None:
+        """Have the model that wrote a variant write it again with what failed, through the gate of all variants first."""
+        if not variant.attempts or self._silent() or not self._bench.reads_words():
+            return
+        self._fallen |= {variant.name}
+        number, planned = len(self._variants) + 1, self._author.planned()
+        start = Start(number, planned, variant, self._variants, failed=failed, fallen=self._fallen)
+        made = self._author.write(start)
+        if (silence := self._author.silence) is not None:
+            self._tried.append(silence.note())
+        if made is None:
+            return
+        self._variants = (*self._variants, made.variant)
+        if made.variant.outcome is Outcome.kept:
+            self._tried.append(
+                f"{made.variant.name}: a model mended {variant.name}, and it was proved and measured again"
+            )
+            self._waiting.insert(0, made.variant)
+        else:
+            why = f": {made.variant.reason}" if made.variant.reason else ""
+            end = f"a model's repair of {variant.name} ended as {made.variant.outcome.value}"
+            self._tried.append(f"{made.variant.name}: {end}{why}")
+
+    def _silent(self) -> bool:
+        return self._author.silence is not None
+
+    def _try(self, variant: Variant) -> Passed | Failed:
+        assert variant.source is not None, "a variant that was kept has a file"
+        context, bench = self._context, self._bench
+        changes = bench.change(context.load(variant.source).decode())
+        changes, style = bench.gate.style(f"style-{variant.name}", bench.layout, bench.tree, changes)
+        if not style.passed:
+            sentence = "the library's style check fails on it"
+            return self._fell(variant, sentence, Failed("", STYLE, sentence, log=style.log[-MAX_LOG:]))
+        context.note(f"running the library's whole test file with {variant.name}")
+        suite = bench.layout.suite_of(bench.kernel, bench.tree)
+        tests = bench.gate.tests(f"tests-{variant.name}", suite, changes, lasting=True)
+        worse = _newly_failing(bench, tests)
+        if worse:
+            evidence = tuple(failing(tests).splitlines())[:MOST_SHOWN]
+            return self._fell(variant, worse, Failed("", TESTS, worse, evidence))
+        context.note(f"proving {variant.name} on all sizes")
+        key, form = f"verify-{variant.name}", bench.form(changes[0].text)
+        verdict = bench.gate.verify(key, bench.problem, form, original=bench.form(), multiples=bench.multiples)
+        if verdict.status is not Status.passed:
+            first = verdict.evidence[0].message if verdict.evidence else ""
+            sentence = f"the full verdict is {verdict.status.value}. {first}".rstrip()
+            return self._fell(variant, sentence, failed_verdict(verdict, ""))
+        return Passed(variant, changes, style, tests, verdict)
+
+    def _fell(self, variant: Variant, sentence: str, failed: Failed) -> Failed:
+        self._tried.append(f"{variant.name}: {sentence}")
+        return failed
+
+
+def _candidates(compared: OptimizeSummary) -> list[Variant]:
+    if compared.winner is None:
+        return []
+    first = next(variant for variant in compared.variants if variant.name == compared.winner)
+    others = [v for v in compared.variants if v.outcome is Outcome.kept and v.name != first.name]
+    return [first, *sorted(others, key=lambda v: v.score or 0.0, reverse=True)]
+
+
+def _newly_failing(bench: OptimizeBench, tests: TestsResult) -> str | None:
+    """Which tests fail that pass without the change; None where there are none and something passed."""
+    if tests.passed:
+        return None
+    failed = failed_nodes(tests)
+    if not failed:
+        return f"the library's tests did not run: {tests.summary}"
+    bench.context.note("running the library's test file without the change, to tell its own failures apart")
+    suite = bench.layout.suite_of(bench.kernel, bench.tree)
+    today = bench.gate.tests("tests-today", suite, lasting=True)
+    new = sorted(failed - failed_nodes(today))
+    if not new and any(case.outcome.value == "passed" for case in tests.cases):
+        return None
+    named = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
+    return f"the library's tests fail that pass without the change: {named}" if new else "no test of the library passes"
+
+
+NOTHING = "No variant was better than what stands, within the guardrails: nothing is changed."
+AT_THE_FLOOR = "What stands is at the floor already: there is nothing to gain."
+BACK = "Every variant that was tried failed the library's own tests or the full verdict: the original stands."
+
+
+class Finalize:
+    """The last stage of ``optimize``."""
+
+    name = StageName.finalize
+
+    def run(self, context: StageContext) -> StageResult:
+        """A report, and a pull request with the kernel and its benchmark data where a variant passed the gate."""
+        bench, known = reopen_optimize(context)
+        compared = from_json(OptimizeSummary, context.result_of(StageName.optimize)["summary"])
+        passed, variants, tried = Application(bench, known, _taken_up(context, compared)).run()
+        compared = replace(compared, variants=variants)
+        if passed is None:
+            return _unchanged(context, known, compared, tried)
+        context.note("measuring the winner beside the original, eager and torch.compile")
+        measured = bench.gate.benchmark(
+            "benchmark",
+            bench.problem,
+            bench.form(passed.changes[0].text),
+            workloads=bench.workloads,
+            budget_s=timing_budget_s(len(bench.workloads)),
+            original=bench.form(),
+        )
+        script, data = run_script(bench.gate, bench.kernel, bench.layout, bench.tree, passed.changes, measured)
+        plots = library_plots(bench.gate, bench.layout, bench.tree, data)
+        images = draw_plots(context, bench.kernel.name, passed.verdict, measured)
+        summary = FinalizeSummary(
+            applied=True,
+            winner=passed.variant,
+            variants=compared.variants,
+            style=passed.style,
+            tests=replace(passed.tests, collected=()),
+            verdict=passed.verdict,
+            benchmark=measured,
+            script=replace(script, collected=()) if script else None,
+            diff=diff(passed.changes[:1], bench.tree),
+            images=images,
+            provenance=provenance(context.request, measured),
+            reproduce=reproduce_optimize(context.request),
+            stop=compared.stop,
+            notes=(*tried, *plots),
+        )
+        keep_json(context, "report.json", summary)
+        context.artifact("winner.patch", summary.diff.encode(), "text/x-diff")
+        before = _before(context)
+        passed = replace(passed, changes=(*passed.changes, *(replace(page, text=None) for page in _profile(context))))
+        output = {"changes": to_json(merged(before, (*passed.changes, *data))), "summary": to_json(summary)}
+        updates = _updates(bench, before, passed, data, summary)
+        return StageResult(output, updates, checkpoint=not context.request.read_only)
+
+
+def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSummary:
+    """The comparison with what an earlier attempt of this stage had a model repair, so that it is not asked for again."""
+    earlier = own_result(context, StageName.finalize)
+    left = None if earlier is None else from_json(FinalizeSummary, earlier["summary"])
+    if left is None or left.winner is None or left.winner.name in {variant.name for variant in compared.variants}:
+        return compared
+    return replace(compared, variants=left.variants, winner=left.winner.name)
+
+
+def _before(context: StageContext) -> tuple[FileChange, ...]:
+    """What is on the branch: what an earlier attempt of this stage left, else the profile."""
+    try:
+        return changes_from_json(context.result_of(StageName.finalize)["changes"])
+    except KeyError:
+        return _profile(context)
+
+
+def _profile(context: StageContext) -> tuple[FileChange, ...]:
+    return changes_from_json(context.result_of(StageName.profile).get("changes", ()))
+
+
+def _updates(
+    bench: OptimizeBench,
+    before: tuple[FileChange, ...],
+    passed: Passed,
+    data: tuple[FileChange, ...],
+    summary: FinalizeSummary,
+) -> tuple[Update, ...]:
+    context, commits = bench.context, []
+    for purpose, changes in ((CommitPurpose.optimization, passed.changes), (CommitPurpose.benchmark_data, data)):
+        new = only_new(changes, bench.tree, before)
+        if new:
+            commits.append(CommitUpdate(purpose, new, StageName.finalize, context.attempt))
+    if context.request.read_only:
+        return (AssetsUpdate(summary.images), ReportUpdate(summary))
+    return (
+        *commits,
+        PullRequestUpdate(None, bench.problem.source, summary.verdict, summary),
+        AssetsUpdate(summary.images),
+        ReadyUpdate(),
+        CheckpointUpdate(StageName.finalize, context.attempt, summary, not context.request.options.auto),
+    )
+
+
+def _unchanged(
+    context: StageContext, known: Profiled, compared: OptimizeSummary, tried: tuple[str, ...]
+) -> StageResult:
+    why = AT_THE_FLOOR if known.nothing_to_gain else BACK if tried else NOTHING
+    summary = FinalizeSummary(
+        applied=False,
+        winner=None,
+        variants=compared.variants,
+        style=None,
+        tests=None,
+        verdict=None,
+        benchmark=known.benchmark,
+        script=None,
+        diff="",
+        images=(),
+        provenance=provenance(context.request, known.benchmark),
+        reproduce=reproduce_optimize(context.request),
+        stop=compared.stop,
+        notes=(why, *tried),
+    )
+    keep_json(context, "report.json", summary)
+    closed = (CloseUpdate(),) if _profile(context) else ()
+    output = {"changes": to_json(_before(context)), "summary": to_json(summary)}
+    return StageResult(output, (*closed, ReportUpdate(summary)), checkpoint=False)

@@ -1,0 +1,450 @@
+"""The gate of every kernel: style, then the library's tests, then a verdict, then timing. The only place that asks a runner."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from gpu_runner.contracts import (
+    Action,
+    BenchmarkRequest,
+    BenchmarkResult,
+    CandidateSource,
+    CaptureRequest,
+    CaptureResult,
+    CaseOutcome,
+    DoctorRequest,
+    Evidence,
+    GpuResult,
+    HostReport,
+    Knob,
+    Multiple,
+    Problem,
+    ProfileRequest,
+    ProfileResult,
+    RecordRequest,
+    RecordResult,
+    SourceFile,
+    Status,
+    TestCase,
+    TestsRequest,
+    TestsResult,
+    TuneRequest,
+    TuneResult,
+    Verdict,
+    VerifyRequest,
+    Workload,
+    from_json,
+    to_json,
+)
+from workers.authors.llm.protocol import Failed
+from workers.contracts import (
+    AuthorName,
+    Failure,
+    FailureCode,
+    FileChange,
+    JobRequest,
+    StyleOutcome,
+    UserFacingError,
+    Verb,
+)
+from workers.engine.protocol import StageContext
+from workers.layouts.import_graph import Needs, is_own
+from workers.layouts.protocol import Layout, Standing, SuiteRun
+from workers.stages.headroom import MOST_SIZES
+from workers.stylecheck import check_style
+from workers.tree import Tree
+
+SNAPSHOT_FILE = "tree.tar.gz"  # the repository, next to a request
+ORIGINAL_ALONE = ("original",)  # the contenders of a run that asks for nothing but the comparison
+
+# Budgets of a run that times. Units: seconds.
+START_S = 25.0  # until every contender has imported the library; the rest is for measuring
+TIMED_S = 9.0  # a size, with eager and torch.compile
+PAIRED_S = 4.0  # a size, against the original alone
+TUNED_S = 9.0  # a size
+PROFILE_BUDGET_S = 60.0
+MOST_KERNELS = 12  # of one comparison of two commits
+
+# These say nothing about the candidate: no other one would do better.
+ENDING = (Status.environment_error, Status.degenerate_problem)
+MAX_EVIDENCE = 3
+MAX_LOG = 4_000  # characters
+MOST_FAILING = 20
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What tracing a problem gave, and the facts of the host that did it."""
+
+    result: CaptureResult
+    host: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Asks a runner for a job. ``files`` are digests by the names that they have next to a request.
+
+    ``lasting`` answers serve the next attempt of the stage too. ``seconds`` is what hosts needed, by key, the same in each run.
+    """
+
+    context: StageContext
+    files: Mapping[str, str]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def capture(self, key: str, source: str, *, lasting: bool = False) -> Captured:
+        """Trace a problem.
+
+        Raises:
+            UserFacingError: the GPU host failed, here as in all that follows.
+        """
+        result = self._ask(key, CaptureRequest(source), Action.capture, {}, lasting)
+        return Captured(from_json(CaptureResult, _payload(result)), result.host)
+
+    def style(
+        self, key: str, layout: Layout, tree: Tree, changes: tuple[FileChange, ...]
+    ) -> tuple[tuple[FileChange, ...], StyleOutcome]:
+        """Changes as the target's own formatter and linter leave them, with their outcome.
+
+        Raises:
+            UserFacingError: a tool of the style check is missing, or the target's configuration cannot be used.
+        """
+
+        def check() -> Any:
+            outcome, fixes = check_style(layout.style_check(changes, tree), tree, changes)
+            return {"outcome": to_json(outcome), "fixes": to_json(fixes)}
+
+        stored = self.context.memo(key, check)
+        fixed = {form["path"]: from_json(FileChange, form) for form in stored["fixes"]}
+        return tuple(fixed.get(change.path, change) for change in changes), from_json(StyleOutcome, stored["outcome"])
+
+    def tests(
+        self, key: str, suite: SuiteRun, changes: tuple[FileChange, ...] = (), *, lasting: bool = False
+    ) -> TestsResult:
+        """Run tests, or a benchmark script, of the target with changed files laid over its snapshot."""
+        files = tuple(SourceFile(change.path, change.text) for change in changes if change.text is not None)
+        request = TestsRequest(
+            SNAPSHOT_FILE,
+            files + suite.support,
+            suite.module,
+            suite.arguments,
+            suite.import_roots,
+            suite.collect,
+            suite.pictures,
+        )
+        return from_json(TestsResult, _payload(self._ask(key, request, Action.tests, self.files, lasting)))
+
+    def verify(
+        self,
+        key: str,
+        problem: Problem,
+        candidate: CandidateSource,
+        *,
+        original: CandidateSource | None = None,
+        multiples: tuple[Multiple, ...] = (),
+        quick: bool = False,
+        lasting: bool = True,
+        more: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """The runner's verdict on a kernel, whatever it is."""
+        request = VerifyRequest(problem.source, candidate, quick=quick, original=original, multiples=multiples)
+        return from_json(Verdict, _payload(self._ask(key, request, Action.verify, self._with(more), lasting)))
+
+    def benchmark(
+        self,
+        key: str,
+        problem: Problem,
+        candidate: CandidateSource,
+        *,
+        workloads: tuple[Workload, ...] = (),
+        budget_s: float = BenchmarkRequest.budget_s,
+        original: CandidateSource | None = None,
+        contenders: tuple[str, ...] = (),
+        existing: bool = False,
+        lasting: bool = True,
+        more: Mapping[str, str] | None = None,
+    ) -> BenchmarkResult:
+        """The times of a kernel; ``existing``: it is the repository's own, and keeps its time where its values are off."""
+        request = BenchmarkRequest(
+            problem.source,
+            candidate,
+            workloads=workloads,
+            budget_s=budget_s,
+            original=original,
+            contenders=contenders,
+            standing=existing,
+        )
+        return from_json(
+            BenchmarkResult, _payload(self._ask(key, request, Action.benchmark, self._with(more), lasting))
+        )
+
+    def tune(
+        self,
+        key: str,
+        problem: Problem,
+        candidate: CandidateSource,
+        knobs: tuple[Knob, ...],
+        workloads: tuple[Workload, ...],
+        module: str,
+    ) -> TuneResult:
+        """The fastest settings of a kernel, by size."""
+        budget_s = timing_budget_s(len(workloads), TUNED_S)
+        request = TuneRequest(problem.source, candidate, knobs, workloads=workloads, budget_s=budget_s, module=module)
+        return from_json(TuneResult, _payload(self._ask(key, request, Action.tune, self.files, lasting=True)))
+
+    def profile(self, problem: Problem, candidate: CandidateSource, workload: Workload) -> ProfileResult:
+        """What bounds a kernel at one size."""
+        self.context.note("profiling it")
+        gpu = self.context.request.options.gpu
+        request = ProfileRequest(problem.source, candidate, workloads=(workload,), gpu=gpu, budget_s=PROFILE_BUDGET_S)
+        return from_json(
+            ProfileResult, _payload(self._ask("profile", request, Action.profile, self.files, lasting=True))
+        )
+
+    def record(self, request: RecordRequest) -> RecordResult:
+        """The calls that the library's benchmark script makes."""
+        return from_json(RecordResult, _payload(self._ask("record", request, Action.record, self.files, lasting=True)))
+
+    def host(self) -> tuple[HostReport, tuple[tuple[str, str], ...]]:
+        """What a GPU host can do, and its facts."""
+        result = self._ask("host", DoctorRequest(quick=True), Action.doctor, {}, lasting=True)
+        return from_json(HostReport, _payload(result)), result.host
+
+    def _with(self, more: Mapping[str, str] | None) -> Mapping[str, str]:
+        return self.files if more is None else {**self.files, **more}
+
+    def _ask(self, key: str, request: object, action: Action, files: Mapping[str, str], lasting: bool) -> GpuResult:
+        result = self.context.gpu(key, request, action, files, lasting=lasting)
+        self.seconds[key] = result.duration_s
+        return result
+
+
+def timing_budget_s(sizes: int, each_s: float = TIMED_S) -> float:
+    """The seconds within which a run times so many sizes."""
+    return START_S + each_s * sizes
+
+
+def _payload(result: GpuResult) -> dict[str, Any]:
+    """A runner's payload.
+
+    Raises:
+        UserFacingError: the runner or its host failed, not what it judged.
+    """
+    if result.error is not None or result.payload is None:
+        message = f"the GPU host could not {DOING[result.action]}: {result.error or 'it gave no result'}"
+        fix = "An operator should run `kernelsmith doctor` on that host; then `/kernel retry` goes on from here."
+        raise UserFacingError(Failure(FailureCode.environment, message, fix))
+    return result.payload
+
+
+DOING: dict[Action, str] = {
+    Action.capture: "trace the problem",
+    Action.verify: "prove the candidate",
+    Action.benchmark: "measure the candidate",
+    Action.profile: "profile the kernel",
+    Action.tune: "tune the kernel",
+    Action.record: "read the sizes of the library's benchmark script",
+    Action.tests: "run the library's own checks",
+    Action.doctor: "say what it can do",
+}
+
+
+# What a job may take at most, before it is started.
+
+MEASURED_S = timing_budget_s(MOST_SIZES)
+PROFILED_S = MEASURED_S + PROFILE_BUDGET_S
+VARIANT_S = timing_budget_s(MOST_SIZES, PAIRED_S)
+SWEPT_S = timing_budget_s(MOST_SIZES, TUNED_S)
+ASKS_MODELS = (Verb.create, Verb.optimize, Verb.modify)
+
+
+def gpu_seconds(request: JobRequest) -> float:
+    """The seconds that a job may time, tune and profile on a GPU at most."""
+    options = request.options
+    most = {
+        Verb.create: MEASURED_S * (1 + options.candidates),
+        Verb.modify: MEASURED_S,
+        Verb.profile: PROFILED_S,
+        Verb.tune: PROFILED_S + SWEPT_S + VARIANT_S + MEASURED_S,
+        Verb.optimize: PROFILED_S + SWEPT_S + VARIANT_S * options.variants + MEASURED_S,
+        Verb.bench: MEASURED_S * (len(request.kernels) or MOST_KERNELS),
+    }
+    return most.get(request.verb, 0.0) + (PROFILE_BUDGET_S if options.profile else 0.0)
+
+
+def asks_models(request: JobRequest) -> bool:
+    """Whether a job may ask a language model, where one is configured."""
+    return request.verb in ASKS_MODELS and request.options.author is not AuthorName.compiler
+
+
+# The words of a verdict.
+
+
+def verdict_failure(verdict: Verdict, author: str) -> Failure:
+    """Why a candidate did not pass."""
+    first = verdict.evidence[0] if verdict.evidence else None
+    reason = f": {first.message}" if first else ""
+    place = f" ({first.workload})" if first and first.workload else ""
+    rule = f" [{verdict.rule}]" if verdict.rule else ""
+    message = f"the {author} author's kernel did not pass, status `{verdict.status.value}`{rule}{reason}{place}"
+    if verdict.status is Status.degenerate_problem:
+        fix = "A trivial answer passes on this problem: make the output depend on every input."
+    else:
+        fix = "Nothing was pushed; a new `/kernel create` takes another problem."
+    parts = (part for item in verdict.evidence[:MAX_EVIDENCE] for part in (evidence_line(item), item.log) if part)
+    return Failure(FailureCode.verdict, message, fix, first.line if first else None, "\n".join(parts) or None)
+
+
+def failed_verdict(verdict: Verdict, source: str, more: tuple[str, ...] = ()) -> Failed:
+    """A verdict that is not passed, for the model whose ``source`` it is about; ``more`` follows the evidence."""
+    shown = verdict.evidence[:MAX_EVIDENCE]
+    log = next((item.log for item in shown if item.log), "")
+    sentence = shown[0].message if shown else verdict.status.value
+    return Failed(source, verdict.status.value, sentence, (*map(evidence_line, shown), *more), log[-MAX_LOG:])
+
+
+def evidence_line(evidence: Evidence) -> str:
+    """Where and how a candidate failed, in a line."""
+    where = [part for part in (evidence.workload, evidence.output) if part]
+    where += [] if evidence.position is None else [f"at {list(evidence.position)}"]
+    where += [] if evidence.line is None else [f"line {evidence.line}"]
+    numbers = ("got", "expected", "error", "allowed")
+    values = [f"{name} {value:.6g}" for name in numbers if (value := getattr(evidence, name)) is not None]
+    return f"{evidence.check}: {evidence.message}; {', '.join([*where, *values])}".rstrip("; ")
+
+
+# The library's own tests, benchmark script and visualizer.
+
+MOST_TROUBLE = 200
+PLOTS = "The library's own plots of these rows are among the job's artifacts: {}."
+NO_PLOTS = "The library's own visualizer did not draw everything: {}"
+
+
+def run_script(
+    gate: Gate, kernel: Standing, layout: Layout, tree: Tree, changes: tuple[FileChange, ...], measured: BenchmarkResult
+) -> tuple[TestsResult | None, tuple[FileChange, ...]]:
+    """Run the library's benchmark script on a changed kernel, and give the benchmark data with its rows; without a GPU neither."""
+    if measured.predicted or kernel.script is None:
+        return None, ()
+    gate.context.note("running the library's own benchmark script")
+    script = gate.tests("script", layout.script_of(kernel, tree), changes, lasting=True)
+    return script, layout.standing_data(kernel, script.collected, tree) if script.passed else ()
+
+
+def library_plots(gate: Gate, layout: Layout, tree: Tree, data: tuple[FileChange, ...]) -> tuple[str, ...]:
+    """Have the library's own visualizer draw the rows that its benchmark script wrote, and keep its pictures as artifacts.
+
+    The report's notes on it: the pictures, or why there are none. Nothing fails for the want of them.
+    """
+    runs = layout.plots_of(data, tree)
+    if runs:
+        gate.context.note("running the library's own visualizer")
+    drawn, trouble = list[str](), list[str]()
+    for number, suite in enumerate(runs, 1):
+        try:
+            result = gate.tests(f"visualizer-{number}", suite, lasting=True)
+        except UserFacingError as error:
+            trouble.append(error.failure.message)
+            continue
+        if not result.passed:
+            trouble.append((result.log.strip().splitlines() or [result.summary])[-1][:MOST_TROUBLE])
+        for picture in result.pictures:
+            name = PurePosixPath(picture.path).name
+            gate.context.artifact(name, base64.b64decode(picture.base64), "image/png")
+            drawn.append(f"`{name}`")
+    notes = [PLOTS.format(", ".join(drawn))] if drawn else []
+    return (*notes, *(NO_PLOTS.format(reason) for reason in dict.fromkeys(trouble)))
+
+
+def failed_nodes(tests: TestsResult) -> frozenset[str]:
+    """The node ids of the tests that did not pass."""
+    return frozenset(c.node for c in tests.cases if c.outcome in (CaseOutcome.failed, CaseOutcome.error))
+
+
+def failing(tests: TestsResult) -> str:
+    """The failing tests with their messages, or the end of the log where no test could be read."""
+    bad = [case for case in tests.cases if case.outcome in (CaseOutcome.failed, CaseOutcome.error)]
+    lines = [f"{case.node}: {case.message or case.outcome.value}" for case in bad[:MOST_FAILING]]
+    more = [f"and {len(bad) - MOST_FAILING} more"] if len(bad) > MOST_FAILING else []
+    return "\n".join([*lines, *more]) if bad else tests.log[-MAX_LOG:]
+
+
+# Before a job writes anything: whether the GPU host can import what the tests need that its result will have to pass.
+
+PACKAGE = "package:"
+MOST_NAMED = 12
+ABSENT = "No module named"
+LACKING = "the GPU host cannot import what the tests of `{}` need: {}"
+INSTALL = "On that host, in the Python environment of its GPU worker: `pip install {}`."
+OTHERS = "What `{}` needs comes with the library's own set-up for development: `pip install -e '.[dev]'` in a checkout of it."
+LEFT_OVER = "Of the library's dev extra these are not there either, and these tests do not import them: {}."
+RETRY = "Then `/kernel retry` goes on."
+
+
+def check_host(gate: Gate, needs: Needs, tree: Tree, kernel: str) -> None:
+    """Have the GPU host import what a kernel's test file imports, and look for the packages of the library's dev extra.
+
+    A package that the test file does not import is no reason to refuse, and neither is a module that is found and raises: the
+    tests say more of that.
+
+    Raises:
+        UserFacingError: an import is not possible there; or the GPU host failed.
+    """
+    gate.context.note("looking whether the GPU host can import what the library's tests need")
+    dev = _requirements(needs.dev)
+    wanted = (*needs.modules, *(f"{PACKAGE}{name}" for name in dev))
+    # Not lasting: what was missing may have been installed since.
+    result = gate.tests("environment", SuiteRun("imports", wanted, needs.roots))
+    bad = [case for case in result.cases if case.outcome is CaseOutcome.failed and case.node in wanted]
+    failed = [case for case in bad if not case.node.startswith(PACKAGE)]
+    failed = [case for case in failed if not is_own(_parts(case)[0], tree, needs.roots)]
+    if failed:
+        absent = [case.node.removeprefix(PACKAGE) for case in bad if case.node.startswith(PACKAGE)]
+        raise UserFacingError(_missing(kernel, failed, dev, absent))
+
+
+def _requirements(dev: Iterable[str]) -> dict[str, Requirement]:
+    """Those that hold for this Python and system, by their normalized name."""
+    named = dict[str, Requirement]()
+    for text in dev:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if requirement.marker is None or requirement.marker.evaluate():
+            named[canonicalize_name(requirement.name)] = requirement
+    return named
+
+
+def _missing(kernel: str, failed: list[TestCase], dev: dict[str, Requirement], absent: list[str]) -> Failure:
+    named = list(dict.fromkeys(_named(case) for case in failed))
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    message = LACKING.format(kernel, ", ".join(named[:MOST_NAMED]) + more)
+    tops = list(dict.fromkeys(_parts(case)[0].partition(".")[0] for case in failed))
+    listed = [name for name in map(canonicalize_name, tops) if name in dev]
+    unlisted = [top for top in tops if canonicalize_name(top) not in dev]
+    fix = [INSTALL.format(shlex.join(str(dev[name]) for name in listed))] if listed else []
+    fix += [OTHERS.format("`, `".join(unlisted[:MOST_NAMED]))] if unlisted else []
+    left = [f"`{name}`" for name in absent if name not in listed]
+    fix += [LEFT_OVER.format(", ".join(left[:MOST_NAMED]))] if left else []
+    return Failure(FailureCode.environment, message, " ".join([*fix, RETRY]))
+
+
+def _named(case: TestCase) -> str:
+    module, text = _parts(case)
+    if text.startswith(ABSENT):
+        return f"`{module}`" if module == case.node else f"`{module}` (which `{case.node}` imports)"
+    return f"`{case.node}` ({text})"
+
+
+def _parts(case: TestCase) -> tuple[str, str]:
+    """The module that an import was in want of, and what Python said of it."""
+    module, _, text = (case.message or "").partition(": ")
+    return module, text
