@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from service.conversation.links import Links
+from service.report.layout import Links
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def recording(
     No database is needed, and nothing is asked. Requests without a price are priced by KERNELSMITH_MODEL_PRICES.
     Exit 0 told, 2 it is no recording, 3 a setting cannot be used.
     """
-    from service.conversation.recordings import recording_section
+    from service.report.console import recording_section
 
     with reporting():
         use = _use(path)

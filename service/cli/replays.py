@@ -58,8 +58,8 @@ def _read(recording: Path) -> RecordedJob:
 
 def _same(repo: Path, job: RecordedJob, again: JobView) -> bool:
     """Tell, aloud, whether a job came to the recorded commits; True where the recording does not say what those were."""
-    from service.conversation.quantities import counted
     from service.local.checkout import Checkout
+    from service.report.layout import counted
 
     if job.trees is None:
         return True

@@ -10,7 +10,7 @@ import typer
 
 from service.cli.console import Json, app
 from service.cli.processes import starting
-from service.conversation.quantities import counted
+from service.report.layout import counted
 
 if TYPE_CHECKING:
     from workers.embedded import Collected

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import structlog
 
 from service.commands import Command, ParsedComment, parse_comment
-from service.conversation import reply_command_errors, reply_no_permission, reply_secret
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import Hearing, hear, is_person
 from service.dispatch.measuring import measure
@@ -18,6 +17,7 @@ from service.dispatch.triaging import triaged
 from service.dispatch.verbs import approve, cancel, help_, retry, revise, status
 from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from service.permissions import DECIDING, Refused
+from service.report.replies import reply_command_errors, reply_no_permission, reply_secret
 from workers.contracts import Verb
 from workers.redaction import secret_in
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.conversation import reply_configuration, reply_failure, reply_fork_needs_writer, reply_moved
 from service.dispatch.decisions import SLACK
 from service.dispatch.hearing import Hearing
 from service.dispatch.problem import AnswerError
 from service.github import PullInfo
 from service.permissions import Refused
+from service.report.measure import reply_fork_needs_writer
+from service.report.replies import reply_configuration, reply_failure, reply_moved
 from workers.contracts import Failure, FailureCode, Verb
 
 ON_HEAD = (

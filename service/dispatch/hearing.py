@@ -6,12 +6,13 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from service.commands import Command
-from service.conversation import Links, reply_configuration
 from service.dispatch.desk import Desk
 from service.dispatch.payloads import Text
 from service.github import ConflictError, GitHubClient, RepositoryInfo
 from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
 from service.repo_config import LOGIN, PATH, RepoConfig, RepoConfigError, parse_repo_config
+from service.report.layout import Links
+from service.report.replies import reply_configuration
 from workers.contracts import JobView
 
 

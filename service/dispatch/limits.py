@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from service.conversation import reply_limit
 from service.dispatch.hearing import Hearing
+from service.report.replies import reply_limit
 
 DAY_S = 24 * 3600.0
 RAISED = "once the limit is raised"

@@ -6,12 +6,6 @@ from dataclasses import dataclass
 
 from service.commands import Command
 from service.commands.grammar import SHA
-from service.conversation import (
-    reply_failure,
-    reply_no_change,
-    reply_no_comparison,
-    reply_no_pull,
-)
 from service.dispatch.heads import base, check_head
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
@@ -19,6 +13,8 @@ from service.dispatch.problem import AnswerError
 from service.dispatch.starting import job_of, origin, submit
 from service.permissions import Refused
 from service.repo_config import job_options
+from service.report.measure import reply_no_change, reply_no_comparison, reply_no_pull
+from service.report.replies import reply_failure
 from workers.contracts import Failure, FailureCode, JobOptions, JobRequest, JobView, ProblemKind, ProblemText, Verb
 
 MAX_JOINED = 80  # characters of a job's name, which its branch has too

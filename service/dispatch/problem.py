@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from gpu_runner.contracts import ProblemError, parse_problem
 from service.commands import Command, Permalink, resolve_problem
-from service.conversation import (
+from service.dispatch.hearing import Hearing
+from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
+from service.report.replies import (
     reply_empty_create,
     reply_failure,
     reply_secret,
     reply_unreadable_link,
     reply_words_without_model,
 )
-from service.dispatch.hearing import Hearing
-from service.github import ConflictError, ForbiddenError, GitHubClient, MissingError
 from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, Verb
 from workers.redaction import secret_in
 

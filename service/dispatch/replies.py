@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime, timedelta
 
-from service.conversation import NO_JOB, Kind, Marker, find_marker, signed
 from service.dispatch.desk import Desk
 from service.dispatch.payloads import Text
 from service.github import GitHubClient
+from service.report.layout import NO_JOB, Kind, Marker, find_marker, signed
 
 LOOK_BACK = timedelta(days=3)  # longer than GitHub keeps deliveries for redelivery
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation import reply_decision, reply_no_permission, reply_secret
 from service.dispatch.commander import carry_out
 from service.dispatch.decisions import Given, decide
 from service.dispatch.desk import Desk
@@ -12,6 +11,7 @@ from service.dispatch.hearing import hear, is_person
 from service.dispatch.payloads import Review
 from service.dispatch.replies import reply_once
 from service.permissions import Refused
+from service.report.replies import reply_decision, reply_no_permission, reply_secret
 from workers.contracts import Decision, DecisionOutcome, JobState, JobView
 from workers.redaction import secret_in
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.commands import Command, CommandError, ErrorCode
-from service.conversation import reply_command_errors, reply_dry_run, reply_failure, reply_known, reply_no_comparison
 from service.dispatch.heads import Start, base, start_of
 from service.dispatch.hearing import Hearing
 from service.dispatch.limits import limit_reply
 from service.dispatch.problem import AnswerError, find_problem
 from service.repo_config import job_options
+from service.report.measure import reply_no_comparison
+from service.report.replies import reply_command_errors, reply_dry_run, reply_failure, reply_known
 from workers.contracts import (
     Failure,
     JobOptions,

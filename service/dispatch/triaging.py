@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from service.commands import Command
-from service.conversation.markers import Kind, find_marker
-from service.conversation.regressions import reply_no_regression, reply_nothing_to_triage, reply_triaged
 from service.dispatch.hearing import Hearing
+from service.report.layout import Kind, find_marker
+from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
 
 
 def triaged(hearing: Hearing, command: Command) -> str:

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.commands import Command
-from service.conversation import (
+from service.dispatch.decisions import Given, decide
+from service.dispatch.heads import start_of
+from service.dispatch.hearing import Hearing
+from service.dispatch.measuring import measure_again
+from service.dispatch.problem import AnswerError
+from service.dispatch.starting import WRITING
+from service.report.replies import (
     help_text,
     reply_cancel,
     reply_decision,
@@ -18,12 +24,6 @@ from service.conversation import (
     reply_unknown_job,
     reply_which_job,
 )
-from service.dispatch.decisions import Given, decide
-from service.dispatch.heads import start_of
-from service.dispatch.hearing import Hearing
-from service.dispatch.measuring import measure_again
-from service.dispatch.problem import AnswerError
-from service.dispatch.starting import WRITING
 from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.conversation.checkpoint import checkpoint_comment
-from service.conversation.commits import commit_message
-from service.conversation.links import Links
-from service.conversation.pull_request import pull_request_body, pull_request_title
-from service.conversation.report import report_comment
 from service.local.checkout import Checkout
 from service.local.words import as_commands, stopped_comment
 from service.publisher.trailers import is_commit_of, with_trailer
+from service.report.job import checkpoint_comment, report_comment
+from service.report.layout import Links
+from service.report.pull_request import commit_message, pull_request_body, pull_request_title
 from workers import artifacts
 from workers.contracts import (
     AssetsUpdate,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from gpu_runner.contracts import from_json
-from service.conversation.measured import is_worse
-from service.conversation.nightly import has_regressed
-from service.conversation.subject import MEASURING
 from service.local.asking import LocalJob, comparing_request, nightly_request, writing_request
 from service.local.checkout import Checkout
 from service.local.effects import LocalEffects
 from service.local.terminal import Choice, StoppedError, Terminal
+from service.report.measure import is_worse
+from service.report.nightly import has_regressed
+from service.report.status import MEASURING
 from workers import artifacts, embedded, inbox, outbox
 from workers.contracts import (
     Decision,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from service.conversation.markdown import fences
+from service.report.layout import fences
 
 _SHOWN = {"summary": "**", "br": "; "}
 

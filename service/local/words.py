@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from service.conversation.failures import details, failed_stage, stopped_line
-from service.conversation.markdown import paragraphs
 from service.escape import sentence
+from service.report.layout import paragraphs
+from service.report.status import details, failed_stage, stopped_line
 from workers.contracts import Failure, FailureCode, JobView
 
 REFUSALS = frozenset(

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from service.conversation.quantities import DASH, duration_us, percent, size_bytes
 from service.pages import chart
 from service.pages.sites import Site
+from service.report.layout import DASH, duration_us, percent, size_bytes
 from workers.contracts import Operation
 from workers.history import (
     KERNEL,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation.checkpoint import asks
-from service.conversation.checks import check_run_output
-from service.conversation.subject import measures
 from service.github import ConflictError, ForbiddenError
 from service.github.checks import Button, CheckText
 from service.publisher.publication import Publication
+from service.report.job import asks, check_run_output
+from service.report.status import measures
 from workers.contracts import CheckpointUpdate, ReportUpdate
 
 APPROVE, REVISE, CANCEL, AGAIN = "approve", "revise", "cancel", "again"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation.checkpoint import asks, checkpoint_comment, reminder_comment
-from service.conversation.markers import find_marker
 from service.github import ConflictError, ForbiddenError, MissingError
 from service.publisher.check_run import publish_check
 from service.publisher.comments import fold_superseded, write_once
 from service.publisher.publication import Publication
+from service.report.job import asks, checkpoint_comment, reminder_comment
+from service.report.layout import find_marker
 from workers.contracts import CheckpointUpdate, Effect, JobState, ReminderUpdate
 
 log = structlog.get_logger(__name__)

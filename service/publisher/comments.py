@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import structlog
 
-from service.conversation.markers import Kind, Marker, signed
-from service.conversation.report import report_comment
-from service.conversation.status import status_comment
 from service.github import GitHubError, TransientError
 from service.publisher.check_run import publish_check
 from service.publisher.publication import Publication
+from service.report.job import report_comment
+from service.report.layout import Kind, Marker, signed
+from service.report.status import status_comment
 from workers.contracts import Effect, ReportUpdate, StatusUpdate
 
 log = structlog.get_logger(__name__)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from service.conversation.commits import commit_message
 from service.github import ConflictError, MissingError, TransientError, TreeEntry
 from service.github.repository import is_safe_path
 from service.publisher.publication import GiveUpError, Publication
 from service.publisher.trailers import is_commit_of, with_trailer
+from service.report.pull_request import commit_message
 from workers.contracts import CommitUpdate, Effect, Failure, FailureCode, FileChange, unreadable
 
 LOOK_BACK = 20  # commits of other people on top of the bot's, before it counts as lost

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from service.addresses import Addresses
-from service.conversation.links import Links
-from service.conversation.markers import Marker, find_marker
 from service.github import CommentInfo, GitHubClient
+from service.report.layout import Links, Marker, find_marker
 from workers.contracts import ClaimedUpdate, Failure, Image, JobView
 
 CLOCK_SKEW = timedelta(minutes=10)  # between this machine and GitHub

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.conversation.pull_request import pull_request_body, pull_request_title
 from service.github import ConflictError, PullInfo
 from service.publisher.publication import GiveUpError, Publication
+from service.report.pull_request import pull_request_body, pull_request_title
 from workers.contracts import CloseUpdate, Effect, Failure, FailureCode, PullRequestUpdate, ReadyUpdate
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from service.conversation.markers import NO_JOB, Kind, Marker, find_marker
-from service.conversation.regressions import is_first, regression_comment, regression_issue, regression_title
 from service.github import IssueInfo
 from service.publisher.publication import Publication
+from service.report.layout import NO_JOB, Kind, Marker, find_marker
+from service.report.nightly import is_first, regression_comment, regression_issue, regression_title
 from workers.contracts import Effect, RegressionUpdate
 
 

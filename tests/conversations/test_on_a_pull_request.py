@@ -11,7 +11,7 @@ from tests.conversations.normal import folded, gist
 from tests.conversations.optimizing import TODAY, answers, approve, searched
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import STANDING
-from tests.service.conversation.facts import TESTS
+from tests.service.report.facts import TESTS
 from workers.contracts import JobState, StageName, Verb
 
 GEGLU = "src/liger_kernel/ops/geglu.py"

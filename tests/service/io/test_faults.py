@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from service.conversation import find_marker
 from service.deliveries import Delivery, handle
 from service.dispatch import routing
 from service.localhub.hub_deliveries import Order
 from service.publisher.trailers import is_commit_of, with_trailer
+from service.report.layout import find_marker
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import Analyze
 from tests.workers.store.worlds import record
