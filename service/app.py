@@ -14,19 +14,16 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from service.addresses import Addresses
-from service.deliveries import DeliveryProcessor
+from service.deliveries import DeliveryProcessor, Missed, Unheard
 from service.dispatch.desk import Desk
-from service.dispatch.routing import handles
-from service.github import GitHubClients
+from service.dispatch.events import handles
+from service.github.clients import GitHubClients
 from service.health import Health, health_router
 from service.loops import Loop, Loops, Wake
-from service.missed import Missed
-from service.pages import Pages, pages_router
-from service.publisher import Publisher
-from service.recorder import Recorder
+from service.pages.routes import Pages, pages_router
+from service.publisher.publisher import Publisher
 from service.settings import Settings, checked
-from service.unheard import Unheard
-from service.webhook import Intake, webhook_router
+from service.webhook import Intake, Recorder, webhook_router
 from workers import artifacts, inbox, outbox
 from workers.redaction import know
 

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from service.model_metrics import ModelMetrics
+from service.metrics import ModelMetrics
 from workers.contracts import ModelUse
 from workers.inbox import Trouble, trouble_of
 

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-PREFIX = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
+COMMAND_LINE = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
 # What stands inside of these elements is not plain text to the people who read the comment.
 HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
 HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
@@ -62,7 +62,7 @@ def outline(body: str) -> Outline:
     """Read a comment. Lines count from 0."""
     text = normalise(body)
     lines = text.split("\n")
-    possible = [number for number, line in enumerate(lines) if PREFIX.match(line)]
+    possible = [number for number, line in enumerate(lines) if COMMAND_LINE.match(line)]
     marked = list(lines)
     for number in possible:
         marked[number] = re.sub(r"(?i)/kernel", f"/kernel\ue000{number}\ue001", marked[number], count=1)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from service.addresses import Addresses
-from service.github import GitHubClient, GitHubClients
+from service.github.client import GitHubClient
+from service.github.clients import GitHubClients
 from service.github.credentials import Purpose
 from workers.contracts import (
     Decision,

@@ -1,17 +1,15 @@
-"""The commands about jobs that exist: status, cancel, retry, approve, revise; and help."""
+"""The commands about a job that there is: approve, revise, cancel, retry, status, triaged, help."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.commands import Command
-from service.dispatch.decisions import Given, decide
-from service.dispatch.heads import start_of
-from service.dispatch.hearing import Hearing
-from service.dispatch.measuring import measure_again
-from service.dispatch.problem import AnswerError
-from service.dispatch.starting import WRITING
+from service.commands.command import Command
+from service.dispatch.hearing import Given, Hearing, decide
+from service.dispatch.starting import WRITING, AnswerError, measure_again, start_of
+from service.report.layout import Kind, find_marker
+from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
 from service.report.replies import (
     help_text,
     reply_cancel,
@@ -175,3 +173,17 @@ def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> J
     if fitting or jobs:
         return (fitting or list(jobs))[0]
     return reply_no_job(command.verb)
+
+
+def triaged(hearing: Hearing, command: Command) -> str:
+    """Make what is measured now the base of the issue's series, and close the issue; give the answer."""
+    marker = find_marker(hearing.text.issue_body)
+    if marker is None or marker.kind is not Kind.regression or marker.key is None:
+        return reply_no_regression()
+    place = hearing.text.place
+    reason = f"{hearing.text.actor.login}: {command.text}"
+    count = hearing.desk.inbox.triage(place.repository, marker.key, reason)
+    if count == 0:
+        return reply_nothing_to_triage()
+    hearing.github.issues.close(place.number)
+    return reply_triaged(count)

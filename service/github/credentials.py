@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from github import Auth, GithubIntegration
 
-from service.github.errors import ConflictError, ForbiddenError
-from service.github.translation import translated
+from service.github.errors import ConflictError, ForbiddenError, translated
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's

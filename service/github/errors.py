@@ -1,9 +1,11 @@
-"""What can go wrong with GitHub, as errors that say whether to come back, and when. Pure."""
+"""What GitHub answers when it does not do what was asked, and what to do about it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 
 import requests
@@ -123,3 +125,16 @@ def _message(error: GithubException) -> str:
         str(item.get("message") or item.get("code")) for item in data.get("errors") or [] if isinstance(item, dict)
     ]
     return "; ".join([str(data.get("message") or ""), *details])[:300]
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what goes wrong inside as a ``GitHubError``; what has nothing to do with GitHub goes on as it is.
+
+    Raises:
+        GitHubError: GitHub, or the way to it, is at fault.
+    """
+    try:
+        yield
+    except FOREIGN as error:
+        raise translate(error, time.time()) from error

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from service.addresses import Addresses
-from service.github import CommentInfo, GitHubClient
+from service.github.client import GitHubClient
+from service.github.records import CommentInfo
 from service.report.layout import Links, Marker, find_marker
 from workers.contracts import ClaimedUpdate, Failure, Image, JobView
 

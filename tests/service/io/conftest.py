@@ -20,7 +20,8 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from service.app import Parts, create_app, make_parts
-from service.github import GitHubClients, RateLimits
+from service.github.clients import GitHubClients
+from service.github.session import RateLimits
 from service.localhub import Hub, HubServer
 from service.localhub.conversation import CommentEntry
 from service.localhub.hub_deliveries import Order

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from service.github import ForbiddenError, MissingError, TransientError, UnauthorizedError
-from service.github.checks import CheckText
+from service.github.client import CheckText
 from service.github.credentials import PERMISSIONS, Purpose
+from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
 from service.localhub import Hub
 from service.localhub.state import Token
 from tests.service.io.conftest import CREATE, SECRET, Bench, running

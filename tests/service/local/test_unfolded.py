@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markdown import Markdown
 
-from service.local.unfolded import unfolded
+from service.local.terminal import unfolded
 from service.report.layout import folded, table
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from inline_snapshot import snapshot
 from markdown_it import MarkdownIt
 
-from service.commands import ErrorCode, parse_comment
+from service.commands.command import ErrorCode
+from service.commands.parser import parse_comment
 from service.report.replies import WORDS, reply_command_errors
 
 

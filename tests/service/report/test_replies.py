@@ -7,7 +7,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import parse_problem
-from service.commands import find_problem_block, parse_comment
+from service.commands.markdown import find_problem_block
+from service.commands.parser import parse_comment
 from service.report.replies import (
     EXAMPLE_PROBLEM,
     help_text,
