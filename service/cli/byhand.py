@@ -98,7 +98,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Find a candidate's settings for this machine's GPU by measuring, and write them into it; without a GPU nothing is tuned."""
-    from service.report.profile import tuned_section
+    from service.report.profiled import tuned_section
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
@@ -120,7 +120,7 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Say what bounds a candidate: its roofline everywhere, and Nsight Compute's counters where they can be read."""
-    from service.report.profile import profile_section
+    from service.report.profiled import profile_section
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)

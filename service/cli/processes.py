@@ -38,8 +38,8 @@ def demo(
     source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
 ) -> None:
     """Play a whole job on the source of a real library, with no account, key or GPU."""
-    from service.demo.play import play
-    from service.demo.scripts import SCRIPTS
+    from deploy.demo.play import play
+    from deploy.demo.scripts import SCRIPTS
 
     if name not in SCRIPTS:
         say(f"{name!r} is no demo: there are {', '.join(SCRIPTS)}")

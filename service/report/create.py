@@ -8,7 +8,7 @@ from gpu_runner.contracts import Status
 from service.escape import code, code_block, inline, sentence
 from service.report.benchmarks import benchmark_table, memory_table, speed_sentence
 from service.report.layout import bullets, folded, paragraphs, pictures, table
-from service.report.profile import profile_section
+from service.report.profiled import profile_section
 from service.report.verdicts import (
     INTERPRETED,
     attempts_section,

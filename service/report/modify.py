@@ -8,7 +8,7 @@ from gpu_runner.contracts import CaseOutcome, Status, Word, WorkloadTiming
 from service.escape import code, code_block, inline, sentence
 from service.report.benchmarks import CANDIDATE, CONTENDERS, benchmark_table, compared, memory_table, overall_speedup
 from service.report.layout import bullets, counted, folded, paragraphs, pictures, ratio, table
-from service.report.profile import profile_section
+from service.report.profiled import profile_section
 from service.report.verdicts import (
     attempts_section,
     provenance_line,

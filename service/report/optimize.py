@@ -21,7 +21,7 @@ from service.report.benchmarks import (
     overall_speedup,
 )
 from service.report.layout import DASH, Links, bullets, counted, folded, paragraphs, pictures, ratio, table, usable
-from service.report.profile import TITLES as PROFILE_TITLES
+from service.report.profiled import TITLES as PROFILE_TITLES
 from service.report.status import pull_link
 from service.report.verdicts import (
     STATUS_WORDS,

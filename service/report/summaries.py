@@ -37,7 +37,7 @@ from service.report.optimize import (
     optimized_sections,
     optimized_verdict,
 )
-from service.report.profile import profiled_holds, profiled_sections, profiled_verdict
+from service.report.profiled import profiled_holds, profiled_sections, profiled_verdict
 from service.report.status import pull_link
 from service.report.verdicts import Conclusion
 from service.report.verify import proved_after, proved_conclusion, proved_sections, proved_verdict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from deploy.localhub.hub import Hub
 from gpu_runner.contracts import to_json
-from service.localhub import Hub
 from tests.conversations.conftest import Open
 from tests.conversations.normal import folded, gist
 from tests.conversations.optimizing import TODAY, answers, approve, searched

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deploy.localhub.conversation import CommentEntry
 from gpu_runner.contracts import CaptureResult, RecordResult, TuneResult, to_json
-from service.localhub.conversation import CommentEntry
 from service.report.layout import Kind, find_marker
 from tests.conversations.normal import Normal
 from tests.conversations.optimizing import TODAY, so_fast

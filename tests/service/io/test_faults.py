@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from deploy.localhub.webhooks import Order
 from service.deliveries import Delivery, handle
 from service.dispatch import events
-from service.localhub.hub_deliveries import Order
 from service.report.layout import find_marker
 from service.report.pull_request import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench

@@ -8,7 +8,7 @@ from dataclasses import replace
 from inline_snapshot import snapshot
 
 from gpu_runner.contracts import Choice, Pass, TuneResult
-from service.report.profile import profile_section, tuned_section
+from service.report.profiled import profile_section, tuned_section
 from tests.service.report.kernels_facts import PROFILED, SIZES
 
 TUNED = TuneResult(

@@ -11,7 +11,7 @@ from gpu_runner.contracts import Bound, Evidence, Pass, ProfileResult
 from service.report.create import validated_sections
 from service.report.job import checkpoint_comment
 from service.report.modify import confirmed_sections
-from service.report.profile import profile_section
+from service.report.profiled import profile_section
 from tests.conversations.normal import folded, gist
 from tests.service.report.facts import LINKS, VALIDATED, WRONG
 from tests.service.report.kernels_facts import (
