@@ -80,7 +80,7 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
 
 
 def make_loops(parts: Parts, recorder: Recorder) -> Loops:
-    """Give the background threads, not started."""
+    """The background threads, not started."""
     settings = parts.settings
 
     def handle() -> bool:
@@ -110,13 +110,13 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
 
 
 def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
-    """Give the repositories that comments are read of: those that are configured, and those that the bot has had jobs in."""
+    """The repositories that comments are read of: those that are configured, and those that the bot has had jobs in."""
     known: dict[str, int | None] = dict.fromkeys(configured)
     return tuple((known | dict(inbox.known_repositories())).items())
 
 
 def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
-    """Give the application; its threads start and end with it.
+    """The application; its threads start and end with it.
 
     Raises:
         ConfigurationError: the settings do not let it start.

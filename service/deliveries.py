@@ -40,32 +40,32 @@ class Delivery(Protocol):
 
     @property
     def event(self) -> str:
-        """Give the event's name."""
+        """The event's name."""
         ...
 
     @property
     def payload(self) -> bytes:
-        """Give the body."""
+        """The body."""
         ...
 
     @property
     def tries(self) -> int:
-        """Give how often it was claimed, this time too: the number of this claim."""
+        """How often it was claimed, this time too: the number of this claim."""
         ...
 
     @property
     def received_at(self) -> float:
-        """Give when it came, as Unix time."""
+        """When it came, as Unix time."""
         ...
 
     @property
     def refusals(self) -> int:
-        """Give how often it was refused, or met a fault of the bot's own."""
+        """How often it was refused, or met a fault of the bot's own."""
         ...
 
     @property
     def outages(self) -> int:
-        """Give how often it met an outage or a rate limit of GitHub's."""
+        """How often it met an outage or a rate limit of GitHub's."""
         ...
 
 

@@ -53,7 +53,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_sending(self) -> bool:
-        """Tell whether the other side has still to send its request, or a part of it."""
+        """Whether the other side has still to send its request, or a part of it."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def drop(self, reason: str) -> None:

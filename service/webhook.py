@@ -27,12 +27,12 @@ _FORM = re.compile(r"sha256=[0-9a-f]{64}")
 
 
 def sign(secret: bytes, body: bytes) -> str:
-    """Give the value of ``X-Hub-Signature-256`` for a body."""
+    """The value of ``X-Hub-Signature-256`` for a body."""
     return PREFIX + hmac.new(secret, body, hashlib.sha256).hexdigest()
 
 
 def is_signed(header: str | None, body: bytes, secrets: tuple[bytes, ...]) -> bool:
-    """Tell whether a body was signed with one of the secrets; every one is tried, in constant time.
+    """Whether a body was signed with one of the secrets; every one is tried, in constant time.
 
     Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
     """
@@ -75,7 +75,7 @@ class Recorder:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the thread runs."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def record(self, delivery: NewDelivery) -> Future[bool]:
@@ -106,7 +106,7 @@ class Recorder:
                     future.set_result(is_new)
 
     def _next(self) -> list[Waiting]:
-        """Give what waits, as far as its senders still do; nothing at the end."""
+        """What waits, as far as its senders still do; nothing at the end."""
         batch: list[Waiting] = []
         size = 0
         with self._some:
@@ -157,7 +157,7 @@ class _NotKeptError(Exception):
 
 
 def webhook_router(intake: Intake) -> APIRouter:
-    """Give the route of the webhook."""
+    """The route of the webhook."""
     router = APIRouter()
     bodies = _Bodies()
 

@@ -23,7 +23,7 @@ class LibraryError(Exception):
 
 
 def fetch(folder: Path) -> Path:
-    """Give the library's source archive, downloading it once into ``folder``.
+    """The library's source archive, downloading it once into ``folder``.
 
     Raises:
         LibraryError: pip could not fetch it, or it is not the file that is expected.
@@ -89,7 +89,7 @@ def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str
 
 
 def touched_python_files(patch: str) -> tuple[str, ...]:
-    """Give the Python files that a patch adds or changes."""
+    """The Python files that a patch adds or changes."""
     return tuple(dict.fromkeys(re.findall(r"^\+\+\+ b/(.+\.py)$", patch, re.MULTILINE)))
 
 

@@ -26,7 +26,7 @@ def transcript(parts: list[tuple[str, list[Entry]]]) -> str:
 
 
 def headline(entry: Entry) -> str:
-    """Give an entry in one line."""
+    """An entry in one line."""
     return f"{entry.by} {_did(entry)}{_first_line(entry)}"
 
 
@@ -131,7 +131,7 @@ class Audience:
         self._approved: set[tuple[str, int]] = set()
 
     def watch(self) -> JobView:
-        """Give the job when it has ended.
+        """The job when it has ended.
 
         Raises:
             DemoError: it did not end in time, or the bot's process did.

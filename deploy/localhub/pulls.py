@@ -194,7 +194,7 @@ def review(
     comments: Sequence[Mapping[str, Any]] = (),
     commit_id: object = None,
 ) -> Review:
-    """Give a review; without an event it stays pending. Raises: ApiError 422 as GitHub refuses it."""
+    """A review; without an event it stays pending. Raises: ApiError 422 as GitHub refuses it."""
     pull = _pull_of(issue)
     if event not in (None, "", *_STATES):
         raise invalid("PullRequestReview", "event", "invalid")

@@ -369,7 +369,7 @@ def list_reviews(call: Call) -> Reply:
 
 
 def create_review(call: Call) -> Reply:
-    """Give a review with its line comments."""
+    """A review with its line comments."""
     issue, _ = _pull(call)
     body = call.body
     comments = body.get("comments") or []

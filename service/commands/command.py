@@ -67,7 +67,7 @@ def _file_of(parts: SplitResult, host: str) -> Permalink | None:
 
 
 def is_relative_path(path: str) -> bool:
-    """Tell whether a path stays inside of the repository and holds nothing that a tool could misread."""
+    """Whether a path stays inside of the repository and holds nothing that a tool could misread."""
     segments = path.split("/")
     return (
         0 < len(path) <= 400

@@ -299,7 +299,7 @@ def parse_comment(body: str, previous_body: str | None = None, *, host: str = "g
 
 
 def resolve_problem(command: Command, issue_body: str) -> ProblemText:
-    """Give a command's problem: what it says itself, else the block of the issue, else its words.
+    """A command's problem: what it says itself, else the block of the issue, else its words.
 
     An issue about a kernel that exists may well show how it is used; for ``optimize`` only what reads like a problem is one.
     """
@@ -396,7 +396,7 @@ def _placed(outcome: Command | CommandError, found: Found) -> Command | CommandE
 
 
 def render(command: Command) -> str:
-    """Give the comment that says a command."""
+    """The comment that says a command."""
     words = [PREFIX, command.verb.value, command.name, *command.names, _source(command), *_options(command)]
     words += [command.job, command.sha]
     line = " ".join(word for word in [*words, command.topic and command.topic.value] if word)

@@ -44,7 +44,7 @@ class NameFault:
 
 
 def check_name(name: str) -> NameFault | None:
-    """Give what is wrong with a kernel's name; None where nothing is."""
+    """What is wrong with a kernel's name; None where nothing is."""
     if "/" in name or "\\" in name or name in (".", "..") or name.endswith(".py"):
         last = re.split(r"[/\\]", name.rstrip("/\\"))[-1].removesuffix(".py")
         return NameFault("A name is not a path: the layout decides where the files go.", suggest_name(last))
@@ -65,7 +65,7 @@ def check_name(name: str) -> NameFault | None:
 
 
 def existing_name(text: str) -> str | NameFault:
-    """Give the word by which a kernel that is there is looked for: its name, class or function, also behind a path or module.
+    """The word by which a kernel that is there is looked for: its name, class or function, also behind a path or module.
 
     Which kernel it is, in whatever spelling, is for the layout to say: ``workers.layouts.whereabouts.found_name``.
     """
@@ -82,7 +82,7 @@ def existing_name(text: str) -> str | NameFault:
 
 
 def suggest_name(text: str) -> str | None:
-    """Give the snake_case name nearest to a text, such as ``rms_norm`` for ``RMSNorm``; None where there is none."""
+    """The snake_case name nearest to a text, such as ``rms_norm`` for ``RMSNorm``; None where there is none."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words: list[str] = []
     for part in re.split(r"[^A-Za-z0-9]+", ascii_text[: 4 * MAX_LENGTH]):
@@ -252,7 +252,7 @@ ANY_GPU = ("auto", "any", "auto-detect")
 
 
 def read_value(option: Option, text: str) -> str:
-    """Give a value as it is meant.
+    """A value as it is meant.
 
     Raises:
         ValueError: it is none for this option; the text says what would be, in one sentence.
@@ -261,7 +261,7 @@ def read_value(option: Option, text: str) -> str:
 
 
 def given_options(values: Mapping[str, str]) -> GivenOptions:
-    """Give the options of a command from their values, which were read before."""
+    """The options of a command from their values, which were read before."""
     return GivenOptions(
         author=AuthorName(values["author"]) if "author" in values else None,
         layout=values.get("layout"),

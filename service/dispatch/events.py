@@ -218,7 +218,7 @@ def _approved_by_merge(desk: Desk, job: JobView, event: PullEvent) -> bool:
 
 
 def _asked_there(desk: Desk, place: Place) -> tuple[JobView, ...]:
-    """Give the active jobs whose kernels are those of the pull request's head."""
+    """The active jobs whose kernels are those of the pull request's head."""
     found = desk.inbox.find_jobs(place.repository, number=place.number, active=True)
     return tuple(job for job in found if job.request.origin.is_pull and job.request.verb is not Verb.create)
 
@@ -228,7 +228,7 @@ def _of_pull(desk: Desk, place: Place) -> tuple[JobView, ...]:
 
 
 def _as_asked(desk: Desk, job: JobView, place: Place) -> Hearing:
-    """Give a hearing of whoever asked for the job, with what they may do now."""
+    """A hearing of whoever asked for the job, with what they may do now."""
     asked = job.request.origin
     text = Text(place, Actor(asked.author, "User"), f"job-{job.job_id}", "", None, asked.comment_id, asked.url, "")
     return hear(desk, desk.client(place.repository, place.installation_id), text)
@@ -347,10 +347,10 @@ EVENTS = frozenset(event for (event, _), handler in ROUTES.items() if handler is
 
 
 def handles(event: str) -> bool:
-    """Tell whether deliveries of an event are kept."""
+    """Whether deliveries of an event are kept."""
     return event in EVENTS
 
 
 def route(event: str, action: str) -> Handler | None:
-    """Give the handler of an event; None where nothing is to be done."""
+    """The handler of an event; None where nothing is to be done."""
     return ROUTES.get((event, action))

@@ -46,7 +46,7 @@ def decide(inbox: Inbox, job: JobView, given: Given) -> DecisionResult:
 
 
 def was_for_an_earlier_stage(job: JobView, given_at: str) -> bool:
-    """Tell whether something was said before the stage began whose checkpoint waits now."""
+    """Whether something was said before the stage began whose checkpoint waits now."""
     if job.state is not JobState.waiting or not job.stages or not given_at:
         return False
     began = _moment(job.stages[-1].started_at)
@@ -89,17 +89,17 @@ class Hearing:
         return may_decide(self.permission, actor.login, actor.account_type, self.bot_login, self.config)
 
     def key(self, command: Command) -> str:
-        """Give what makes a command unique. An edit that replaces a line makes another command of it."""
+        """What makes a command unique. An edit that replaces a line makes another command of it."""
         digest = hashlib.sha256(command.raw.encode("utf-8", "replace")).hexdigest()[:12]
         return f"{self.text.place.repository}#{self.text.source}:{command.line}:{digest}"
 
     def links(self, job: JobView) -> Links:
-        """Give what a reply about a job points to."""
+        """What a reply about a job points to."""
         return self.desk.addresses.links(job.job_id, self.text.place.repository, self.bot_login)
 
 
 def is_person(desk: Desk, text: Text) -> bool:
-    """Tell whether somebody wrote it who is to be heard at all; the bot and other bots are not."""
+    """Whether somebody wrote it who is to be heard at all; the bot and other bots are not."""
     answer = may_decide("admin", text.actor.login, text.actor.account_type, desk.clients.bot_login())
     return isinstance(answer, Allowed)
 
@@ -137,7 +137,7 @@ LOOK_BACK = timedelta(days=3)  # longer than GitHub keeps deliveries for redeliv
 
 
 def key_of(text: Text) -> str:
-    """Give what a reply is found by: what was written, in the form it had; an edit gets a reply of its own."""
+    """What a reply is found by: what was written, in the form it had; an edit gets a reply of its own."""
     digest = hashlib.sha256(text.body.encode("utf-8", "replace")).hexdigest()[:12]
     return f"{text.source}.{digest}"
 

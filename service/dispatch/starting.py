@@ -55,7 +55,7 @@ class AnswerError(Exception):
 
 
 def find_problem(hearing: Hearing, command: Command, ref: str, sha: str) -> ProblemText:
-    """Give the problem, read and checked as far as that is possible without running it; only a create must have one.
+    """The problem, read and checked as far as that is possible without running it; only a create must have one.
 
     Raises:
         AnswerError: there is none, or it cannot be used.
@@ -126,7 +126,7 @@ def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> 
 
 
 def _reader(hearing: Hearing, link: Permalink) -> GitHubClient | None:
-    """Give a client for a repository that the person who asks may read as well; None where that is not so."""
+    """A client for a repository that the person who asks may read as well; None where that is not so."""
     if link.repository.lower() == hearing.repository.full_name.lower():
         return hearing.github
     github = hearing.github.of(link.repository)
@@ -155,7 +155,7 @@ class Start:
 
 
 def start_of(hearing: Hearing, verb: Verb, number: int, *, is_pull: bool, bound: str = "") -> Start:
-    """Give where a job starts that was asked for under an issue or a pull request; ``bound`` is the head that its writer saw.
+    """Where a job starts that was asked for under an issue or a pull request; ``bound`` is the head that its writer saw.
 
     Raises:
         AnswerError: there is nothing to start from, or this person may not start from it.
@@ -174,7 +174,7 @@ def start_of(hearing: Hearing, verb: Verb, number: int, *, is_pull: bool, bound:
 
 
 def base(hearing: Hearing) -> tuple[str, str]:
-    """Give the branch that pull requests go to, and its head at this moment.
+    """The branch that pull requests go to, and its head at this moment.
 
     Raises:
         AnswerError: there is no such branch.
@@ -191,7 +191,7 @@ def base(hearing: Hearing) -> tuple[str, str]:
 
 
 def is_own(hearing: Hearing, pull: PullInfo) -> bool:
-    """Tell whether a pull request's branch is in this repository."""
+    """Whether a pull request's branch is in this repository."""
     return (pull.head_repository or "").lower() == hearing.repository.full_name.lower()
 
 
@@ -223,7 +223,7 @@ RAISED = "once the limit is raised"
 
 
 def limit_reply(hearing: Hearing) -> str | None:
-    """Give the answer to a create beyond the limits; None where it is within them."""
+    """The answer to a create beyond the limits; None where it is within them."""
     limits, login = hearing.config.limits, hearing.text.actor.login
     return (
         _jobs(hearing)
@@ -366,7 +366,7 @@ def submit(hearing: Hearing, request: JobRequest, *, dry_run: bool) -> str | Non
 
 
 def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, options: JobOptions) -> str:
-    """Give the kernel that the pull request changes, where the command names none.
+    """The kernel that the pull request changes, where the command names none.
 
     Raises:
         AnswerError: it is no pull request, or touches no kernel or several.
@@ -387,7 +387,7 @@ def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, op
 
 
 def origin(hearing: Hearing) -> Origin:
-    """Give where a command was given."""
+    """Where a command was given."""
     place, text = hearing.text.place, hearing.text
     return Origin(
         repository=place.repository,
@@ -401,14 +401,14 @@ def origin(hearing: Hearing) -> Origin:
 
 
 def job_of(hearing: Hearing, key: str) -> JobView | None:
-    """Give the job that this very command started, when its delivery was handled before."""
+    """The job that this very command started, when its delivery was handled before."""
     place = hearing.text.place
     found = hearing.desk.inbox.find_jobs(place.repository, number=place.number)
     return next((job for job in found if job.request.key == key), None)
 
 
 def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None:
-    """Give a job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
+    """A job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
     if command.verb not in WRITING:
         return None
     active = hearing.desk.inbox.find_jobs(hearing.text.place.repository, active=True)

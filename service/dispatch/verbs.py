@@ -89,7 +89,7 @@ def retry_job(hearing: Hearing, job: JobView, fresh: Fresh | None) -> bool:
 
 
 def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
-    """Give the commit to start over on; None where the job can go on from where it stopped.
+    """The commit to start over on; None where the job can go on from where it stopped.
 
     Raises:
         AnswerError: the branch to start from is gone.
@@ -149,7 +149,7 @@ def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, 
 
 
 def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
-    """Give the jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
+    """The jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
     inbox, place = hearing.desk.inbox, hearing.text.place
     if job_id is not None:
         job = inbox.get_job(job_id)
@@ -162,7 +162,7 @@ def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
 
 
 def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
-    """Give the job that a command means, or the answer where that is not clear; the first states that any job has count."""
+    """The job that a command means, or the answer where that is not clear; the first states that any job has count."""
     jobs = _jobs(hearing, command.job)
     if command.job is not None:
         return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))

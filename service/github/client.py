@@ -31,25 +31,25 @@ class Conversation(RepositoryCalls):
     """Comments and reactions of one repository."""
 
     def comments(self, number: int, since: datetime | None = None) -> list[CommentInfo]:
-        """Give the comments of a conversation, oldest first, at most 2,000."""
+        """The comments of a conversation, oldest first, at most 2,000."""
         issue = self._repository.get_issue(number)
         found = self._listed(lambda: issue.get_comments(since=since or NotSet), MAX_COMMENTS)
         return [CommentInfo(comment.id, login_of(comment.user), comment.body or "") for comment in found]
 
     def written_since(self, since: datetime) -> list[dict[str, Any]]:
-        """Give the comments of all conversations that were written or edited since a time, oldest first, as GitHub has them."""
+        """The comments of all conversations that were written or edited since a time, oldest first, as GitHub has them."""
         found = self._listed(
             lambda: self._repository.get_issues_comments(sort="updated", direction="asc", since=since), MAX_COMMENTS
         )
         return [comment.raw_data for comment in found]
 
     def who_reacted(self, comment_id: int, reaction: str) -> set[str]:
-        """Give the logins of those who reacted to a comment in one way."""
+        """The logins of those who reacted to a comment in one way."""
         found = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
         return {login_of(each.user) for each in found if each.content == reaction}
 
     def issue(self, number: int) -> dict[str, Any]:
-        """Give an issue or a pull request, as GitHub has it among issues."""
+        """An issue or a pull request, as GitHub has it among issues."""
         return self._call(lambda: self._repository.get_issue(number).raw_data)
 
     def comment(self, number: int, body: str) -> int:
@@ -91,11 +91,11 @@ class Pulls(RepositoryCalls):
     """Pull requests of one repository."""
 
     def get(self, number: int) -> PullInfo:
-        """Give a pull request."""
+        """A pull request."""
         return self._call(lambda: _pull_info(self._repository.get_pull(number)))
 
     def find(self, branch: str) -> PullInfo | None:
-        """Give the newest pull request, open or not, whose head is a branch of this repository; None where there is none."""
+        """The newest pull request, open or not, whose head is a branch of this repository; None where there is none."""
         owner = self.full_name.partition("/")[0]
         found = self._listed(
             lambda: self._repository.get_pulls(state="all", head=f"{owner}:{branch}", sort="created", direction="desc"),
@@ -133,7 +133,7 @@ class Pulls(RepositoryCalls):
         self._call(mark)
 
     def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
-        """Give what a review said on lines, at most 200 comments."""
+        """What a review said on lines, at most 200 comments."""
         pull = self._repository.get_pull(number)
         found = self._listed(lambda: pull.get_single_review_comments(review_id), MAX_REVIEW_COMMENTS)
         return self._call(lambda: tuple(_line_comment(comment) for comment in found))
@@ -170,7 +170,7 @@ class Issues(RepositoryCalls):
     """Issues of one repository."""
 
     def by(self, login: str) -> list[IssueInfo]:
-        """Give the issues that an account opened, open and closed, newest first, at most 1,000."""
+        """The issues that an account opened, open and closed, newest first, at most 1,000."""
         creator = cast("NamedUser", login)  # PyGithub takes a login as well; its annotation does not say so
         found = self._listed(lambda: self._repository.get_issues(state="all", creator=creator), MAX_ISSUES)
         issues = [issue for issue in found if issue.pull_request is None]
@@ -218,7 +218,7 @@ class Checks(RepositoryCalls):
     """Check runs of one repository."""
 
     def find(self, sha: str, external_id: str) -> CheckInfo | None:
-        """Give the check run on a commit with an id of ours; None where there is none."""
+        """The check run on a commit with an id of ours; None where there is none."""
         commit = self._repository.get_commit(sha)
         found = self._listed(lambda: commit.get_check_runs(filter="all"), MAX_CHECKS)
         return next((info for info in map(_check_info, found) if info.external_id == external_id), None)
@@ -264,5 +264,5 @@ class GitHubClient:
         self.snapshots = Snapshots(session, full_name, deadline_s)
 
     def of(self, full_name: str) -> GitHubClient:
-        """Give a client for another repository with the same credentials; an App's see only the public ones."""
+        """A client for another repository with the same credentials; an App's see only the public ones."""
         return GitHubClient(self._session, full_name, self._deadline_s)

@@ -40,7 +40,7 @@ class HookAttempt:
 
 
 def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
-    """Give the attempts since a time, newest first."""
+    """The attempts since a time, newest first."""
     path = f"/app/hook/deliveries?per_page={PAGE_ITEMS}"
     for _ in range(MAX_PAGES):
         headers, items = ask("GET", path)
@@ -56,7 +56,7 @@ def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
 
 
 def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> tuple[HookAttempt, ...]:
-    """Give the last attempt of each delivery that never arrived and may be asked for again, oldest first. Pure."""
+    """The last attempt of each delivery that never arrived and may be asked for again, oldest first. Pure."""
     tried: dict[str, list[HookAttempt]] = {}
     for attempt in attempts:
         tried.setdefault(attempt.delivery_id, []).append(attempt)
@@ -112,11 +112,11 @@ class GitHubConfiguration(Protocol):
     app_id: int | None
 
     def private_key_text(self) -> str | None:
-        """Give the App's private key in PEM form."""
+        """The App's private key in PEM form."""
         ...
 
     def token_text(self) -> str | None:
-        """Give the plain token."""
+        """The plain token."""
         ...
 
 
@@ -140,7 +140,7 @@ class GitHubClients:
         purpose: Purpose = Purpose.intake,
         deadline_s: float | None = None,
     ) -> GitHubClient:
-        """Give a client for a repository.
+        """A client for a repository.
 
         Raises:
             GitHubError: no credentials could be had.
@@ -155,13 +155,13 @@ class GitHubClients:
         return GitHubClient(session, full_name, deadline_s)
 
     def bot_login(self) -> str:
-        """Give the login under which the bot writes; asked of GitHub once where it is not configured."""
+        """The login under which the bot writes; asked of GitHub once where it is not configured."""
         if self._login is None:
             self._login = self._credentials.login()
         return self._login
 
     def check(self) -> TokenCheck:
-        """Tell whether the credentials work; an answer is kept for a minute."""
+        """Whether the credentials work; an answer is kept for a minute."""
         now_s = time.monotonic()
         if self._checked is not None and now_s - self._checked[0] <= CHECKED_FOR_S:
             return self._checked[1]

@@ -52,7 +52,7 @@ class Credentials(Protocol):
     """Where credentials come from."""
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give what requests to a repository are signed with."""
+        """What requests to a repository are signed with."""
         ...
 
     def forget(self, full_name: str, purpose: Purpose) -> None:
@@ -72,7 +72,7 @@ class TokenCredentials:
         self._who = who
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give the token."""
+        """The token."""
         return Credential("token", self._auth)
 
     def forget(self, full_name: str, purpose: Purpose) -> None:
@@ -108,7 +108,7 @@ class AppCredentials:
         self._held: dict[tuple[str, Purpose], _Held] = {}
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give a token for one repository, from the cache where it is still good."""
+        """A token for one repository, from the cache where it is still good."""
         # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
             held = self._held.get((full_name, purpose))

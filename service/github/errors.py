@@ -57,7 +57,7 @@ FOREIGN = (GithubException, requests.RequestException, json.JSONDecodeError)
 
 
 def translate(error: GithubException | requests.RequestException | json.JSONDecodeError, now_s: float) -> GitHubError:
-    """Give what an error of PyGithub or of the connection means.
+    """What an error of PyGithub or of the connection means.
 
     Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared.
     """
@@ -69,7 +69,7 @@ def translate(error: GithubException | requests.RequestException | json.JSONDeco
 
 
 def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: float) -> GitHubError:
-    """Give what an answer with an error status means.
+    """What an answer with an error status means.
 
     Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api and
     https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api

@@ -27,7 +27,7 @@ class RepositoryReads(RepositoryCalls):
     """Reads of one repository."""
 
     def info(self) -> RepositoryInfo:
-        """Give the repository."""
+        """The repository."""
 
         def read() -> RepositoryInfo:
             found = self._session.github.get_repo(self.full_name)
@@ -36,14 +36,14 @@ class RepositoryReads(RepositoryCalls):
         return self._call(read)
 
     def permission(self, login: str) -> str:
-        """Give a person's permission: ``admin``, ``write``, ``read`` or ``none``."""
+        """A person's permission: ``admin``, ``write``, ``read`` or ``none``."""
         try:
             return self._call(lambda: self._repository.get_collaborator_permission(login))
         except MissingError:
             return "none"
 
     def in_team(self, login: str, organisation: str, slug: str) -> bool:
-        """Tell whether a person is in a team; false also where the bot may not see the organisation's members."""
+        """Whether a person is in a team; false also where the bot may not see the organisation's members."""
         path = f"/orgs/{quote(organisation)}/teams/{quote(slug)}/memberships/{quote(login)}"
         requester = self._session.github.requester
         try:
@@ -56,7 +56,7 @@ class RepositoryReads(RepositoryCalls):
         return isinstance(found, dict) and found.get("state") == "active"
 
     def text(self, path: str, ref: str) -> str | None:
-        """Give a file's text at a commit or branch; None where there is no such file.
+        """A file's text at a commit or branch; None where there is no such file.
 
         Raises:
             ConflictError: it is a folder, no UTF-8 text, or larger than 512 KiB.
@@ -78,7 +78,7 @@ class RepositoryReads(RepositoryCalls):
 
 
 def is_safe_path(path: str) -> bool:
-    """Tell whether a path names something inside a repository: dot segments would reach other parts of the API."""
+    """Whether a path names something inside a repository: dot segments would reach other parts of the API."""
     parts = path.split("/")
     return bool(path) and not any(part in {"", ".", ".."} for part in parts) and not any(c in path for c in "\\\0?#")
 
@@ -93,7 +93,7 @@ class Snapshots(RepositoryCalls):
     """The archive of one repository."""
 
     def archive_link(self, sha: str) -> str:
-        """Give the address of the tarball at a commit; GitHub's holds a token of its own and is valid for minutes."""
+        """The address of the tarball at a commit; GitHub's holds a token of its own and is valid for minutes."""
         return self._call(lambda: self._repository.get_archive_link("tarball", sha))
 
     def tarball(self, sha: str, limit_bytes: int) -> bytes:
@@ -152,14 +152,14 @@ class GitData(RepositoryCalls):
     """The git side of one repository."""
 
     def head(self, branch: str) -> str | None:
-        """Give the commit that a branch points to; None where there is no such branch."""
+        """The commit that a branch points to; None where there is no such branch."""
         try:
             return self._call(lambda: self._repository.get_git_ref(f"heads/{branch}").object.sha)
         except MissingError:
             return None
 
     def commit(self, sha: str) -> CommitInfo:
-        """Give a commit."""
+        """A commit."""
 
         def read() -> CommitInfo:
             found = self._repository.get_git_commit(sha)
@@ -168,7 +168,7 @@ class GitData(RepositoryCalls):
         return self._call(read)
 
     def compare(self, base: str, head: str) -> CompareInfo | None:
-        """Give where two commits parted, each by branch, tag or id; None where one is not there or nothing joins them.
+        """Where two commits parted, each by branch, tag or id; None where one is not there or nothing joins them.
 
         Source: https://docs.github.com/en/rest/commits/commits#compare-two-commits
         """

@@ -50,7 +50,7 @@ class RateLimits:
             self._until_s[credentials] = max(self._until_s.get(credentials, 0.0), self._clock() + wait_s)
 
     def remaining(self) -> dict[str, int]:
-        """Give the requests left, by credentials; those that nothing is known of are left out."""
+        """The requests left, by credentials; those that nothing is known of are left out."""
         with self._lock:
             return dict(self._remaining)
 

@@ -49,14 +49,14 @@ COMMANDS = (
 
 
 def as_commands(text: str) -> str:
-    """Give a text with the commands of this machine for those of a comment."""
+    """A text with the commands of this machine for those of a comment."""
     for comment, command in COMMANDS:
         text = text.replace(comment, command)
     return text
 
 
 def stopped_comment(failure: Failure, job: JobView) -> str:
-    """Give why a job stopped, what to do about it, and what running the command again will do."""
+    """Why a job stopped, what to do about it, and what running the command again will do."""
     head = f"{stopped_line(failure, job)}\n**Next:** {_next(failure, job)}"
     return paragraphs(head, details(failure), f"<sub>Job `{job.job_id}`</sub>")
 
@@ -86,7 +86,7 @@ class LocalJob:
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a create, an optimize or a modify, which starts from HEAD.
+    """The request of a create, an optimize or a modify, which starts from HEAD.
 
     Raises:
         UserFacingError: it cannot be carried out as it stands.
@@ -130,7 +130,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
 
 
 def nightly_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a night on HEAD: the one that was interrupted, or a new one.
+    """The request of a night on HEAD: the one that was interrupted, or a new one.
 
     Raises:
         UserFacingError: HEAD lies before the commit that was measured last, so that its numbers would stand in a wrong order.
@@ -172,12 +172,12 @@ def _goes_on(job: JobView, head: str, asked: LocalJob) -> bool:
 
 
 def searching(options: JobOptions) -> list[str]:
-    """Give what the options say about the search of a model."""
+    """What the options say about the search of a model."""
     return [str(options.candidates), str(options.repairs), options.choose.value]
 
 
 def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a bench or a verify: HEAD, or the working tree, against its merge base with a reference.
+    """The request of a bench or a verify: HEAD, or the working tree, against its merge base with a reference.
 
     Raises:
         UserFacingError: there is no such reference, or nothing differs.
@@ -219,5 +219,5 @@ def _origin(checkout: Checkout) -> Origin:
 
 
 def repository_name(checkout: Checkout) -> str:
-    """Give the name that a checkout has where GitHub's are owner/name."""
+    """The name that a checkout has where GitHub's are owner/name."""
     return f"local/{checkout.folder.name}"

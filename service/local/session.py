@@ -88,7 +88,7 @@ class LocalEffects:
     shown: set[str] = field(default_factory=set)
 
     def apply(self, claimed: ClaimedUpdate) -> Effect:
-        """Give the effect of one update.
+        """The effect of one update.
 
         Raises:
             UserFacingError: the branch was moved by somebody else, or git failed.
@@ -243,13 +243,13 @@ class LocalSession:
 
 
 def worse(job: JobView) -> bool:
-    """Tell whether a comparison found anything slower, larger or wrong."""
+    """Whether a comparison found anything slower, larger or wrong."""
     report = _report(job)
     return report is not None and is_worse(from_json(MeasureSummary, report))
 
 
 def compared(job: JobView, name: str) -> MeasuredKernel:
-    """Give what a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
+    """What a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
 
     Raises:
         UserFacingError: the fault is not the commit's.
@@ -264,14 +264,14 @@ def compared(job: JobView, name: str) -> MeasuredKernel:
 
 
 def was_predicted(job: JobView) -> bool:
-    """Tell whether a comparison was made where no GPU was, so that nothing was timed."""
+    """Whether a comparison was made where no GPU was, so that nothing was timed."""
     report = _report(job)
     kernels = () if report is None else from_json(MeasureSummary, report).kernels
     return any(kernel.benchmark is not None and kernel.benchmark.predicted for kernel in kernels)
 
 
 def regressed(job: JobView) -> bool:
-    """Tell whether a night confirmed a change for the worse."""
+    """Whether a night confirmed a change for the worse."""
     report = _report(job)
     return report is not None and has_regressed(from_json(NightlySummary, report))
 

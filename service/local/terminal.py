@@ -20,7 +20,7 @@ _SHOWN = {"summary": "**", "br": "; "}
 
 
 def unfolded(markdown: str) -> str:
-    """Give a comment with the titles of folded parts in bold and the lines of a cell side by side; code stays as it is."""
+    """A comment with the titles of folded parts in bold and the lines of a cell side by side; code stays as it is."""
     return "\n".join(line if fence else _shown(line) for line, fence in fences(markdown.splitlines()))
 
 

@@ -176,7 +176,7 @@ class Pages:
 
 
 def pages_router(pages: Pages) -> APIRouter:
-    """Give the routes of the pages."""
+    """The routes of the pages."""
     router = APIRouter(dependencies=[] if pages.password is None else [Depends(_guard(pages.password))])
     templates = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=redacted

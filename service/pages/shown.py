@@ -97,7 +97,7 @@ class Link:
 
 
 def row_of(job: JobView, now: datetime) -> Row:
-    """Give a job as a line of the list."""
+    """A job as a line of the list."""
     return Row(
         job.job_id,
         f"{job.request.verb} {job.request.kernel}",
@@ -110,7 +110,7 @@ def row_of(job: JobView, now: datetime) -> Row:
 
 
 def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
-    """Give every attempt, and the stages that are still to come."""
+    """Every attempt, and the stages that are still to come."""
     rows = [
         StageRow(
             STAGE_MARKS[stage.state],
@@ -129,7 +129,7 @@ def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
 
 
 def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
-    """Give where the job can be followed on GitHub; nowhere, if it was given by hand."""
+    """Where the job can be followed on GitHub; nowhere, if it was given by hand."""
     origin = job.request.origin
     if not origin.number:
         return ()
@@ -148,7 +148,7 @@ def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
 
 
 def served_type(artifact: ArtifactView) -> tuple[str, bool]:
-    """Give the content type with which an artifact is safe to serve, and whether the browser may show it."""
+    """The content type with which an artifact is safe to serve, and whether the browser may show it."""
     kind = content_type(artifact.media_type)
     if kind in INLINE_TYPES:
         return kind, True
@@ -158,7 +158,7 @@ def served_type(artifact: ArtifactView) -> tuple[str, bool]:
 
 
 def events_of(job: JobView, now: datetime) -> tuple[EventRow, ...]:
-    """Give the timeline, newest first, each with its age."""
+    """The timeline, newest first, each with its age."""
     return tuple(_event(event, age(event.at, now)) for event in reversed(job.timeline))
 
 
@@ -169,24 +169,24 @@ def _event(event: TimelineEvent, ago: str) -> EventRow:
 
 
 def _update_words(kind: str) -> str:
-    """Give the name of an update as words: ``PullRequestUpdate`` is a pull request."""
+    """The name of an update as words: ``PullRequestUpdate`` is a pull request."""
     return UPDATE_WORDS.get(kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.removesuffix("Update")).lower()
 
 
 def age(at: str | None, now: datetime) -> str:
-    """Give how long ago a time was."""
+    """How long ago a time was."""
     moment = _moment(at)
     return f"{_words((now - moment).total_seconds())} ago" if moment is not None else ""
 
 
 def duration(start: str | None, end: str | None, now: datetime) -> str:
-    """Give how long something took, or has taken until now."""
+    """How long something took, or has taken until now."""
     began = _moment(start)
     return _words(((_moment(end) or now) - began).total_seconds()) if began is not None else ""
 
 
 def with_code(text: str) -> Markup:
-    """Give a text as HTML, escaped, with what stands between backticks as code."""
+    """A text as HTML, escaped, with what stands between backticks as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner is one
         return escape(text)
@@ -196,7 +196,7 @@ def with_code(text: str) -> Markup:
 
 
 def size(count: int) -> str:
-    """Give a number of bytes as people read it."""
+    """A number of bytes as people read it."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
@@ -243,7 +243,7 @@ class TriedStage:
 
 
 def tried_of(job: JobView, load: Callable[[str], bytes]) -> tuple[TriedStage, ...]:
-    """Give what was tried, by stage; what cannot be read is left out."""
+    """What was tried, by stage; what cannot be read is left out."""
     digests = {artifact.name: artifact.digest for artifact in job.artifacts}
     books = [name for name in digests if name.startswith(PREFIX) and name.endswith(".json")][:MOST_STAGES]
     found, left = [], MOST_RECORDS

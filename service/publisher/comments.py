@@ -79,7 +79,7 @@ def fold_superseded(publication: Publication, comment_id: int) -> None:
 
 
 def _head_now(publication: Publication) -> str | None:
-    """Give the head of the pull request that was measured, as it is now; None where there is none, or where it cannot be read."""
+    """The head of the pull request that was measured, as it is now; None where there is none, or where it cannot be read."""
     request = publication.job.request
     if request.head_sha is None or not request.origin.is_pull:
         return None

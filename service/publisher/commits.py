@@ -165,7 +165,7 @@ def _point(publication: Publication, head: str | None, sha: str) -> None:
 
 
 def moved(what: str) -> GiveUpError:
-    """Give the end of a job whose branch belongs to somebody else now."""
+    """The end of a job whose branch belongs to somebody else now."""
     return GiveUpError(
         Failure(
             FailureCode.moved,
@@ -262,12 +262,12 @@ log = structlog.get_logger(__name__)
 
 
 def external_id(job_id: str, update_id: str) -> str:
-    """Give the id under which a check run is found again, and by which its re-run button finds the job."""
+    """The id under which a check run is found again, and by which its re-run button finds the job."""
     return f"{job_id}/{update_id}"
 
 
 def job_id_of(external: str) -> str | None:
-    """Give the job of a check run; None where it is none of the bot's."""
+    """The job of a check run; None where it is none of the bot's."""
     job_id, separator, update_id = external.partition("/")
     return job_id if separator and job_id and update_id else None
 
@@ -292,7 +292,7 @@ def publish_check(publication: Publication, update: CheckpointUpdate | ReportUpd
 
 
 def _buttons(publication: Publication, update: CheckpointUpdate | ReportUpdate) -> tuple[Button, ...]:
-    """Give what can be decided on the check run; an approval is bound to its checkpoint, since two may name one commit."""
+    """What can be decided on the check run; an approval is bound to its checkpoint, since two may name one commit."""
     if isinstance(update, CheckpointUpdate):
         if not asks(update):
             return ()
@@ -308,6 +308,6 @@ def _buttons(publication: Publication, update: CheckpointUpdate | ReportUpdate) 
 
 
 def _measured(publication: Publication) -> str | None:
-    """Give the head of the pull request that was only measured, which is nobody's work but its author's."""
+    """The head of the pull request that was only measured, which is nobody's work but its author's."""
     request = publication.job.request
     return request.head_sha if request.origin.is_pull else None

@@ -42,29 +42,29 @@ class PassResult:
     words: tuple[tuple[Word, int], ...]  # how many rows each, those that occur
 
     def count(self, word: Word) -> int:
-        """Give how many rows got a word."""
+        """How many rows got a word."""
         return dict(self.words).get(word, 0)
 
 
 def by_pass(rows: Sequence[WorkloadTiming], baseline: str = ORIGINAL) -> tuple[PassResult, ...]:
-    """Give every pass that was timed, in the order of the passes."""
+    """Every pass that was timed, in the order of the passes."""
     found = [(timed_pass, tuple(row for row in rows if row.timed_pass is timed_pass)) for timed_pass in Pass]
     return tuple(_pass_result(timed_pass, members, baseline) for timed_pass, members in found if members)
 
 
 def mean_speedup(rows: Iterable[WorkloadTiming], baseline: str = ORIGINAL) -> float | None:
-    """Give how many times as fast the candidate is, the geometric mean over rows; None where nothing was compared."""
+    """How many times as fast the candidate is, the geometric mean over rows; None where nothing was compared."""
     return geometric_mean(value for row in rows if (value := speedup(row, baseline)) is not None)
 
 
 def overall_speedup(rows: Sequence[WorkloadTiming], baseline: str = ORIGINAL) -> float | None:
-    """Give the one number for a kernel: of forward and backward together where that was timed, else of all that was."""
+    """The one number for a kernel: of forward and backward together where that was timed, else of all that was."""
     together = [row for row in rows if row.timed_pass is Pass.full]
     return mean_speedup(together or rows, baseline)
 
 
 def speedup(row: WorkloadTiming, baseline: str = ORIGINAL) -> float | None:
-    """Give how many times as fast the candidate is on a row."""
+    """How many times as fast the candidate is on a row."""
     comparison = compared(row, baseline)
     if comparison is not None:
         return comparison.speedup
@@ -73,28 +73,28 @@ def speedup(row: WorkloadTiming, baseline: str = ORIGINAL) -> float | None:
 
 
 def compared(row: WorkloadTiming, baseline: str = ORIGINAL) -> Comparison | None:
-    """Give the comparison of the candidate with a baseline."""
+    """The comparison of the candidate with a baseline."""
     return next((c for c in row.comparisons if (c.contender, c.baseline) == (CANDIDATE, baseline)), None)
 
 
 def timing(row: WorkloadTiming, contender: str) -> Timing | None:
-    """Give what was measured of a contender."""
+    """What was measured of a contender."""
     return next((timing for timing in row.timings if timing.contender == contender), None)
 
 
 def median_us(row: WorkloadTiming, contender: str) -> float | None:
-    """Give a contender's time."""
+    """A contender's time."""
     found = timing(row, contender)
     return found.median_us if found is not None else None
 
 
 def memory_ratio(rows: Iterable[WorkloadTiming]) -> float | None:
-    """Give the candidate's peak memory over the original's, the geometric mean over rows; None where it was not measured."""
+    """The candidate's peak memory over the original's, the geometric mean over rows; None where it was not measured."""
     return geometric_mean(known for row in rows if (known := row.memory_ratio) is not None)
 
 
 def overall_memory(rows: Sequence[WorkloadTiming]) -> float | None:
-    """Give the one ratio of peak memory for a kernel: of forward and backward together where that was measured, else of all.
+    """The one ratio of peak memory for a kernel: of forward and backward together where that was measured, else of all.
 
     A pass on its own may hold next to nothing, and a mean over such a ratio and that of both passes is of no use to anyone.
     """
@@ -103,21 +103,21 @@ def overall_memory(rows: Sequence[WorkloadTiming]) -> float | None:
 
 
 def change(value: float | None) -> str:
-    """Give a ratio as what changed, such as "+12%"."""
+    """A ratio as what changed, such as "+12%"."""
     if not usable(value):
         return DASH
     return "same" if abs(value - 1) < 0.005 else f"{value - 1:+.0%}"
 
 
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """Give a speedup with its interval where there is one."""
+    """A speedup with its interval where there is one."""
     if not usable(value):
         return DASH
     return f"{ratio(value)} ({low:.2f} to {high:.2f})" if usable(low) and usable(high) else ratio(value)
 
 
 def word_of(result: PassResult) -> str:
-    """Give a pass over its sizes in a word, with the sizes that it is true of where it is not of all."""
+    """A pass over its sizes in a word, with the sizes that it is true of where it is not of all."""
     total = sum(count for _, count in result.words)
     told = [
         word.value if count == total else f"{word.value} on {count} of {total}"
@@ -138,7 +138,7 @@ def _pass_result(timed_pass: Pass, rows: tuple[WorkloadTiming, ...], baseline: s
 
 
 def _interval(comparisons: Sequence[Comparison]) -> tuple[float | None, float | None]:
-    """Give the interval of the geometric mean, taking the rows as measured independently of each other."""
+    """The interval of the geometric mean, taking the rows as measured independently of each other."""
     if not comparisons or any(min(c.speedup, c.speedup_low, c.speedup_high) <= 0 for c in comparisons):
         return None, None
     centre = sum(math.log(c.speedup) for c in comparisons) / len(comparisons)
@@ -161,7 +161,7 @@ HEADER = (
 
 
 def noise_sentence(rows: tuple[WorkloadTiming, ...]) -> str:
-    """Give what noise looked like in this very run; nothing where no control was measured."""
+    """What noise looked like in this very run; nothing where no control was measured."""
     controls = [abs(math.log(row.control.speedup)) for row in rows if row.control and row.control.speedup > 0]
     if not controls:
         return ""
@@ -209,7 +209,7 @@ MAX_CONTENDERS = 6
 
 
 def speed_sentence(result: BenchmarkResult) -> str:
-    """Give what the measurements come to, in one sentence that claims no more than they show."""
+    """What the measurements come to, in one sentence that claims no more than they show."""
     if result.predicted:
         return f"Speed is only predicted, from the roofline of {_gpu(result)}: nothing was timed."
     rows = [row for row in result.rows if usable(median_us(row, CANDIDATE))]
@@ -224,7 +224,7 @@ def speed_sentence(result: BenchmarkResult) -> str:
 
 
 def benchmark_table(result: BenchmarkResult, titles: Mapping[str, str] = CONTENDERS, *, conditions: bool = True) -> str:
-    """Give the table of every workload and pass; what is beyond the first rows is folded. ``titles`` name the contenders."""
+    """The table of every workload and pass; what is beyond the first rows is folded. ``titles`` name the contenders."""
     titles = {**CONTENDERS, **titles}
     shown = _rows_table(result, result.rows[:MAX_ROWS], titles)
     rest = _rows_table(result, result.rows[MAX_ROWS:], titles)

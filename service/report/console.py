@@ -13,7 +13,7 @@ from workers.contracts.problem_set import BASELINES, THRESHOLDS, Entry, Outcome,
 
 
 def host_section(report: HostReport) -> str:
-    """Give a host's report: what it is, what a child was kept from, and what to cure."""
+    """A host's report: what it is, what a child was kept from, and what to cure."""
     facts = [
         ("GPU", report.gpu or "none: kernels run in Triton's interpreter, values are proved, speed is only predicted"),
         ("architecture", report.architecture),
@@ -85,7 +85,7 @@ MAX_NAMED = 6
 
 
 def problem_set_section(entries: Sequence[Entry]) -> str:
-    """Give the tables."""
+    """The tables."""
     rows = [*levels(entries).items(), ("all", entries)]
     shown = [_row(level, chosen) for level, chosen in rows]
     by_reason = [
@@ -127,7 +127,7 @@ SIZES = ("characters", "of which stable", "answered")
 
 
 def recording_section(use: RecordingUse) -> str:
-    """Give a row a request, and the sums by purpose; an empty recording is told in a sentence."""
+    """A row a request, and the sums by purpose; an empty recording is told in a sentence."""
     if not use.questions:
         return "The recording holds no question."
     header = ("question", "purpose", "provider", "model", "outcome", *TOKENS, *SIZES)

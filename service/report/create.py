@@ -37,7 +37,7 @@ Row = tuple[str, Callable[[KernelProfile], str]]
 
 
 def profile_table(profile: KernelProfile) -> str:
-    """Give the table."""
+    """The table."""
     return table(("field", "value"), [(label, cell(profile)) for label, cell in ROWS])
 
 
@@ -93,7 +93,7 @@ MAX_PATHS = 40
 
 
 def analyzed_verdict(summary: AnalyzeSummary, job: JobView) -> str:
-    """Give what the kernel was understood as, in one line."""
+    """What the kernel was understood as, in one line."""
     profile = summary.profile
     return (
         f"**{code(job.request.kernel)} is understood:** tier {profile.tier}, {inline(profile.tier_description, 80)}, "
@@ -102,7 +102,7 @@ def analyzed_verdict(summary: AnalyzeSummary, job: JobView) -> str:
 
 
 def generated_verdict(summary: GenerateSummary, job: JobView) -> str:
-    """Give whether the kernel is proved, in one line."""
+    """Whether the kernel is proved, in one line."""
     kernel, words = code(job.request.kernel), verdict_words(summary.verdict)
     if summary.verdict.status is not Status.passed:
         return f"**{kernel} is not proved:** {words}."
@@ -111,7 +111,7 @@ def generated_verdict(summary: GenerateSummary, job: JobView) -> str:
 
 
 def analyzed_sections(summary: AnalyzeSummary) -> str:
-    """Give what the kernel is written from."""
+    """What the kernel is written from."""
     return paragraphs(
         f"Look at the inputs, the gradients and the names; the kernel is written from these by the {code(summary.author)} author.",
         review_answered(summary.answered),
@@ -122,13 +122,13 @@ def analyzed_sections(summary: AnalyzeSummary) -> str:
 
 
 def review_answered(answered: Sequence[str]) -> str:
-    """Give what was done about the last review, point by point; the points and a model's replies are foreign text."""
+    """What was done about the last review, point by point; the points and a model's replies are foreign text."""
     points = bullets([sentence(answer) for answer in answered])
     return f"To your last review:\n\n{points}" if points else ""
 
 
 def generated_sections(summary: GenerateSummary) -> str:
-    """Give what was written, and its proof."""
+    """What was written, and its proof."""
     formulas = [("forward", summary.forward_formula), *summary.gradient_formulas]
     rows = [(inline(name, 60), code(formula, 400)) for name, formula in formulas]
     paths = [code(path, 200) for path in summary.changed[:MAX_PATHS]]
@@ -146,7 +146,7 @@ def generated_sections(summary: GenerateSummary) -> str:
 
 
 def validated_verdict(summary: ValidateSummary, job: JobView) -> str:
-    """Give the verdict on a kernel in one line."""
+    """The verdict on a kernel in one line."""
     kernel = code(job.request.kernel)
     wrong = faults(summary)
     if wrong:
@@ -156,7 +156,7 @@ def validated_verdict(summary: ValidateSummary, job: JobView) -> str:
 
 
 def faults(summary: ValidateSummary) -> list[str]:
-    """Give what stands against a merge, each as part of a sentence; nothing where all is well."""
+    """What stands against a merge, each as part of a sentence; nothing where all is well."""
     found = []
     if summary.verdict.status is not Status.passed:
         found.append(verdict_words(summary.verdict))
@@ -168,7 +168,7 @@ def faults(summary: ValidateSummary) -> list[str]:
 
 
 def validated_sections(summary: ValidateSummary, image_urls: Mapping[str, str]) -> str:
-    """Give the report below its verdict: the table, then plots, then the rest folded, then where the numbers come from."""
+    """The report below its verdict: the table, then plots, then the rest folded, then where the numbers come from."""
     return paragraphs(
         review_answered(summary.answered),
         benchmark_table(summary.benchmark),

@@ -73,7 +73,7 @@ def checkpoint_comment(
     image_urls: Mapping[str, str] | None = None,
     sha: str | None = None,
 ) -> str:
-    """Give what a reviewer decides on.
+    """What a reviewer decides on.
 
     ``image_urls`` are addresses by the images' names, ``sha`` the commit that is decided on where it is known better than
     from the job.
@@ -89,7 +89,7 @@ def checkpoint_comment(
 
 
 def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
-    """Give the comment that says once that a checkpoint still waits."""
+    """The comment that says once that a checkpoint still waits."""
     sha = job.checkpoint.sha if job.checkpoint else None
     approve = code(f"/kernel approve {sha[:12]}") if sha else "`/kernel approve`"
     ends = (
@@ -104,7 +104,7 @@ def reminder_comment(update: ReminderUpdate, job: JobView, links: Links) -> str:
 
 
 def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
-    """Give the commit that a checkpoint's review is about; before an optimize has made one, the commit that it starts from."""
+    """The commit that a checkpoint's review is about; before an optimize has made one, the commit that it starts from."""
     view = job.checkpoint
     named = view.sha if view and (view.stage, view.attempt) == (update.stage, update.attempt) else None
     if named or job.head_sha:
@@ -113,7 +113,7 @@ def checkpoint_sha(update: CheckpointUpdate, job: JobView) -> str | None:
 
 
 def asks(update: CheckpointUpdate) -> bool:
-    """Tell whether anybody is asked: with ``--auto`` nobody is, nor where there is nothing to choose between."""
+    """Whether anybody is asked: with ``--auto`` nobody is, nor where there is nothing to choose between."""
     return update.decides and not _settled(update)
 
 
@@ -124,7 +124,7 @@ def _settled(update: CheckpointUpdate) -> bool:
 
 
 def afterwards(update: CheckpointUpdate) -> str:
-    """Give what follows an approval."""
+    """What follows an approval."""
     summary = update.summary
     if isinstance(summary, ProfileSummary) and summary.nothing_to_gain:
         return ENDS
@@ -175,7 +175,7 @@ def report_comment(
     key: str | None = None,
     moved_to: str | None = None,
 ) -> str:
-    """Give the comment that ends a job.
+    """The comment that ends a job.
 
     ``image_urls`` are addresses by the images' names; ``key`` tells the ends of a job apart that was retried; ``moved_to`` is the
     head of the pull request where that is no longer the one that was looked at.
@@ -186,7 +186,7 @@ def report_comment(
 
 
 def cancelled_lines(job: JobView, by: str, why: str = "") -> str:
-    """Give the two lines on a job that was cancelled, by a person or because of something else."""
+    """The two lines on a job that was cancelled, by a person or because of something else."""
     stays = "" if measures(job) else f"; {left_behind(job)}"
     if why:
         again_ = "`/kernel retry` goes on from where it was" if not measures(job) else f"{again(job)} starts afresh"
@@ -234,7 +234,7 @@ class CheckRunOutput:
 
 
 def check_run_output(update: CheckpointUpdate | ReportUpdate, job: JobView) -> CheckRunOutput:
-    """Give what the check run on the head commit says after an update."""
+    """What the check run on the head commit says after an update."""
     if isinstance(update, CheckpointUpdate):
         title, summary, conclusion = _checkpoint(update, job)
     else:

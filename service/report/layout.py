@@ -24,12 +24,12 @@ def paragraphs(*parts: str) -> str:
 
 
 def bullets(items: Sequence[str]) -> str:
-    """Give a list."""
+    """A list."""
     return "\n".join(f"- {item}" for item in items)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> str:
-    """Give a table; ``numeric`` columns stand to the right. Cells are markdown already, without pipes or line breaks."""
+    """A table; ``numeric`` columns stand to the right. Cells are markdown already, without pipes or line breaks."""
     if not rows:
         return ""
     rule = ["---:" if column in numeric else "---" for column in range(len(header))]
@@ -37,17 +37,17 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequenc
 
 
 def folded(summary: str, body: str) -> str:
-    """Give a part that opens on a click; nothing where there is no body. ``summary`` is plain text of ours."""
+    """A part that opens on a click; nothing where there is no body. ``summary`` is plain text of ours."""
     return f"<details><summary>{summary}</summary>\n\n{body.strip()}\n\n</details>" if body.strip() else ""
 
 
 def length(text: str) -> int:
-    """Give the length as GitHub may count it: in UTF-16 units, of which a sign beyond the basic plane takes two."""
+    """The length as GitHub may count it: in UTF-16 units, of which a sign beyond the basic plane takes two."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def fit(body: str, tail: str = "", limit: int = GITHUB_LIMIT) -> str:
-    """Give a message that ends with ``tail`` and is at most as long as GitHub takes; what was open is closed."""
+    """A message that ends with ``tail`` and is at most as long as GitHub takes; what was open is closed."""
     end = f"\n\n{tail}" if tail else ""
     if length(body) + length(end) <= limit:
         return body.rstrip() + end
@@ -68,7 +68,7 @@ def _kept(body: str, room: int) -> str:
 
 
 def fences(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Give each line with the fence of the code block that it belongs to: empty outside of code, and on the line that ends it."""
+    """Each line with the fence of the code block that it belongs to: empty outside of code, and on the line that ends it."""
     fence = ""
     for line in lines:
         found = FENCE.match(line)
@@ -90,7 +90,7 @@ DASH = "–"
 
 
 def duration_us(value: float | None) -> str:
-    """Give a time, in the unit that fits it."""
+    """A time, in the unit that fits it."""
     if not usable(value):
         return DASH
     for unit, size in (("s", 1e6), ("ms", 1e3)):
@@ -100,7 +100,7 @@ def duration_us(value: float | None) -> str:
 
 
 def wait(seconds: float) -> str:
-    """Give an expected wait, as roughly as it is known."""
+    """An expected wait, as roughly as it is known."""
     if not usable(seconds) or seconds < 45:
         return "less than a minute"
     if seconds < 90 * 60:
@@ -110,7 +110,7 @@ def wait(seconds: float) -> str:
 
 
 def size_bytes(value: float | None) -> str:
-    """Give a size in binary units."""
+    """A size in binary units."""
     if not usable(value):
         return DASH
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -120,33 +120,33 @@ def size_bytes(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Give a speedup."""
+    """A speedup."""
     return f"{value:.2f}×" if usable(value) else DASH
 
 
 def percent(value: float | None) -> str:
-    """Give a share."""
+    """A share."""
     return f"{value:.0%}" if usable(value) else DASH
 
 
 def small(value: float | None) -> str:
-    """Give an error or tolerance."""
+    """An error or tolerance."""
     return f"{value:.2g}" if value is not None else DASH
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """Give the geometric mean of positive numbers; None of none."""
+    """The geometric mean of positive numbers; None of none."""
     logs = [math.log(value) for value in values if value > 0 and math.isfinite(value)]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def counted(number: int, noun: str) -> str:
-    """Give a number with its noun in the right form."""
+    """A number with its noun in the right form."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def usable(value: float | None) -> TypeGuard[float]:
-    """Tell whether something was measured and is a number that can be shown."""
+    """Whether something was measured and is a number that can be shown."""
     return value is not None and math.isfinite(value) and value >= 0
 
 
@@ -168,39 +168,39 @@ class Links:
     bot_login: str
 
     def pull(self, number: int) -> str:
-        """Give the address of a pull request."""
+        """The address of a pull request."""
         return f"{self.repository_url}/pull/{number}"
 
     def commit(self, sha: str) -> str:
-        """Give the address of a commit."""
+        """The address of a commit."""
         return f"{self.repository_url}/commit/{quote(sha)}"
 
     def own(self, label: str, url: str) -> str:
-        """Give a link where the address is in this repository, else only the label."""
+        """A link where the address is in this repository, else only the label."""
         return link(label, url) if url.startswith(f"{self.repository_url}/") else label
 
     def file(self, sha: str, path: str) -> str:
-        """Give the address of a file at a commit."""
+        """The address of a file at a commit."""
         return f"{self.repository_url}/blob/{quote(sha)}/{quote(path)}"
 
 
 def link(label: str, url: str) -> str:
-    """Give a markdown link; only the label where the address is none of the web. ``label`` is markdown already."""
+    """A markdown link; only the label where the address is none of the web. ``label`` is markdown already."""
     return f"[{label}]({safe_url(url)})" if safe_url(url) else label
 
 
 def image(alt: str, url: str) -> str:
-    """Give a markdown image with its text form; only the text where the address is none of the web."""
+    """A markdown image with its text form; only the text where the address is none of the web."""
     return f"![{inline(alt)}]({safe_url(url)})" if safe_url(url) else inline(alt)
 
 
 def pictures(images: tuple[Image, ...], image_urls: Mapping[str, str]) -> str:
-    """Give the images that can be seen."""
+    """The images that can be seen."""
     return "\n".join(image(item.alt, image_urls[item.name]) for item in images if item.name in image_urls)
 
 
 def safe_url(url: str) -> str:
-    """Give an address that stays one inside of a markdown link; empty where it is not http or https."""
+    """An address that stays one inside of a markdown link; empty where it is not http or https."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -239,7 +239,7 @@ class Marker:
 
 
 def marker(job_id: str, kind: Kind, key: str | None = None) -> str:
-    """Give the hidden line.
+    """The hidden line.
 
     Raises:
         ValueError: the job's id or the key holds something that could end the line.
@@ -252,7 +252,7 @@ def marker(job_id: str, kind: Kind, key: str | None = None) -> str:
 
 
 def find_marker(body: str) -> Marker | None:
-    """Give the marker of a message; only its last line counts, so that no text echoed in it can pose as one."""
+    """The marker of a message; only its last line counts, so that no text echoed in it can pose as one."""
     lines = body.rstrip().rsplit("\n", 1)
     found = PATTERN.fullmatch(lines[-1].strip())
     if found is None or found["kind"] not in set(Kind):
@@ -261,5 +261,5 @@ def find_marker(body: str) -> Marker | None:
 
 
 def signed(body: str, job_id: str, kind: Kind, key: str | None = None) -> str:
-    """Give a message with its marker, shortened where GitHub would refuse it."""
+    """A message with its marker, shortened where GitHub would refuse it."""
     return fit(body, marker(job_id, kind, key))

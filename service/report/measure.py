@@ -54,7 +54,7 @@ class Found:
 
 
 def sort_out(summary: MeasureSummary) -> Found:
-    """Give what became of each kernel; one may be faster in one pass and slower in another."""
+    """What became of each kernel; one may be faster in one pass and slower in another."""
     kernels = summary.kernels
     timed = tuple(k for k in kernels if k.benchmark is not None and not k.benchmark.predicted and k.benchmark.rows)
     return Found(
@@ -76,7 +76,7 @@ def is_wrong(kernel: MeasuredKernel) -> bool:
 
 
 def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
-    """Give the overall verdict in one line."""
+    """The overall verdict in one line."""
     found, against = sort_out(summary), inline(summary.against, 120)
     if not summary.kernels:
         return f"**This change touches no kernel:** nothing was compared with {against}."
@@ -106,7 +106,7 @@ def measured_verdict(summary: MeasureSummary, _job: JobView) -> str:
 
 
 def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
-    """Give what a maintainer does next."""
+    """What a maintainer does next."""
     found = sort_out(summary)
     if not summary.kernels:
         return "nothing, or name the kernels that should be compared: `/kernel bench NAME`."
@@ -127,7 +127,7 @@ def measured_after(summary: MeasureSummary, job: JobView, _links: Links) -> str:
 
 
 def measured_conclusion(summary: MeasureSummary) -> Conclusion:
-    """Give how the check ends: a slower kernel is for people to weigh, a wrong one is not."""
+    """How the check ends: a slower kernel is for people to weigh, a wrong one is not."""
     found = sort_out(summary)
     if found.wrong:
         return Conclusion.failure
@@ -135,13 +135,13 @@ def measured_conclusion(summary: MeasureSummary) -> Conclusion:
 
 
 def is_worse(summary: MeasureSummary) -> bool:
-    """Tell whether anything is slower, needs more memory, or is wrong."""
+    """Whether anything is slower, needs more memory, or is wrong."""
     found = sort_out(summary)
     return bool(found.wrong or found.slower or found.larger)
 
 
 def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
-    """Give the report below its verdict: the one table, its noise, and the rest folded."""
+    """The report below its verdict: the one table, its noise, and the rest folded."""
     found = sort_out(summary)
     ordered = sorted(
         found.timed, key=lambda k: (k not in found.slower, k not in found.faster, k not in found.undecided)
@@ -163,7 +163,7 @@ def measured_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping
 
 
 def skipped_list(summary: MeasureSummary) -> str:
-    """Give the kernels that were not looked at, each with the reason and the cure."""
+    """The kernels that were not looked at, each with the reason and the cure."""
     told = [
         f"{code(k.kernel)}: {reason(k.skipped)} {sentence(k.skipped.cure) if k.skipped.cure else ''}".rstrip()
         for k in summary.kernels
@@ -173,7 +173,7 @@ def skipped_list(summary: MeasureSummary) -> str:
 
 
 def kernel_details(kernel: MeasuredKernel) -> str:
-    """Give all that is known of one kernel, folded."""
+    """All that is known of one kernel, folded."""
     touched = ", ".join(code(path, 160) for path in kernel.touched[:12])
     more = f" and {len(kernel.touched) - 12} more" if len(kernel.touched) > 12 else ""
     body = paragraphs(
@@ -186,7 +186,7 @@ def kernel_details(kernel: MeasuredKernel) -> str:
 
 
 def compared_line(summary: MeasureSummary, _job: JobView) -> str:
-    """Give which commits were compared."""
+    """Which commits were compared."""
     return f"<sub>Head {code(summary.head_sha[:12])} against base {code(summary.base_sha[:12])}.</sub>"
 
 
@@ -221,7 +221,7 @@ def _passes(kernel: MeasuredKernel, word: Word) -> str:
 
 
 def _where(result: PassResult, word: Word) -> str:
-    """Give a pass with its speed at the sizes that have the word: over all sizes a slower one may be hidden by the others."""
+    """A pass with its speed at the sizes that have the word: over all sizes a slower one may be hidden by the others."""
     members = [row for row in result.rows if (found := compared(row)) is not None and found.word is word]
     told = f"{result.timed_pass.value} {ratio(mean_speedup(members))}"
     return (

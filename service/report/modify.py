@@ -28,7 +28,7 @@ FAILED = (CaseOutcome.failed, CaseOutcome.error)
 
 
 def modified_verdict(summary: ModifySummary, job: JobView) -> str:
-    """Give what was changed and how far it is proved, in one line; a call that breaks comes before everything else."""
+    """What was changed and how far it is proved, in one line; a call that breaks comes before everything else."""
     kernel = code(job.request.kernel)
     if summary.broken_call is not None:
         return f"**{kernel} is changed, and a call that works today breaks:** {sentence(summary.broken_call)}."
@@ -39,7 +39,7 @@ def modified_verdict(summary: ModifySummary, job: JobView) -> str:
 
 
 def modified_sections(summary: ModifySummary) -> str:
-    """Give the change below its verdict: the warning again, what the model says, files, tests; the rest folded."""
+    """The change below its verdict: the warning again, what the model says, files, tests; the rest folded."""
     return paragraphs(
         warning(summary),
         f"To your last review:\n\n{bullets([sentence(item) for item in summary.answered])}" if summary.answered else "",
@@ -54,12 +54,12 @@ def modified_sections(summary: ModifySummary) -> str:
 
 
 def modified_holds(summary: ModifySummary) -> bool:
-    """Tell whether nothing stands against the change."""
+    """Whether nothing stands against the change."""
     return summary.verdict.status is Status.passed and summary.broken_call is None
 
 
 def warning(summary: ModifySummary) -> str:
-    """Give what somebody who uses the kernel today has to know."""
+    """What somebody who uses the kernel today has to know."""
     if summary.broken_call is None:
         return ""
     meant = "Whoever calls it so must change that. Approve it only if this is meant."
@@ -67,13 +67,13 @@ def warning(summary: ModifySummary) -> str:
 
 
 def files_table(summary: ModifySummary) -> str:
-    """Give the files of a change with their lines."""
+    """The files of a change with their lines."""
     rows = [(code(item.path, 200), f"+{item.added}", f"−{item.removed}") for item in summary.files]
     return table(("file", "comes", "goes"), rows, numeric=(1, 2))
 
 
 def change_details(summary: ModifySummary) -> str:
-    """Give the diff, the tests that are added, the problem where it is another one, and the attempts, folded."""
+    """The diff, the tests that are added, the problem where it is another one, and the attempts, folded."""
     return paragraphs(
         folded("What was changed", code_block(summary.diff, "diff", DIFF_CHARS)),
         folded("Added tests", _added_table(summary.added)),
@@ -86,7 +86,7 @@ def change_details(summary: ModifySummary) -> str:
 
 
 def added_words(added: tuple[AddedTest, ...]) -> str:
-    """Give how the added tests went without the change and with it, in a sentence; nothing where there are none."""
+    """How the added tests went without the change and with it, in a sentence; nothing where there are none."""
     if not added:
         return "No test was added."
     total, single = counted(len(added), "added test"), len(added) == 1
@@ -106,7 +106,7 @@ def added_words(added: tuple[AddedTest, ...]) -> str:
 
 
 def confirmed_verdict(summary: ConfirmSummary, job: JobView) -> str:
-    """Give what a change comes to in one line; what is slower, or breaks, comes first."""
+    """What a change comes to in one line; what is slower, or breaks, comes first."""
     kernel, change = code(job.request.kernel), summary.change
     wrong = confirmed_faults(summary)
     if wrong:
@@ -121,12 +121,12 @@ def confirmed_verdict(summary: ConfirmSummary, job: JobView) -> str:
 
 
 def confirmed_faults(summary: ConfirmSummary) -> list[str]:
-    """Give what stands against a merge, each as part of a sentence."""
+    """What stands against a merge, each as part of a sentence."""
     return [] if summary.verdict.status is Status.passed else [verdict_words(summary.verdict)]
 
 
 def confirmed_sections(summary: ConfirmSummary, image_urls: Mapping[str, str]) -> str:
-    """Give the report below its verdict: the warning, the table, plots, files; the rest folded."""
+    """The report below its verdict: the warning, the table, plots, files; the rest folded."""
     return paragraphs(
         warning(summary.change),
         benchmark_table(summary.benchmark, TITLES),
@@ -146,7 +146,7 @@ def confirmed_sections(summary: ConfirmSummary, image_urls: Mapping[str, str]) -
 
 
 def slower_rows(summary: ConfirmSummary) -> list[tuple[WorkloadTiming, float]]:
-    """Give the measurements on which the change is more than 5% slower than what stood, the worst first."""
+    """The measurements on which the change is more than 5% slower than what stood, the worst first."""
     found = []
     for row in summary.benchmark.rows:
         comparison = compared(row)

@@ -27,12 +27,12 @@ HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "sinc
 
 
 def has_regressed(summary: NightlySummary) -> bool:
-    """Tell whether a change for the worse was confirmed in this night; one that stays from an earlier night is not news."""
+    """Whether a change for the worse was confirmed in this night; one that stays from an earlier night is not news."""
     return bool(_news(summary))
 
 
 def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
-    """Give the verdict in one line: wrong values first, then what is slower or larger."""
+    """The verdict in one line: wrong values first, then what is slower or larger."""
     at = f"at {code(summary.revision[:12])}"
     news = _news(summary)
     wrong = [kernel.kernel for kernel in summary.kernels if kernel.wrong]  # also where nobody knows since when
@@ -56,7 +56,7 @@ def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
 
 
 def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
-    """Give what a maintainer does next."""
+    """What a maintainer does next."""
     news = _news(summary)
     if news:
         return f"look at the commits between the two: {code(f'git log --oneline {news[0].good[:12]}..{news[0].bad[:12]}')}."
@@ -66,7 +66,7 @@ def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
 
 
 def nightly_conclusion(summary: NightlySummary) -> Conclusion:
-    """Give how the check ends: wrong values are a failure, a slower kernel is for people to weigh."""
+    """How the check ends: wrong values are a failure, a slower kernel is for people to weigh."""
     news = _news(summary)
     if any(kernel.wrong for kernel in summary.kernels):
         return Conclusion.failure
@@ -74,7 +74,7 @@ def nightly_conclusion(summary: NightlySummary) -> Conclusion:
 
 
 def nightly_sections(summary: NightlySummary) -> str:
-    """Give the report below its verdict."""
+    """The report below its verdict."""
     ordered = sorted(summary.changes, key=lambda change: STATES.index(change.state))
     return paragraphs(
         changes_table([change for change in ordered if change.state != QUIET]),
@@ -158,13 +158,13 @@ def _first_reason(summary: NightlySummary) -> str:
 
 
 def regression_title(update: RegressionUpdate) -> str:
-    """Give the issue's title; it stays as it is whatever follows."""
+    """The issue's title; it stays as it is whatever follows."""
     became = "gives wrong values" if update.wrong else "became slower or larger"
     return f"{plain(update.kernel, 80)} {became} on {plain(update.gpu, 60)}"
 
 
 def regression_issue(update: RegressionUpdate, update_id: str) -> str:
-    """Give the issue's body, by whose last line it is found again."""
+    """The issue's body, by whose last line it is found again."""
     told = paragraphs(
         _head(update),
         _next(),
@@ -177,7 +177,7 @@ def regression_issue(update: RegressionUpdate, update_id: str) -> str:
 
 
 def regression_comment(update: RegressionUpdate, job_id: str, update_id: str) -> str:
-    """Give what is new, as a comment on the issue."""
+    """What is new, as a comment on the issue."""
     if update.stands:
         told = paragraphs(_head(update), _next(), changes_table(update.changes), _reproduce(update))
     else:
@@ -188,7 +188,7 @@ def regression_comment(update: RegressionUpdate, job_id: str, update_id: str) ->
 
 
 def is_first(body: str, update_id: str) -> bool:
-    """Tell whether an issue was opened by this very update, which is then not told a second time."""
+    """Whether an issue was opened by this very update, which is then not told a second time."""
     return _first(update_id) in body
 
 
@@ -264,7 +264,7 @@ def bisected_report(
     steps: int,
     ends: tuple[str, str],
 ) -> str:
-    """Give who made a kernel worse; ``subjects`` are the first lines of the commits' messages, which are untrusted."""
+    """Who made a kernel worse; ``subjects`` are the first lines of the commits' messages, which are untrusted."""
     good, bad = (code(sha[:12]) for sha in ends)
     if not suspects:
         told = {"same": "is not worse than", "undecided": "cannot be told from", "broken": "cannot be compared with"}

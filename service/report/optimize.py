@@ -79,7 +79,7 @@ TITLES = {**CONTENDERS, ORIGINAL: "v0"}
 
 
 def optimized_verdict(summary: OptimizeSummary, job: JobView) -> str:
-    """Give what the search came to, in one line."""
+    """What the search came to, in one line."""
     kernel, winner = code(job.request.kernel), winner_of(summary)
     tried = counted(len(summary.variants), "variant")
     if winner is None:
@@ -90,7 +90,7 @@ def optimized_verdict(summary: OptimizeSummary, job: JobView) -> str:
 
 
 def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) -> str:
-    """Give the table of all variants, why the search ended, and each variant's notes, folded."""
+    """The table of all variants, why the search ended, and each variant's notes, folded."""
     predicted = ""
     if summary.predicted:
         gpu = inline(summary.gpu, 60) if summary.gpu else "an unnamed GPU"
@@ -109,12 +109,12 @@ def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) 
 
 
 def winner_of(summary: OptimizeSummary) -> Variant | None:
-    """Give the variant that would be applied."""
+    """The variant that would be applied."""
     return next((variant for variant in summary.variants if variant.name == summary.winner), None)
 
 
 def gain_words(variant: Variant, goal: Goal, *, predicted: bool) -> str:
-    """Give what a variant gains over v0, as the end of a sentence."""
+    """What a variant gains over v0, as the end of a sentence."""
     if variant.score is None:
         return "is proved, and proposed without having been timed" if predicted else "is the best"
     told = GAIN_WORDS[goal].format(score=ratio(variant.score))
@@ -122,7 +122,7 @@ def gain_words(variant: Variant, goal: Goal, *, predicted: bool) -> str:
 
 
 def variants_table(variants: tuple[Variant, ...], winner: str | None) -> str:
-    """Give every variant in a row; columns that nothing was measured of are left out."""
+    """Every variant in a row; columns that nothing was measured of are left out."""
     header = ("variant", "from", "strategy", "outcome", *(item.value for item in Pass), "memory", "score", "why")
     rows = [_row(variant, winner) for variant in variants[:MAX_VARIANTS]]
     used = [i for i in range(len(header)) if i < 4 or any(row[i] not in (DASH, "") for row in rows)]
@@ -131,7 +131,7 @@ def variants_table(variants: tuple[Variant, ...], winner: str | None) -> str:
 
 
 def variant_notes(variant: Variant) -> str:
-    """Give a variant's lab notebook, folded: what was written before it ran, and what was learned."""
+    """A variant's lab notebook, folded: what was written before it ran, and what was learned."""
     notes = variant.notes
     settings = ", ".join(code(f"{name}: {value}", 80) for name, value in variant.settings[:20])
     status = f"Verdict: {STATUS_WORDS[variant.status]}." if variant.status is not None else ""
@@ -155,7 +155,7 @@ def variant_notes(variant: Variant) -> str:
 
 
 def breach_words(breach: Breach) -> str:
-    """Give a broken guardrail: what got worse, where, and how much is allowed."""
+    """A broken guardrail: what got worse, where, and how much is allowed."""
     return (
         f"{inline(breach.metric, 40)} of {breach.timed_pass.value} at {code(breach.workload, 80)} is {change(breach.ratio)}, "
         f"and {change(breach.allowed)} is allowed"
@@ -188,7 +188,7 @@ def _rows_table(variant: Variant) -> str:
 
 
 def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """Give a variant with those that it builds on, the first of them first; none for none."""
+    """A variant with those that it builds on, the first of them first; none for none."""
     known = {variant.name: variant for variant in variants}
     found: list[Variant] = []
     while winner is not None and winner not in found:
@@ -208,7 +208,7 @@ APPLIED_TITLES = {**CONTENDERS, CANDIDATE: "after"}
 
 
 def finalized_verdict(summary: FinalizeSummary, job: JobView) -> str:
-    """Give what came of it in one line."""
+    """What came of it in one line."""
     kernel = code(job.request.kernel)
     wrong = finalized_faults(summary)
     if not summary.applied:
@@ -220,7 +220,7 @@ def finalized_verdict(summary: FinalizeSummary, job: JobView) -> str:
 
 
 def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str:
-    """Give what a maintainer does next."""
+    """What a maintainer does next."""
     if not summary.applied:
         closed = f" {pull_link(job, links)} is closed." if job.pull_number is not None else ""
         return f"nothing to merge.{closed} What was tried, and what was learned from it, stands below."
@@ -230,13 +230,13 @@ def finalized_after(summary: FinalizeSummary, job: JobView, links: Links) -> str
 
 
 def fork_after(job: JobView) -> str:
-    """Give what is done with a change of a fork's branch."""
+    """What is done with a change of a fork's branch."""
     ref = code(job.request.base_ref)
     return f"apply the patch below to {ref}, with `git apply`. The branch is a fork's, so nothing was pushed."
 
 
 def finalized_faults(summary: FinalizeSummary) -> list[str]:
-    """Give what stands against a merge, each as part of a sentence; nothing where all is well or nothing was applied."""
+    """What stands against a merge, each as part of a sentence; nothing where all is well or nothing was applied."""
     found = []
     if not summary.applied:
         return []
@@ -250,14 +250,14 @@ def finalized_faults(summary: FinalizeSummary) -> list[str]:
 
 
 def _failed_runs(benchmark: BenchmarkResult | None) -> list[str]:
-    """Give why it has no time where it was measured, once each: a timed run that is wrong counts as much as a verdict."""
+    """Why it has no time where it was measured, once each: a timed run that is wrong counts as much as a verdict."""
     rows = benchmark.rows if benchmark is not None else ()
     errors = [timing.error for row in rows for timing in row.timings if timing.contender == CANDIDATE and timing.error]
     return [f"it could not be timed on every size ({inline(error, 120)})" for error in dict.fromkeys(errors)]
 
 
 def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) -> str:
-    """Give the report below its verdict: before and after, plots, the diff, what was rejected; the rest folded."""
+    """The report below its verdict: before and after, plots, the diff, what was rejected; the rest folded."""
     titles = APPLIED_TITLES if summary.applied else PROFILE_TITLES
     winner = summary.winner.name if summary.winner is not None else None
     taken = {variant.name for variant in lineage(summary.winner, summary.variants)}
@@ -285,7 +285,7 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
 
 
 def passes_words(results: tuple[PassResult, ...]) -> str:
-    """Give each pass with its mean, such as "forward 1.10×, backward 1.61×"."""
+    """Each pass with its mean, such as "forward 1.10×, backward 1.61×"."""
     told = [f"{result.timed_pass.value} {ratio(result.speedup)}" for result in results if result.speedup is not None]
     return ", ".join(told)
 

@@ -61,7 +61,7 @@ COUNTER_HEADER = (
 
 
 def counters_section(counters: tuple[KernelCounters, ...]) -> str:
-    """Give every kernel of the passes, those of the library first; columns that nothing was measured of are left out."""
+    """Every kernel of the passes, those of the library first; columns that nothing was measured of are left out."""
     ordered = sorted(counters, key=lambda found: not found.own)
     rows = [_counter_row(found) for found in ordered[:MAX_COUNTERS]]
     used = [i for i in range(len(COUNTER_HEADER)) if i < 3 or any(row[i] != DASH for row in rows)]
@@ -73,7 +73,7 @@ def counters_section(counters: tuple[KernelCounters, ...]) -> str:
 
 
 def peaks_line(peaks: GpuPeaks) -> str:
-    """Give what the GPU can do, and how that is known."""
+    """What the GPU can do, and how that is known."""
     facts = [f"{peaks.bandwidth_gbps:.0f} GB/s"]
     facts += [f"{peaks.matrix_tflops:.0f} TFLOP/s in matrix products"] if peaks.matrix_tflops else []
     facts += [f"{peaks.vector_tflops:.0f} TFLOP/s otherwise"] if peaks.vector_tflops else []
@@ -103,7 +103,7 @@ KERNEL_HEADER = ("kernel", "line", "block sizes", "launch", "grid", "loads", "st
 
 
 def reading_section(reading: SourceReading) -> str:
-    """Give what was read."""
+    """What was read."""
     tier = f"tier {reading.tier}, {TIERS[reading.tier]}" if reading.tier in TIERS else f"tier {reading.tier}"
     facts = [
         f"{code(reading.path, 160)}: {tier}",
@@ -133,7 +133,7 @@ MAX_SETTINGS = 60
 
 
 def tuned_section(result: TuneResult) -> str:
-    """Give the settings that won, at every size, with what they gain over the default."""
+    """The settings that won, at every size, with what they gain over the default."""
     if result.architecture is None:
         return "**Nothing was tuned:** no GPU is here. The candidate is written as it was."
     won = sum(bool(choice.settings) for choice in result.choices)
@@ -175,7 +175,7 @@ MAX_ROOFLINES = 60
 
 
 def profiled_verdict(summary: ProfileSummary, job: JobView) -> str:
-    """Give the bottleneck with its evidence in one line."""
+    """The bottleneck with its evidence in one line."""
     kernel = code(job.request.kernel)
     if summary.verdict.status is not Status.passed:
         return f"**{kernel} does not compute what its problem says:** {verdict_words(summary.verdict)}."
@@ -186,7 +186,7 @@ def profiled_verdict(summary: ProfileSummary, job: JobView) -> str:
 
 
 def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) -> str:
-    """Give the profile below its verdict: evidence, v0 at every size, the strategies in order, the source; the rest folded."""
+    """The profile below its verdict: evidence, v0 at every size, the strategies in order, the source; the rest folded."""
     counters = summary.profile.counters_error
     return paragraphs(
         _aim(summary),
@@ -208,7 +208,7 @@ def profiled_sections(summary: ProfileSummary, image_urls: Mapping[str, str]) ->
 
 
 def _diagnosis(reading: ModelReading | None) -> str:
-    """Give what a model says beside the rules; nothing where none was asked, or it gave nothing."""
+    """What a model says beside the rules; nothing where none was asked, or it gave nothing."""
     if reading is None:
         return ""
     steps = "\n".join(f"{n}. {inline(step, 600)}" for n, step in enumerate(reading.steps[:MAX_STEPS], 1))
@@ -233,7 +233,7 @@ def _imprecision(summary: ProfileSummary) -> str:
 
 
 def profile_section(result: ProfileResult) -> str:
-    """Give a profile by itself: what bounds each pass, by which evidence, and the roofline at every size."""
+    """A profile by itself: what bounds each pass, by which evidence, and the roofline at every size."""
     rows = [
         (
             code(roofline.workload.label()),
@@ -259,7 +259,7 @@ def profile_section(result: ProfileResult) -> str:
 
 
 def profiled_holds(summary: ProfileSummary) -> bool:
-    """Tell whether what stands today computes what its problem says."""
+    """Whether what stands today computes what its problem says."""
     return summary.verdict.status is Status.passed
 
 
@@ -273,7 +273,7 @@ def _bounds(profile: ProfileResult) -> str:
 
 
 def _limits(summary: ProfileSummary) -> str:
-    """Give how far each pass is from its floor, where that was measured."""
+    """How far each pass is from its floor, where that was measured."""
     told = []
     for timed_pass in dict.fromkeys(row.timed_pass for row in summary.benchmark.rows):
         shares = []

@@ -30,7 +30,7 @@ _TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
 
 
 def with_trailer(message: str, update_id: str) -> str:
-    """Give a commit message that names the update it was made for, on its last line."""
+    """A commit message that names the update it was made for, on its last line."""
     text = message.rstrip()
     body, _, last = text.rpartition("\n")
     gap = "\n" if body and _TRAILER.fullmatch(last) else "\n\n"
@@ -38,7 +38,7 @@ def with_trailer(message: str, update_id: str) -> str:
 
 
 def is_commit_of(message: str, update_id: str) -> bool:
-    """Tell whether a commit was made for an update; only its last line counts."""
+    """Whether a commit was made for an update; only its last line counts."""
     return message.rstrip().rpartition("\n")[2] == f"{UPDATE}: {update_id}"
 
 
@@ -84,7 +84,7 @@ TYPES: dict[CommitPurpose, str] = {
 
 
 def conventional(kind: str, subject: str, job: JobView) -> str:
-    """Give a subject as the repository wants it: with a type and the kernel as its scope where it asks for that."""
+    """A subject as the repository wants it: with a type and the kernel as its scope where it asks for that."""
     if not job.request.options.conventional_commits:
         return subject
     return f"{kind}({plain(job.request.kernel, 40)}): {subject[:1].lower()}{subject[1:]}"
@@ -107,7 +107,7 @@ MAX_WORDS = 4_000
 
 
 def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
-    """Give the title."""
+    """The title."""
     kernel = plain(job.request.kernel, 64)
     if update.modification is not None:
         first = job.request.words.strip().partition("\n")[0]
@@ -118,7 +118,7 @@ def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
 
 
 def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> str:
-    """Give the body: the profile of a new kernel, or what an optimization or a request changed, and the proof there is."""
+    """The body: the profile of a new kernel, or what an optimization or a request changed, and the proof there is."""
     body = paragraphs(
         *_about(update, job, links),
         folded("Reference", code_block(update.problem_source, "python")),

@@ -41,7 +41,7 @@ EXPLANATION = (
 
 
 def paste_this(name: str) -> str:
-    """Give a whole comment to copy, for a kernel whose name was checked."""
+    """A whole comment to copy, for a kernel whose name was checked."""
     return f"````markdown\n/kernel create {name}\n```python\n{EXAMPLE_PROBLEM}```\n````\n\n{EXPLANATION}"
 
 
@@ -55,7 +55,7 @@ SAMPLES = {
 
 
 def reply_command_errors(errors: tuple[CommandError, ...]) -> str:
-    """Give one answer to all that was wrong in a comment."""
+    """One answer to all that was wrong in a comment."""
     told = [_told(error) for error in errors]
     if len(told) == 1:
         return told[0]
@@ -177,7 +177,7 @@ def _host(error: CommandError) -> str:
 
 
 def help_text(verb: Verb | None = None) -> str:
-    """Give all commands in short, or one of them in full."""
+    """All commands in short, or one of them in full."""
     if verb is not None:
         return _one(rule_of(verb))
     rows = [(_span(rule.usage), rule.summary) for rule in GRAMMAR]

@@ -22,18 +22,18 @@ MEASURING = (Verb.bench, Verb.verify)
 
 
 def measures(job: JobView) -> bool:
-    """Tell whether a job only compares, and pushes nothing."""
+    """Whether a job only compares, and pushes nothing."""
     return job.request.verb in (*MEASURING, Verb.nightly)
 
 
 def decided_by_comment(job: JobView) -> bool:
-    """Tell whether a checkpoint is decided by a command, since there is no commit of the bot's to review."""
+    """Whether a checkpoint is decided by a command, since there is no commit of the bot's to review."""
     unpushed = job.request.read_only or job.request.verb in (Verb.optimize, Verb.tune)
     return job.pull_number is None and unpushed
 
 
 def subject(job: JobView) -> str:
-    """Give the kernel of a job, or what is compared."""
+    """The kernel of a job, or what is compared."""
     request = job.request
     if not measures(job):
         return code(request.kernel)
@@ -48,7 +48,7 @@ def subject(job: JobView) -> str:
 
 
 def again(job: JobView) -> str:
-    """Give the command that starts such a job afresh."""
+    """The command that starts such a job afresh."""
     return f"`/kernel {job.request.verb.value}`"
 
 
@@ -76,36 +76,36 @@ STAGE_WORDS: dict[StageName, str] = {
 
 
 def status_comment(job: JobView, links: Links) -> str:
-    """Give the whole status comment of a job, as the job is now."""
+    """The whole status comment of a job, as the job is now."""
     body = paragraphs(_headline(job, links), _next(job), _checklist(job), _details(job), job_footer(job, links))
     return signed(body, job.job_id, Kind.status)
 
 
 def job_line(job: JobView, links: Links) -> str:
-    """Give a job's state in one line, for lists of jobs."""
+    """A job's state in one line, for lists of jobs."""
     state = _STATE_WORDS[job.state].format(stage=current_stage(job))
     return f"{link(code(job.job_id), links.job_page)}: {code(job.request.kernel)}, {state}"
 
 
 def short(sha: str | None) -> str:
-    """Give a commit as people name it."""
+    """A commit as people name it."""
     return code(sha[:12]) if sha else "its commit"
 
 
 def pull_link(job: JobView, links: Links) -> str:
-    """Give the job's pull request as a link, or in words before there is one."""
+    """The job's pull request as a link, or in words before there is one."""
     if job.pull_number is None:
         return "the pull request"
     return link(f"pull request {job.pull_number}", links.pull(job.pull_number))
 
 
 def current_stage(job: JobView) -> str:
-    """Give the name of the stage that a job is in."""
+    """The name of the stage that a job is in."""
     return job.stages[-1].stage.value if job.stages else job.pipeline[0].value
 
 
 def job_footer(job: JobView, links: Links) -> str:
-    """Give who asked for what, and where to look."""
+    """Who asked for what, and where to look."""
     asked = links.own("asked", job.request.origin.url)
     parts = [f"Job {link(code(job.job_id), links.job_page)}", f"{asked} for by {code(job.request.origin.author)}"]
     if job.pull_number is not None:
@@ -173,7 +173,7 @@ def _losses(job: JobView) -> str:
 
 
 def closed(job: JobView) -> bool:
-    """Tell whether the bot closed the draft, since nothing came of the job."""
+    """Whether the bot closed the draft, since nothing came of the job."""
     return any(event.kind == "update_published" and event.text == CloseUpdate.__name__ for event in job.timeline)
 
 
@@ -262,19 +262,19 @@ RETRY: dict[FailureCode, str] = {
 
 
 def stopped_line(failure: Failure, job: JobView) -> str:
-    """Give the verdict on a failed job in one line."""
+    """The verdict on a failed job in one line."""
     return f"**{subject(job)} stopped in {failed_stage(job)}:** {reason(failure)}"
 
 
 def reason(failure: Failure) -> str:
-    """Give what is wrong, with the line where it is known; it ends with a full stop."""
+    """What is wrong, with the line where it is known; it ends with a full stop."""
     message = sentence(failure.message).rstrip(".")
     line = f" (line {failure.line})" if failure.line is not None and f"line {failure.line}" not in message else ""
     return f"{message}{line}."
 
 
 def next_line(failure: Failure, job: JobView) -> str:
-    """Give what a maintainer can do, and what a retry will do, in one line."""
+    """What a maintainer can do, and what a retry will do, in one line."""
     told_again = RETRY[failure.code].format(
         stage=failed_stage(job), base=code(job.request.base_ref), command=again(job)
     )
@@ -285,14 +285,14 @@ def next_line(failure: Failure, job: JobView) -> str:
 
 
 def details(failure: Failure) -> str:
-    """Give what was tried, and the end of the log, folded."""
+    """What was tried, and the end of the log, folded."""
     tried = bullets([sentence(attempt) for attempt in failure.attempts])
     log = code_block(failure.log, "text") if failure.log and failure.log.strip() else ""
     return paragraphs(f"What was tried:\n\n{tried}" if tried else "", folded("Log", log))
 
 
 def failed_stage(job: JobView) -> str:
-    """Give the stage in which a job stopped, by name."""
+    """The stage in which a job stopped, by name."""
     failed = [view.stage.value for view in job.stages if view.state is StageState.failed]
     if failed:
         return failed[-1]

@@ -128,7 +128,7 @@ PROVED = Telling(proved_verdict, proved_sections, proved_conclusion, proved_afte
 
 
 def verdict(summary: Summary, job: JobView) -> str:
-    """Give what was found, in one line."""
+    """What was found, in one line."""
     return _telling(summary, job).verdict(summary, job)
 
 
@@ -138,12 +138,12 @@ def sections(summary: Summary, job: JobView, image_urls: Mapping[str, str]) -> s
 
 
 def after(summary: Summary, job: JobView, links: Links) -> str:
-    """Give what a maintainer does next, once the job has ended."""
+    """What a maintainer does next, once the job has ended."""
     return _telling(summary, job).after(summary, job, links)
 
 
 def conclusion(summary: Summary, job: JobView) -> Conclusion:
-    """Give how a check run with this result ends."""
+    """How a check run with this result ends."""
     return _telling(summary, job).conclusion(summary)
 
 

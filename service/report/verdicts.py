@@ -51,7 +51,7 @@ MAX_KERNELS = 8
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """Give the outcome as part of a sentence."""
+    """The outcome as part of a sentence."""
     words = STATUS_WORDS[verdict.status]
     if verdict.rule:
         words += f" (rule {code(verdict.rule)})"
@@ -59,7 +59,7 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def verdict_section(verdict: Verdict) -> str:
-    """Give the outcome: what was examined, the evidence where it failed, and every check, folded."""
+    """The outcome: what was examined, the evidence where it failed, and every check, folded."""
     facts = [fact for fact in (_examined(verdict), _ran(verdict), _determinism(verdict), _memory(verdict)) if fact]
     if verdict.interpreted and verdict.checks:
         facts.append(INTERPRETED)
@@ -82,7 +82,7 @@ def _repetition(verdict: Verdict) -> str:
 
 
 def excused_errors(verdict: Verdict) -> list[str]:
-    """Give each error beyond what a new kernel would be allowed that passed since what stands errs as much."""
+    """Each error beyond what a new kernel would be allowed that passed since what stands errs as much."""
     return [_excused(evidence) for evidence in verdict.excused[:MAX_EXCUSED]]
 
 
@@ -95,7 +95,7 @@ def _excused(evidence: Evidence) -> str:
 
 
 def checks_table(checks: tuple[Check, ...]) -> str:
-    """Give the checks, those of one kind and output in one row, with the largest error among them."""
+    """The checks, those of one kind and output in one row, with the largest error among them."""
     groups: dict[tuple[str, str], list[Check]] = {}
     for check in checks:
         groups.setdefault((check.name, check.output or ""), []).append(check)
@@ -165,7 +165,7 @@ OUTCOME_ORDER = (CaseOutcome.failed, CaseOutcome.error, CaseOutcome.skipped, Cas
 
 
 def repetition(reproduce: str) -> str:
-    """Give the command that does it again."""
+    """The command that does it again."""
     if not reproduce.strip():
         return ""
     how = "To repeat it on a checkout of the base commit, with `problem.py` from the job's page:"
@@ -173,7 +173,7 @@ def repetition(reproduce: str) -> str:
 
 
 def tests_section(result: TestsResult) -> str:
-    """Give a test run: its summary, the cases that matter most first, and its log where it failed."""
+    """A test run: its summary, the cases that matter most first, and its log where it failed."""
     cases = sorted(result.cases, key=lambda case: OUTCOME_ORDER.index(case.outcome))
     told = any(case.message for case in cases[:MAX_CASES])
     header = ("test", "outcome", "message") if told else ("test", "outcome")
@@ -187,7 +187,7 @@ def tests_section(result: TestsResult) -> str:
 
 
 def style_section(outcome: StyleOutcome) -> str:
-    """Give the style check: its commands, and its log where it failed."""
+    """The style check: its commands, and its log where it failed."""
     told = "Passed:" if outcome.passed else "Failed:"
     commands = ", ".join(code(command, 200) for command in outcome.commands)
     log = "" if outcome.passed or not outcome.log.strip() else code_block(outcome.log, "text", 6_000)
@@ -195,7 +195,7 @@ def style_section(outcome: StyleOutcome) -> str:
 
 
 def provenance_line(provenance: tuple[tuple[str, str], ...]) -> str:
-    """Give where numbers come from, in one line."""
+    """Where numbers come from, in one line."""
     facts = [f"{inline(name, 60)} {code(value)}" for name, value in provenance]
     return f"Provenance: {' · '.join(facts)}" if facts else ""
 
@@ -205,7 +205,7 @@ MAX_ROWS = 64
 
 
 def attempts_section(attempts: Sequence[Attempt]) -> str:
-    """Give the folded table of a model's attempts; nothing where no model was asked."""
+    """The folded table of a model's attempts; nothing where no model was asked."""
     timed = any(attempt.median_us is not None for attempt in attempts)
     header = ("attempt", "how", "outcome", *(("both passes",) if timed else ()), "tokens")
     rows = [_row(attempt, timed) for attempt in attempts[:MAX_ROWS]]
@@ -219,7 +219,7 @@ def _row(attempt: Attempt, timed: bool) -> tuple[str, ...]:
 
 
 def how(attempt: Attempt) -> str:
-    """Give how an attempt was asked for."""
+    """How an attempt was asked for."""
     if attempt.round:
         return f"repair {attempt.round}"
     return f"{HOW.get(attempt.task, inline(attempt.task, 40))}, variation {attempt.variation + 1}"

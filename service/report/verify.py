@@ -17,7 +17,7 @@ HEADER = ("kernel", "verdict", "checks", "largest error", "allowed", "on")
 
 
 def proved_verdict(summary: MeasureSummary, _job: JobView) -> str:
-    """Give the overall verdict in one line."""
+    """The overall verdict in one line."""
     judged = _judged(summary)
     wrong = [kernel for kernel in judged if is_wrong(kernel)]
     if not summary.kernels:
@@ -37,7 +37,7 @@ def proved_verdict(summary: MeasureSummary, _job: JobView) -> str:
 
 
 def proved_after(summary: MeasureSummary, _job: JobView, _links: Links) -> str:
-    """Give what a maintainer does next."""
+    """What a maintainer does next."""
     if not summary.kernels:
         return "nothing, or name the kernels that should be proved: `/kernel verify NAME`."
     wrong = [kernel for kernel in summary.kernels if is_wrong(kernel)]
@@ -49,7 +49,7 @@ def proved_after(summary: MeasureSummary, _job: JobView, _links: Links) -> str:
 
 
 def proved_conclusion(summary: MeasureSummary) -> Conclusion:
-    """Give how the check ends."""
+    """How the check ends."""
     if any(is_wrong(kernel) for kernel in summary.kernels):
         return Conclusion.failure
     all_passed = summary.kernels and len(_passed(summary)) == len(summary.kernels)
@@ -57,7 +57,7 @@ def proved_conclusion(summary: MeasureSummary) -> Conclusion:
 
 
 def proved_sections(summary: MeasureSummary, job: JobView, image_urls: Mapping[str, str]) -> str:
-    """Give the report below its verdict: a row a kernel, then the rest folded."""
+    """The report below its verdict: a row a kernel, then the rest folded."""
     rows = [_row(kernel, kernel.verdict) for kernel in _judged(summary)[:MAX_ROWS] if kernel.verdict]
     interpreted = any(kernel.verdict and kernel.verdict.interpreted for kernel in summary.kernels)
     return paragraphs(
