@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from service.conversation.links import Links
+from service.report.layout import Links
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class Addresses:
     html_url: str
 
     def job(self, job_id: str) -> str:
-        """Give the address of a job's page."""
+        """The address of a job's page."""
         return f"{self.public_url}/jobs/{quote(job_id, safe='')}"
 
     def links(self, job_id: str, repository: str, bot_login: str) -> Links:
-        """Give what the bot's texts about a job point to."""
+        """What the bot's texts about a job point to."""
         return Links(self.job(job_id), f"{self.html_url}/{repository}", bot_login)
 
     def pull(self, repository: str, number: int) -> str:
-        """Give the address of a pull request."""
+        """The address of a pull request."""
         return f"{self.html_url}/{repository}/pull/{number}"
 
     def raw(self, repository: str, sha: str) -> str:
-        """Give the root under which the files of a commit can be seen as images."""
+        """The root under which the files of a commit can be seen as images."""
         return f"{self.html_url}/{repository}/raw/{sha}"

@@ -14,19 +14,16 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from service.addresses import Addresses
-from service.deliveries import DeliveryProcessor
+from service.deliveries import DeliveryProcessor, Missed, Unheard
 from service.dispatch.desk import Desk
-from service.dispatch.routing import handles
-from service.github import GitHubClients
+from service.dispatch.events import handles
+from service.github.clients import GitHubClients
 from service.health import Health, health_router
 from service.loops import Loop, Loops, Wake
-from service.missed import Missed
-from service.pages import Pages, pages_router
-from service.publisher import Publisher
-from service.recorder import Recorder
+from service.pages.routes import Pages, pages_router
+from service.publisher.publisher import Publisher
 from service.settings import Settings, checked
-from service.unheard import Unheard
-from service.webhook import Intake, webhook_router
+from service.webhook import Intake, Recorder, webhook_router
 from workers import artifacts, inbox, outbox
 from workers.redaction import know
 
@@ -83,7 +80,7 @@ def make_parts(settings: Settings, clients: GitHubClients | None = None) -> Part
 
 
 def make_loops(parts: Parts, recorder: Recorder) -> Loops:
-    """Give the background threads, not started."""
+    """The background threads, not started."""
     settings = parts.settings
 
     def handle() -> bool:
@@ -113,13 +110,13 @@ def make_loops(parts: Parts, recorder: Recorder) -> Loops:
 
 
 def _watched(configured: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
-    """Give the repositories that comments are read of: those that are configured, and those that the bot has had jobs in."""
+    """The repositories that comments are read of: those that are configured, and those that the bot has had jobs in."""
     known: dict[str, int | None] = dict.fromkeys(configured)
     return tuple((known | dict(inbox.known_repositories())).items())
 
 
 def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
-    """Give the application; its threads start and end with it.
+    """The application; its threads start and end with it.
 
     Raises:
         ConfigurationError: the settings do not let it start.

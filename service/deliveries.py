@@ -1,22 +1,25 @@
-"""Stored deliveries become commands and decisions: one a step, tried again with growing pauses, never lost in silence."""
+"""Deliveries: what was recorded is carried out, and what was missed is asked of GitHub."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
 
+from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
+from service.dispatch.events import handles, route
 from service.dispatch.payloads import MalformedPayloadError
-from service.dispatch.routing import route
-from service.github import GitHubError, TransientError
+from service.github.clients import GitHubClients
+from service.github.errors import GitHubError, TransientError
 from service.metrics import DELIVERIES, DELIVERY_SECONDS
-from workers.inbox import trouble_of
+from workers.inbox import NewDelivery, trouble_of
 
 FAULT_TRIES = 5  # of a fault of ours, or of a refusal that may be a replica's
 TRANSIENT_TRIES = 200  # of outages, GitHub's or the store's, and of rate limits: more than a day
@@ -37,32 +40,32 @@ class Delivery(Protocol):
 
     @property
     def event(self) -> str:
-        """Give the event's name."""
+        """The event's name."""
         ...
 
     @property
     def payload(self) -> bytes:
-        """Give the body."""
+        """The body."""
         ...
 
     @property
     def tries(self) -> int:
-        """Give how often it was claimed, this time too: the number of this claim."""
+        """How often it was claimed, this time too: the number of this claim."""
         ...
 
     @property
     def received_at(self) -> float:
-        """Give when it came, as Unix time."""
+        """When it came, as Unix time."""
         ...
 
     @property
     def refusals(self) -> int:
-        """Give how often it was refused, or met a fault of the bot's own."""
+        """How often it was refused, or met a fault of the bot's own."""
         ...
 
     @property
     def outages(self) -> int:
-        """Give how often it met an outage or a rate limit of GitHub's."""
+        """How often it met an outage or a rate limit of GitHub's."""
         ...
 
 
@@ -168,3 +171,98 @@ def handle(desk: Desk, event: str, body: bytes) -> str:
         raise MalformedPayloadError("it is no object")
     handler = route(event, str(payload.get("action") or ""))
     return "nothing to do" if handler is None else handler(desk, payload)
+
+
+FIRST_LOOK_BACK = timedelta(days=1)  # at the start: the service may have been down
+LOOK_BACK = timedelta(hours=1)
+
+
+class Missed:
+    """Remembers how far to look back."""
+
+    def __init__(self, clients: GitHubClients, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._clients = clients
+        self._clock = clock
+        self._look_back = FIRST_LOOK_BACK
+
+    def step(self) -> bool:
+        """Look once; there is never more to do at once."""
+        try:
+            count = self._clients.ask_for_missed(self._clock() - self._look_back, handles)
+        except TransientError as error:
+            log.warning("missed_deliveries_unknown", error=str(error))
+            return False
+        self._look_back = LOOK_BACK
+        if count:
+            log.warning("deliveries_were_missed", count=count)
+        return False
+
+
+UNDERWAY = timedelta(minutes=2)  # the delivery of what is younger may be on its way
+SEEN = "eyes"
+
+
+@dataclass
+class Unheard:
+    """Reads what was written in the repositories that are watched, and keeps what nobody has seen as if it had been delivered."""
+
+    desk: Desk
+    repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
+    record: Callable[[Sequence[NewDelivery]], Sequence[bool]]
+    wake: Callable[[], None]
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    look_back: timedelta = FIRST_LOOK_BACK
+
+    def step(self) -> bool:
+        """Look once; there is never more to do at once."""
+        found, complete = 0, True
+        for repository, installation_id in self.repositories():
+            try:
+                found += self._look(repository, installation_id)
+            except GitHubError as error:
+                # One that cannot be read, such as a private one that was taken away, must not hide the others.
+                log.warning("comments_not_read", repository=repository, error=str(error))
+                complete = False
+        if complete:
+            self.look_back = LOOK_BACK
+        if found:
+            log.warning("comments_were_missed", count=found, cure="see the webhook's recent deliveries at GitHub")
+            self.wake()
+        return False
+
+    def _look(self, repository: str, installation_id: int | None) -> int:
+        github, now, bot = self.desk.client(repository, installation_id), self.clock(), self.desk.clients.bot_login()
+        count = 0
+        for comment in github.conversation.written_since(now - self.look_back):
+            written = datetime.fromisoformat(str(comment["updated_at"]))
+            if written > now - UNDERWAY or not _holds_command(comment, bot, self.desk.html_host):
+                continue
+            if bot in github.conversation.who_reacted(int(comment["id"]), SEEN):
+                continue
+            issue = github.conversation.issue(int(str(comment["issue_url"]).rpartition("/")[2]))
+            count += self._keep(repository, installation_id, comment, issue)
+        return count
+
+    def _keep(
+        self, repository: str, installation_id: int | None, comment: dict[str, Any], issue: dict[str, Any]
+    ) -> bool:
+        payload: dict[str, Any] = {
+            "action": "created",
+            "comment": comment,
+            "issue": issue,
+            "repository": {"full_name": repository},
+            "sender": comment["user"],
+        }
+        if installation_id is not None:
+            payload["installation"] = {"id": installation_id}
+        moment = datetime.fromisoformat(str(comment["updated_at"]))
+        name = f"unheard-{comment['id']}-{moment:%Y%m%d%H%M%S}"
+        return any(self.record([NewDelivery(name, "issue_comment", json.dumps(payload).encode())]))
+
+
+def _holds_command(comment: dict[str, Any], bot: str, host: str) -> bool:
+    user = comment.get("user") or {}
+    if user.get("login") == bot or user.get("type") != "User":
+        return False
+    found = parse_comment(str(comment.get("body") or ""), host=host)
+    return bool(found.commands or found.errors)

@@ -64,7 +64,7 @@ def code(text: str, limit: int = CODE_LIMIT) -> str:
 
 
 def sentence(text: str, limit: int = 2 * INLINE_LIMIT) -> str:
-    """Give a sentence of ours that holds code spans and may hold foreign text: the spans stay, the rest is prose."""
+    """A sentence of ours that holds code spans and may hold foreign text: the spans stay, the rest is prose."""
     shown = clip(one_line(text), limit)
     parts, end = [], 0
     for span in CODE_SPAN.finditer(shown):
@@ -116,7 +116,7 @@ def clean(text: str) -> str:
 
 
 def longest_run(text: str) -> int:
-    """Give the length of the longest run of backticks."""
+    """The length of the longest run of backticks."""
     return max((len(run) for run in re.findall(r"`+", text)), default=0)
 
 
@@ -136,7 +136,7 @@ def _visible(character: str) -> str:
 
 
 def _dead(text: str, *, first: bool = True) -> str:
-    """Give one line without markup and without anything that links; ``first``: it may stand at the start of a line."""
+    """One line without markup and without anything that links; ``first``: it may stand at the start of a line."""
     text = _unlinked(text)
     start = LINE_START.match(text) if first else None
     if start:

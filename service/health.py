@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from service.model_metrics import ModelMetrics
+from service.metrics import ModelMetrics
 from workers.contracts import ModelUse
 from workers.inbox import Trouble, trouble_of
 
@@ -128,7 +128,7 @@ def _in_thread(ask: Ask) -> Future[tuple[bool, str]]:
 
 
 def health_router(health: Health) -> APIRouter:
-    """Give the routes that an operator and a monitor ask. Those of the process itself wait for no thread."""
+    """The routes that an operator and a monitor ask. Those of the process itself wait for no thread."""
     router = APIRouter()
     probes = [
         Probe(name, ask, needed=needed)
@@ -166,7 +166,7 @@ class _Rows:
         self._health = health
 
     def collect(self) -> Iterable[Metric]:
-        """Give the rows by table and state, and what is left of GitHub's rate limits."""
+        """The rows by table and state, and what is left of GitHub's rate limits."""
         rows = GaugeMetricFamily("kernelsmith_rows", "Rows by table and state.", labels=["table", "state"])
         for table, states in self._counts().items():
             for state, count in states.items():

@@ -33,7 +33,7 @@ class Wake:
             self._condition.notify_all()
 
     def heard(self) -> int:
-        """Give how often it rang, for ``wait``."""
+        """How often it rang, for ``wait``."""
         with self._condition:
             return self._rung
 
@@ -72,7 +72,7 @@ class Loop:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the thread runs."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -121,5 +121,5 @@ class Loops:
         return tuple(loop.name for loop in self._loops if not loop.join(max(0.0, end_s - time.monotonic())))
 
     def dead(self) -> tuple[str, ...]:
-        """Give the names of threads that should run and do not."""
+        """The names of threads that should run and do not."""
         return tuple(loop.name for loop in self._loops if not loop.is_alive)

@@ -6,7 +6,7 @@ from email.message import Message
 
 
 def content_type(header: str) -> str:
-    """Give the type of a Content-Type in lower case and without parameters; ``text/plain`` where it names none."""
+    """The type of a Content-Type in lower case and without parameters; ``text/plain`` where it names none."""
     message = Message()
     message["content-type"] = header
     return message.get_content_type()

@@ -55,7 +55,7 @@ class RepoConfig:
 
     @property
     def teams(self) -> tuple[tuple[str, str], ...]:
-        """Give the teams of ``allow``: organisation and name."""
+        """The teams of ``allow``: organisation and name."""
         found = (TEAM.fullmatch(item) for item in self.allow)
         return tuple((team["organisation"], team["slug"]) for team in found if team is not None)
 
@@ -206,7 +206,7 @@ def _config(text: str, document: dict[str, Any]) -> RepoConfig:
 
 
 def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
-    """Give a command's options, with the repository's own where the command says nothing."""
+    """A command's options, with the repository's own where the command says nothing."""
     standard = JobOptions()
     scope, regime = parse_scope(given.scope or standard.scope.value)
     return JobOptions(
@@ -229,7 +229,7 @@ def job_options(given: GivenOptions, config: RepoConfig) -> JobOptions:
 
 
 def configuration_table() -> str:
-    """Give the keys as a markdown table for the docs."""
+    """The keys as a markdown table for the docs."""
     rows = [f"| `{key.name}` | {key.wanted} | {key.default} | {key.summary} |" for key in KEYS]
     return "\n".join(["| key | value | default | is |", "| --- | --- | --- | --- |", *rows]) + "\n"
 
@@ -269,7 +269,7 @@ def _same_word(name: str) -> list[str]:
 
 
 def _line_of(text: str, name: str) -> int | None:
-    """Give the line on which a key is set, where it stands as people write it; tomllib does not keep it."""
+    """The line on which a key is set, where it stands as people write it; tomllib does not keep it."""
     wanted, table = name.split("."), list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         begin, sign, value = line.partition("=")

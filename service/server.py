@@ -1,16 +1,80 @@
-"""Runs the service until it is told to stop."""
+"""Serves the application until it is told to stop, over connections with bounds."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import sys
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from service.app import create_app
-from service.connections import BoundedProtocol
+from service.metrics import CONNECTIONS_DROPPED
 from service.settings import ConfigurationError, Settings, load_settings
 from workers import observability
+
+RECEIVE_S = 10.0  # from the start of a connection, or its last answer, to the next whole request header
+MAX_CONNECTIONS = 512  # well below the 1,024 open files that a process may have by default
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's protocol, which by itself waits for ever for the rest of a header.
+
+    Time: a connection on which no request is being answered is dropped after ``RECEIVE_S``, unless it is still taking in its last
+    answer. The body of a request that is being answered is the application's to bound.
+    Number: beyond ``MAX_CONNECTIONS`` the one that has been sending its request for longest makes room for the new one.
+    """
+
+    _timer: asyncio.TimerHandle
+    _unsent = math.inf
+    waiting_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > MAX_CONNECTIONS:
+            bounded = [other for other in self.connections if isinstance(other, BoundedProtocol) and other.is_sending]
+            min(bounded, key=lambda other: other.waiting_since).drop("too_many")
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        self._timer.cancel()
+        self._wait()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether the other side has still to send its request, or a part of it."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    def drop(self, reason: str) -> None:
+        """End the connection at once, whatever has not been sent yet."""
+        CONNECTIONS_DROPPED.labels(reason=reason).inc()
+        self.transport.abort()
+
+    def _wait(self) -> None:
+        self.waiting_since, self._unsent = self.loop.time(), math.inf
+        self._timer = self.loop.call_later(RECEIVE_S, self._late)
+
+    def _late(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            return  # a request came in time; its answer starts the wait anew
+        unsent = self.transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent:
+            self._unsent = unsent
+            self._timer = self.loop.call_later(RECEIVE_S, self._late)
+        else:
+            self.drop("late")
+
 
 GRACE_S = 25
 

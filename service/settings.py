@@ -74,31 +74,31 @@ class Settings(BaseSettings):
         return None if value == "" else value
 
     def all_secrets(self) -> tuple[str, ...]:
-        """Give every secret among these settings."""
+        """Every secret among these settings."""
         held = (*self.webhook_secrets, self.pages_password, self.private_key, self.token)
         found = [secret.get_secret_value() for secret in held if secret is not None]
         return (*found, self.private_key_text() or "")
 
     def secrets(self) -> tuple[bytes, ...]:
-        """Give the webhook secrets as they key the signature."""
+        """The webhook secrets as they key the signature."""
         return tuple(secret.get_secret_value().encode() for secret in self.webhook_secrets)
 
     def private_key_text(self) -> str | None:
-        """Give the App's private key; one in the environment may hold ``\\n`` instead of line ends."""
+        """The App's private key; one in the environment may hold ``\\n`` instead of line ends."""
         if self.private_key is not None:
             return self.private_key.get_secret_value().replace("\\n", "\n")
         return self.private_key_path.read_text() if self.private_key_path is not None else None
 
     def token_text(self) -> str | None:
-        """Give the plain token."""
+        """The plain token."""
         return self.token.get_secret_value() if self.token is not None else None
 
     def is_local(self) -> bool:
-        """Tell whether the pages are for this machine only."""
+        """Whether the pages are for this machine only."""
         return _is_loopback(urllib.parse.urlsplit(self.public_url).hostname or "")
 
     def problems(self) -> tuple[str, ...]:
-        """Give what keeps the service from starting, each with the cure."""
+        """What keeps the service from starting, each with the cure."""
         return (
             *self._secret_problems(),
             *self._credential_problems(),

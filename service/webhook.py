@@ -1,10 +1,15 @@
-"""The webhook: checks a delivery, keeps it durably, and only then answers. Nothing in it is parsed here."""
+"""The webhook: a signature, a bound on the body, and one row for what GitHub delivered."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import re
-from collections.abc import Callable
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -15,8 +20,105 @@ from starlette.requests import ClientDisconnect
 
 from service.media_types import content_type
 from service.metrics import WEBHOOKS
-from service.signature import is_signed
 from workers.inbox import NewDelivery, trouble_of
+
+PREFIX = "sha256="
+_FORM = re.compile(r"sha256=[0-9a-f]{64}")
+
+
+def sign(secret: bytes, body: bytes) -> str:
+    """The value of ``X-Hub-Signature-256`` for a body."""
+    return PREFIX + hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+def is_signed(header: str | None, body: bytes, secrets: tuple[bytes, ...]) -> bool:
+    """Whether a body was signed with one of the secrets; every one is tried, in constant time.
+
+    Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+    """
+    if header is None or _FORM.fullmatch(header) is None:
+        return False
+    matches = [hmac.compare_digest(sign(secret, body), header) for secret in secrets]
+    return any(matches)
+
+
+BATCH_BYTES = 32_000_000  # of one transaction, where more than one delivery waits
+QUIET_S = 0.02  # after which no more deliveries are expected to come at once
+GIVE_WAY_S = 0.5  # the longest that anything else waits for that
+
+Waiting = tuple[NewDelivery, Future[bool]]
+
+
+class Recorder:
+    """Many threads and tasks ask it to keep deliveries; its one thread is the only one that waits for the disk."""
+
+    def __init__(self, write: Callable[[Sequence[NewDelivery]], Sequence[bool]]) -> None:
+        self.name = "recorder"
+        self._write = write
+        self._waiting: deque[Waiting] = deque()
+        self._some = threading.Condition()
+        self._closed = False
+        self._asked_s = -QUIET_S
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Write what waits, and end; tell whether that came in time."""
+        with self._some:
+            self._closed = True
+            self._some.notify()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def record(self, delivery: NewDelivery) -> Future[bool]:
+        """Have a delivery kept; whether it is new is told once it is durable. What is cancelled in time is left out."""
+        future: Future[bool] = Future()
+        with self._some:
+            self._asked_s = time.monotonic()
+            self._waiting.append((delivery, future))
+            self._some.notify()
+        return future
+
+    def give_way(self) -> None:
+        """Wait for a pause in what comes, though not for long: who handles deliveries competes with those that still arrive."""
+        end_s = time.monotonic() + GIVE_WAY_S
+        while (now_s := time.monotonic()) < min(end_s, self._asked_s + QUIET_S):
+            time.sleep(min(end_s, self._asked_s + QUIET_S) - now_s)
+
+    def _run(self) -> None:
+        while batch := self._next():
+            try:
+                new = self._write([delivery for delivery, _ in batch])
+            # The boundary of the thread: each of those who wait hears of it, and says so with its answer.
+            except Exception as error:  # noqa: BLE001
+                for _, future in batch:
+                    future.set_exception(error)
+            else:
+                for (_, future), is_new in zip(batch, new, strict=True):
+                    future.set_result(is_new)
+
+    def _next(self) -> list[Waiting]:
+        """What waits, as far as its senders still do; nothing at the end."""
+        batch: list[Waiting] = []
+        size = 0
+        with self._some:
+            while not batch and not (self._closed and not self._waiting):
+                self._some.wait_for(lambda: self._waiting or self._closed)
+                while self._waiting and (not batch or size + len(self._waiting[0][0].payload) <= BATCH_BYTES):
+                    delivery, future = self._waiting.popleft()
+                    if future.set_running_or_notify_cancel():
+                        batch.append((delivery, future))
+                        size += len(delivery.payload)
+        return batch
+
 
 BODY_LIMIT_BYTES = 25 * 1000 * 1000  # GitHub sends no payload larger than 25 MB
 BODY_TIME_S = 10.0  # GitHub itself gives up after ten seconds
@@ -55,7 +157,7 @@ class _NotKeptError(Exception):
 
 
 def webhook_router(intake: Intake) -> APIRouter:
-    """Give the route of the webhook."""
+    """The route of the webhook."""
     router = APIRouter()
     bodies = _Bodies()
 

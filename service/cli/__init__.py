@@ -2,11 +2,11 @@
 
 import sys
 
-from service.cli import byhand, histories, jobs, processes, recordings, replays, setup, upkeep
+from service.cli import byhand, histories, jobs, processes, recordings
 from service.cli.console import app
 from workers.environment import shed_secrets
 
-__all__ = ["app", "byhand", "histories", "jobs", "main", "processes", "recordings", "replays", "setup", "upkeep"]
+__all__ = ["app", "byhand", "histories", "jobs", "main", "processes", "recordings"]
 
 
 def main() -> None:

@@ -54,7 +54,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Judge a candidate; exit 0 passed, 1 any other status, 3 the environment is at fault."""
-    from service.conversation.verdicts import verdict_section, verdict_words
+    from service.report.verdicts import verdict_section, verdict_words
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
@@ -76,7 +76,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Measure a candidate beside eager and torch.compile, with the floor; without a GPU only the floor is predicted."""
-    from service.conversation.benchmark_table import benchmark_table, memory_table, speed_sentence
+    from service.report.benchmarks import benchmark_table, memory_table, speed_sentence
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
@@ -98,7 +98,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Find a candidate's settings for this machine's GPU by measuring, and write them into it; without a GPU nothing is tuned."""
-    from service.conversation.tuning import tuned_section
+    from service.report.profiled import tuned_section
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
@@ -120,7 +120,7 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Say what bounds a candidate: its roofline everywhere, and Nsight Compute's counters where they can be read."""
-    from service.conversation.profiled import profile_section
+    from service.report.profiled import profile_section
     from workers import byhand
 
     sources = text_of(problem), text_of(candidate)
@@ -148,7 +148,7 @@ def suite(
 
     A run that was ended goes on from where it was. Exit 1 where a kernel is wrong, 3 where the environment was at fault for one.
     """
-    from service.conversation.problem_set import problem_set_section
+    from service.report.console import problem_set_section
     from workers import byhand
     from workers.contracts import problem_set
 
@@ -168,7 +168,7 @@ def suite(
 @app.command()
 def doctor(quick: bool = False, as_json: Json = False) -> None:
     """Say what this host can do, and prove which isolation holds on it; exit 3 where something is missing."""
-    from service.conversation.host import host_section
+    from service.report.console import host_section
     from workers import byhand
 
     with reporting():
@@ -194,7 +194,7 @@ def calibrate(
 
     Exit 1 where a kernel was called faster or slower than itself, 3 without a GPU.
     """
-    from service.conversation.calibration import Trust, calibration_section
+    from service.report.console import Trust, calibration_section
     from workers import byhand
 
     sources = [(kernel_name(path, None), text_of(path)) for path in problems or ()]

@@ -59,7 +59,7 @@ def tell(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from service.local.unfolded import unfolded
+    from service.local.terminal import unfolded
 
     Console().print(Markdown(unfolded(markdown)))
 
@@ -89,7 +89,7 @@ def reporting(*, kernels: bool = False) -> Iterator[None]:
 
 def exit_code(failure: Failure | None) -> int:
     """Give the exit code of a failure: refused, the environment's, or of something that was tried."""
-    from service.local.words import REFUSALS
+    from service.local.asking import REFUSALS
 
     if failure is None:
         return EXIT_FAILED

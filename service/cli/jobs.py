@@ -275,12 +275,12 @@ def bisect_(
     Finished steps are kept: the same command goes on where it was interrupted. Exit 0 a commit or a range was found, 1 BAD is not
     worse than GOOD or that is undecided, 2 refused, 3 the environment is at fault.
     """
-    from service.conversation.bisected import bisected_report
     from service.local.asking import LocalJob
     from service.local.bisecting import RangeSearch
     from service.local.checkout import Checkout
     from service.local.session import compared, was_predicted
     from service.local.terminal import Quiet
+    from service.report.nightly import bisected_report
 
     good, separator, bad = commits.partition("..")
     if not separator or not good or bad.startswith("."):

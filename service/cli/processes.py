@@ -1,4 +1,4 @@
-"""The demo, and the processes of an installation."""
+"""The commands that run and keep an installation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ from service.cli.console import EXIT_ENVIRONMENT, EXIT_REFUSED, app, say
 if TYPE_CHECKING:
     from service.settings import Settings
     from workers.embedded import Part
+import re
+
+from service.cli.console import reporting
+
+if TYPE_CHECKING:
+    from service.local.checkout import Checkout
+import json
+from dataclasses import asdict
+
+from service.cli.console import Json
+from service.report.layout import counted
+
+if TYPE_CHECKING:
+    from workers.embedded import Collected
 
 
 @app.command()
@@ -24,8 +38,8 @@ def demo(
     source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
 ) -> None:
     """Play a whole job on the source of a real library, with no account, key or GPU."""
-    from service.demo.play import play
-    from service.demo.scripts import SCRIPTS
+    from deploy.demo.play import play
+    from deploy.demo.scripts import SCRIPTS
 
     if name not in SCRIPTS:
         say(f"{name!r} is no demo: there are {', '.join(SCRIPTS)}")
@@ -139,3 +153,112 @@ def configured() -> Settings:
     except ConfigurationError as error:
         say(str(error))
         raise typer.Exit(EXIT_REFUSED) from error
+
+
+WORKFLOW = Path(__file__).parents[1] / "local" / "nightly_workflow.yml"
+PATH = ".github/workflows/kernelsmith-nightly.yml"
+BRANCH = "kernelsmith/nightly-workflow"
+MESSAGE = "ci: measure every kernel once a night"
+SPARE_MINUTES = 60  # for what a night does beside the kernels that its budget counts
+WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+@app.command()
+def init(
+    nightly: Annotated[bool, typer.Option("--nightly", help="The workflow that measures every kernel once a night.")],
+    repo: Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)] = Path(),
+    runner: Annotated[
+        list[str] | None, typer.Option(help="A label of the self-hosted runner; may be repeated.")
+    ] = None,
+    at: Annotated[str, typer.Option(help="When it starts, UTC.", metavar="HH:MM")] = "02:17",
+    budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
+    command: Annotated[str, typer.Option(help="The command on the runner.")] = "/opt/kernelsmith/bin/kernelsmith",
+) -> None:
+    """Commit a workflow to a branch of its own in a checkout, for you to push as a pull request.
+
+    The same command again changes nothing. Exit 0 done, 2 it was refused.
+    """
+    from service.local.checkout import Checkout
+    from workers.contracts import FileChange
+
+    labels = ["self-hosted", *(runner or ["gpu"])]
+    hour, minute = _time(at)
+    if not nightly or not all(WORD.fullmatch(label) for label in labels) or not re.fullmatch(r"[\w./~-]+", command):
+        say("Give --nightly, labels of letters, digits, `.`, `_` and `-`, and the command as a path without spaces.")
+        raise typer.Exit(EXIT_REFUSED)
+    text = WORKFLOW.read_text()
+    for name, value in {
+        "CRON": f"{minute} {hour} * * *",
+        "LABELS": f"[{', '.join(labels)}]",
+        "TIMEOUT": str(budget + SPARE_MINUTES),
+        "BUDGET": str(budget),
+        "COMMAND": command,
+    }.items():
+        text = text.replace(f"@{name}@", value)
+    with reporting():
+        checkout = Checkout(repo.resolve())
+        head = checkout.head()
+        done = [at for at in (head, checkout.resolve(f"refs/heads/{BRANCH}")) if at and _text(checkout, at) == text]
+        if not done:
+            checkout.commit(BRANCH, head, [FileChange(PATH, text)], MESSAGE)
+    if done and done[0] == head:
+        say(f"{PATH} is there already, as it would be written.")
+        return
+    say(f"{PATH} is committed on branch {BRANCH}. Open a pull request with it: git push -u origin {BRANCH}")
+
+
+def _time(text: str) -> tuple[int, int]:
+    hour, _, minute = text.partition(":")
+    if re.fullmatch(r"\d{1,2}:\d\d", text) and int(hour) < 24 and int(minute) < 60:
+        return int(hour), int(minute)
+    say(f"{text!r} is no time of a day, such as 02:17.")
+    raise typer.Exit(EXIT_REFUSED)
+
+
+def _text(checkout: Checkout, commit: str) -> str | None:
+    from workers.contracts import UserFacingError
+
+    try:
+        return checkout.git("show", f"{commit}:{PATH}").decode("utf-8", "replace")
+    except UserFacingError:
+        return None
+
+
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+@app.command()
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove artifacts past retention, and folders that killed processes left in the temporary directory of this machine.
+
+    An installation does this itself at its start and every day. Kept is what a job needs that has not ended, or has a pull request
+    that is open, or ended less than KERNELSMITH_KEEP_ARTIFACTS_DAYS ago, and every record of a question to a language model.
+    Exit 0 done, 2 a setting cannot be used, 3 the database or the artifacts cannot be reached.
+    """
+    from workers import embedded
+
+    with starting():
+        embedded.from_environment()
+        made = embedded.collect(dry_run=dry_run)
+    typer.echo(json.dumps(asdict(made), default=str) if as_json else _told(made, dry_run=dry_run))
+
+
+def _told(made: Collected, *, dry_run: bool) -> str:
+    would = "Would remove" if dry_run else "Removed"
+    jobs = f", {counted(len(made.jobs), 'job')} past retention: {', '.join(made.jobs)}" if made.jobs else ""
+    return (
+        f"{would} {counted(made.artifacts, 'artifact')} ({size(made.artifact_bytes)}{jobs}) and "
+        f"{counted(len(made.folders), 'leftover folder')} ({size(made.folder_bytes)}). Kept: {size(made.kept_bytes)}."
+    )
+
+
+def size(count: float) -> str:
+    """Give a number of bytes as people read it."""
+    for unit in UNITS[:-1]:
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == UNITS[0] else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} {UNITS[-1]}"

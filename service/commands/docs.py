@@ -60,7 +60,7 @@ code runs only when somebody with write permission asks for it.
 
 
 def commands_page() -> str:
-    """Give the whole page."""
+    """The whole page."""
     usage = "\n".join(rule.usage for rule in GRAMMAR)
     sections = [_section(rule) for rule in GRAMMAR]
     return INTRODUCTION.replace("{usage}", usage) + "".join(sections) + PROBLEMS

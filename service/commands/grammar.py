@@ -87,12 +87,12 @@ class Option:
 
     @property
     def value_wanted(self) -> bool:
-        """Tell whether a value follows; a flag has none."""
+        """Whether a value follows; a flag has none."""
         return self.value is not None or bool(self.choices)
 
     @property
     def usage(self) -> str:
-        """Give the option as help shows it."""
+        """The option as help shows it."""
         value = "|".join(self.choices) if self.choices else self.value
         return f"--{self.name} {value}" if value else f"--{self.name}"
 
@@ -112,12 +112,12 @@ class Rule:
 
     @property
     def usage(self) -> str:
-        """Give the whole command in one line."""
+        """The whole command in one line."""
         shown = [a.usage if a.required else f"[{a.usage}]" for a in self.arguments]
         return " ".join([PREFIX, self.verb.value, *shown, *(f"[{option.usage}]" for option in self.options)])
 
     def option(self, name: str) -> Option | None:
-        """Give the option of that name."""
+        """The option of that name."""
         return next((option for option in self.options if option.name == name), None)
 
 
@@ -379,13 +379,13 @@ OPTION_NAMES = tuple(dict.fromkeys(option.name for rule in GRAMMAR for option in
 
 
 def verb_of(word: str) -> Verb | None:
-    """Give the verb that a word is, in any case: its own name or a synonym; None where it is neither."""
+    """The verb that a word is, in any case: its own name or a synonym; None where it is neither."""
     plain = word.lower().replace("_", "-")
     return next((rule.verb for rule in GRAMMAR if plain == rule.verb.value or plain in rule.synonyms), None)
 
 
 def meant_verb(word: str) -> str | None:
-    """Give the verb that was probably meant by a word that is none; None where nobody can tell."""
+    """The verb that was probably meant by a word that is none; None where nobody can tell."""
     plain = word.lower().lstrip("-")[:64]
     listed = next((rule.verb.value for rule in GRAMMAR if plain in rule.suggested_for), None)
     near = listed or nearest(plain, (*VERBS, *(word for rule in GRAMMAR for word in rule.synonyms)))
@@ -393,18 +393,18 @@ def meant_verb(word: str) -> str | None:
 
 
 def rule_of(verb: Verb) -> Rule:
-    """Give the rule of a verb."""
+    """The rule of a verb."""
     return next(rule for rule in GRAMMAR if rule.verb is verb)
 
 
 def nearest(word: str, choices: tuple[str, ...]) -> str | None:
-    """Give the choice that was probably meant; None where none is near."""
+    """The choice that was probably meant; None where none is near."""
     found = get_close_matches(word.lower()[:64], choices, n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def architecture(text: str) -> str | None:
-    """Give the architecture that a person named, such as ``sm_90`` for ``H100`` or ``sm90``; None where it is unknown."""
+    """The architecture that a person named, such as ``sm_90`` for ``H100`` or ``sm90``; None where it is unknown."""
     word = text.lower().replace("-", "_")
     word = GPU_MODELS.get(word, word)
     if re.fullmatch(r"sm\d{2,3}[a-z]?", word):

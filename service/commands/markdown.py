@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-PREFIX = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
+COMMAND_LINE = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
 # What stands inside of these elements is not plain text to the people who read the comment.
 HIDING_TAGS = {"a", "blockquote", "code", "del", "details", "kbd", "noscript", "pre", "q", "s", "samp", "script"}
 HIDING_TAGS |= {"strike", "style", "summary", "template", "textarea", "title", "tt"}
@@ -38,12 +38,12 @@ class Fence:
 
     @property
     def is_python(self) -> bool:
-        """Tell whether it is labelled as Python."""
+        """Whether it is labelled as Python."""
         return self.language in PYTHON
 
     @property
     def holds_problem(self) -> bool:
-        """Tell whether it looks like a problem."""
+        """Whether it looks like a problem."""
         return PROBLEM_MARKS.search(self.content) is not None
 
 
@@ -62,7 +62,7 @@ def outline(body: str) -> Outline:
     """Read a comment. Lines count from 0."""
     text = normalise(body)
     lines = text.split("\n")
-    possible = [number for number, line in enumerate(lines) if PREFIX.match(line)]
+    possible = [number for number, line in enumerate(lines) if COMMAND_LINE.match(line)]
     marked = list(lines)
     for number in possible:
         marked[number] = re.sub(r"(?i)/kernel", f"/kernel\ue000{number}\ue001", marked[number], count=1)
@@ -74,7 +74,7 @@ def outline(body: str) -> Outline:
 
 
 def normalise(body: str) -> str:
-    """Give a comment with one kind of line ending, at most as long as GitHub lets it be."""
+    """A comment with one kind of line ending, at most as long as GitHub lets it be."""
     text = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
     text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
     # Keyboards and copied text leave marks that nobody sees before the slash or the fence.
@@ -82,13 +82,13 @@ def normalise(body: str) -> str:
 
 
 def find_problem_block(body: str) -> str | None:
-    """Give the last fenced Python block of a text that looks like a problem, else the last one, else an unlabelled problem."""
+    """The last fenced Python block of a text that looks like a problem, else the last one, else an unlabelled problem."""
     fences = tuple(_fences(_reader().parse(normalise(body))))
     return choose_problem(fences, last=True)
 
 
 def choose_problem(fences: Iterable[Fence], *, last: bool) -> str | None:
-    """Give the block that most likely is the problem, the last or the first of its kind."""
+    """The block that most likely is the problem, the last or the first of its kind."""
     ordered = list(fences)[:: -1 if last else 1]
     python = [fence for fence in ordered if fence.is_python]
     unlabelled = [fence for fence in ordered if not fence.language and fence.holds_problem]
@@ -131,7 +131,7 @@ def _marked_lines(tokens: list[Token]) -> tuple[set[int], set[int]]:
 
 
 def _line_starts(children: list[Token], tags: _Tags) -> Iterator[int]:
-    """Give the marks that stand at the start of a line as plain text."""
+    """The marks that stand at the start of a line as plain text."""
     depth, at_start = 0, True
     for child in children:
         if child.type == "text":
@@ -159,7 +159,7 @@ class _Tags(HTMLParser):
 
     @property
     def hides(self) -> bool:
-        """Tell whether text that follows is seen by nobody, or not as plain text."""
+        """Whether text that follows is seen by nobody, or not as plain text."""
         return bool(self._open) or self._unended or self.rawdata.startswith("<")
 
     def follow(self, html: str) -> None:

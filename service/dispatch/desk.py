@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from service.addresses import Addresses
-from service.github import GitHubClient, GitHubClients
+from service.github.client import GitHubClient
+from service.github.clients import GitHubClients
 from service.github.credentials import Purpose
 from workers.contracts import (
     Decision,
@@ -39,35 +40,35 @@ class Inbox(Protocol):
         ...
 
     def look_over(self, kernel: str, problem: ProblemText, snapshot: str, layout: str | None) -> str | Failure:
-        """Give the new kernel's name, or why a create command cannot be carried out in its repository."""
+        """The new kernel's name, or why a create command cannot be carried out in its repository."""
         ...
 
     def look_over_optimize(
         self, kernel: str, problem: ProblemText, snapshot: str, options: JobOptions
     ) -> str | Failure:
-        """Give the kernel's name in the repository, or everything that an optimize command lacks there."""
+        """The kernel's name in the repository, or everything that an optimize command lacks there."""
         ...
 
     def touched_kernel(self, before: str, after: str, layout: str | None) -> str | Failure:
-        """Give the one kernel in which two snapshots differ, or why there is none."""
+        """The one kernel in which two snapshots differ, or why there is none."""
         ...
 
     def look_over_modify(
         self, kernel: str, words: str, problem: ProblemText, snapshot: str, layout: str | None
     ) -> str | Failure:
-        """Give the kernel's name in the repository, or everything that a modify command lacks there."""
+        """The kernel's name in the repository, or everything that a modify command lacks there."""
         ...
 
     def estimate(self, request: JobRequest) -> Estimate:
-        """Give what a job would take at most, starting nothing."""
+        """What a job would take at most, starting nothing."""
         ...
 
     def has_models(self) -> bool:
-        """Tell whether jobs may ask a language model."""
+        """Whether jobs may ask a language model."""
         ...
 
     def needs_model(self, problem: ProblemText) -> bool:
-        """Tell whether only a model can make a problem of this."""
+        """Whether only a model can make a problem of this."""
         ...
 
     def decide(
@@ -97,7 +98,7 @@ class Inbox(Protocol):
         ...
 
     def get_job(self, job_id: str) -> JobView | None:
-        """Give a job."""
+        """A job."""
         ...
 
     def find_jobs(
@@ -107,11 +108,11 @@ class Inbox(Protocol):
         ...
 
     def submitted_since(self, repository: str, since: float) -> tuple[tuple[str, float], ...]:
-        """Give who started jobs since a time, and when, both times as Unix time."""
+        """Who started jobs since a time, and when, both times as Unix time."""
         ...
 
     def gpu_seconds_since(self, repository: str, since: float, author: str | None = None) -> float:
-        """Give the seconds that a repository's jobs, all or one person's, kept a GPU busy since a time."""
+        """The seconds that a repository's jobs, all or one person's, kept a GPU busy since a time."""
         ...
 
 
@@ -129,7 +130,7 @@ class Desk:
     clock: Callable[[], float] = time.time
 
     def client(self, repository: str, installation_id: int | None) -> GitHubClient:
-        """Give a client for one delivery's work."""
+        """A client for one delivery's work."""
         deadline_s = time.monotonic() + self.work_s * WORK_SHARE
         return self.clients.client(repository, installation_id, Purpose.intake, deadline_s)
 

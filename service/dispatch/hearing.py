@@ -1,18 +1,68 @@
-"""A person's words, heard: who gave them, what they may do, and what the repository says of itself."""
+"""Who wrote something, what they may do, where a job starts, and the one reply."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-from service.commands import Command
-from service.conversation import Links, reply_configuration
-from service.dispatch.desk import Desk
+from service.commands.command import Command
+from service.dispatch.desk import Desk, Inbox
 from service.dispatch.payloads import Text
-from service.github import ConflictError, GitHubClient, RepositoryInfo
+from service.github.client import GitHubClient
+from service.github.errors import ConflictError
+from service.github.records import RepositoryInfo
 from service.permissions import WRITING, Allowed, Refused, may_command, may_decide
 from service.repo_config import LOGIN, PATH, RepoConfig, RepoConfigError, parse_repo_config
-from workers.contracts import JobView
+from service.report.layout import NO_JOB, Kind, Links, Marker, find_marker, signed
+from service.report.replies import reply_configuration
+from workers.contracts import Decision, DecisionOutcome, DecisionResult, JobState, JobView, LineComment
+
+# GitHub gives times in whole seconds, and its clock is not this machine's.
+SLACK = timedelta(seconds=3)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A decision as it was given; ``at`` is ISO 8601, empty where it is not known."""
+
+    key: str
+    decision: Decision
+    sha: str
+    by: str
+    at: str
+    feedback: str = ""
+    lines: tuple[LineComment, ...] = ()
+
+
+def decide(inbox: Inbox, job: JobView, given: Given) -> DecisionResult:
+    """Carry a decision to the checkpoint that waits, unless it was given before that stage had even begun."""
+    if was_for_an_earlier_stage(job, given.at):
+        # Two checkpoints may stand on one commit; an approval of the first that comes late is none of the second.
+        checkpoint = job.checkpoint
+        stage, sha = (checkpoint.stage, checkpoint.sha) if checkpoint is not None else (None, None)
+        return DecisionResult(DecisionOutcome.stale, job.job_id, stage, sha)
+    return inbox.decide(job.job_id, None, given.sha, given.decision, given.feedback, given.lines, given.by, given.key)
+
+
+def was_for_an_earlier_stage(job: JobView, given_at: str) -> bool:
+    """Whether something was said before the stage began whose checkpoint waits now."""
+    if job.state is not JobState.waiting or not job.stages or not given_at:
+        return False
+    began = _moment(job.stages[-1].started_at)
+    said = _moment(given_at)
+    if began is None or said is None or began > datetime.now(UTC) + SLACK:
+        # A stage that begins in the future was begun by a clock that has been put back since: that says nothing about when.
+        return False
+    return said + SLACK < began
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -39,17 +89,17 @@ class Hearing:
         return may_decide(self.permission, actor.login, actor.account_type, self.bot_login, self.config)
 
     def key(self, command: Command) -> str:
-        """Give what makes a command unique. An edit that replaces a line makes another command of it."""
+        """What makes a command unique. An edit that replaces a line makes another command of it."""
         digest = hashlib.sha256(command.raw.encode("utf-8", "replace")).hexdigest()[:12]
         return f"{self.text.place.repository}#{self.text.source}:{command.line}:{digest}"
 
     def links(self, job: JobView) -> Links:
-        """Give what a reply about a job points to."""
+        """What a reply about a job points to."""
         return self.desk.addresses.links(job.job_id, self.text.place.repository, self.bot_login)
 
 
 def is_person(desk: Desk, text: Text) -> bool:
-    """Tell whether somebody wrote it who is to be heard at all; the bot and other bots are not."""
+    """Whether somebody wrote it who is to be heard at all; the bot and other bots are not."""
     answer = may_decide("admin", text.actor.login, text.actor.account_type, desk.clients.bot_login())
     return isinstance(answer, Allowed)
 
@@ -81,3 +131,26 @@ def _configuration(github: GitHubClient, branch: str) -> tuple[RepoConfig, str |
         return RepoConfig(), reply_configuration(
             None, str(error), "Make it a text file with the keys that the docs name."
         )
+
+
+LOOK_BACK = timedelta(days=3)  # longer than GitHub keeps deliveries for redelivery
+
+
+def key_of(text: Text) -> str:
+    """What a reply is found by: what was written, in the form it had; an edit gets a reply of its own."""
+    digest = hashlib.sha256(text.body.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{text.source}.{digest}"
+
+
+def reply_once(desk: Desk, github: GitHubClient, text: Text, sentences: tuple[str, ...]) -> None:
+    """Answer what a person wrote, unless it was answered before."""
+    if not sentences:
+        return
+    key, number = key_of(text), text.place.number
+    bot = desk.clients.bot_login()
+    since = datetime.now(UTC) - LOOK_BACK
+    for comment in github.conversation.comments(number, since):
+        if comment.author == bot and find_marker(comment.body) == Marker(NO_JOB, Kind.reply, key):
+            return
+    body = "\n\n---\n\n".join(sentence.strip() for sentence in sentences)
+    github.conversation.comment(number, signed(body, NO_JOB, Kind.reply, key))

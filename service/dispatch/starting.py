@@ -1,18 +1,38 @@
-"""The commands that start a job on a kernel: the problem is found, and the repository is kept as it is now."""
+"""The commands that start a job: create, optimize, modify, bench, verify and nightly."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 
-from service.commands import Command, CommandError, ErrorCode
-from service.conversation import reply_command_errors, reply_dry_run, reply_failure, reply_known, reply_no_comparison
-from service.dispatch.heads import Start, base, start_of
-from service.dispatch.hearing import Hearing
-from service.dispatch.limits import limit_reply
-from service.dispatch.problem import AnswerError, find_problem
+from gpu_runner.contracts import ProblemError, parse_problem
+from service.commands.command import Command, CommandError, ErrorCode, Permalink
+from service.commands.grammar import SHA
+from service.commands.parser import resolve_problem
+from service.dispatch.hearing import SLACK, Hearing
+from service.github.client import GitHubClient
+from service.github.errors import ConflictError, ForbiddenError, MissingError
+from service.github.records import PullInfo
+from service.permissions import Refused
 from service.repo_config import job_options
+from service.report.measure import reply_fork_needs_writer, reply_no_change, reply_no_comparison, reply_no_pull
+from service.report.replies import (
+    reply_command_errors,
+    reply_configuration,
+    reply_dry_run,
+    reply_empty_create,
+    reply_failure,
+    reply_known,
+    reply_limit,
+    reply_moved,
+    reply_secret,
+    reply_unreadable_link,
+    reply_words_without_model,
+)
 from workers.contracts import (
     Failure,
+    FailureCode,
     JobOptions,
     JobRequest,
     JobView,
@@ -21,6 +41,222 @@ from workers.contracts import (
     ProblemText,
     Verb,
 )
+from workers.redaction import secret_in
+
+READING = frozenset({"read", "triage", "write", "maintain", "admin"})
+
+
+class AnswerError(Exception):
+    """A command that is not accepted; the text is the reply."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def find_problem(hearing: Hearing, command: Command, ref: str, sha: str) -> ProblemText:
+    """The problem, read and checked as far as that is possible without running it; only a create must have one.
+
+    Raises:
+        AnswerError: there is none, or it cannot be used.
+    """
+    name = command.name or ""
+    problem = resolve_problem(command, hearing.text.issue_body)
+    _refuse_secret(problem)
+    if problem.kind is ProblemKind.missing:
+        if command.verb is not Verb.create:
+            return problem
+        raise AnswerError(reply_empty_create(name))
+    asks = hearing.desk.inbox.has_models()
+    if problem.kind is ProblemKind.words and not asks:
+        raise AnswerError(reply_words_without_model(name))
+    if asks and problem.kind is not ProblemKind.permalink and hearing.desk.inbox.needs_model(problem):
+        return problem
+    if problem.kind is ProblemKind.path:
+        _check_path(hearing, problem, ref, sha)
+        return problem
+    if problem.kind is ProblemKind.permalink and command.permalink is not None:
+        problem = _read_permalink(hearing, problem, command.permalink)
+        _refuse_secret(problem)
+    if not (asks and hearing.desk.inbox.needs_model(problem)):
+        _check(problem.text)
+    return problem
+
+
+def _refuse_secret(problem: ProblemText) -> None:
+    if (secret := secret_in(problem.text)) is not None:
+        raise AnswerError(reply_secret(secret[0], f"Line {secret[1]} of the problem"))
+
+
+def _check(source: str) -> None:
+    try:
+        parse_problem(source)
+    except ProblemError as error:
+        failure = Failure(FailureCode.problem, error.message, error.cure, error.line)
+        raise AnswerError(reply_failure(failure)) from error
+
+
+def _check_path(hearing: Hearing, problem: ProblemText, ref: str, sha: str) -> None:
+    path = problem.path or ""
+    try:
+        found = hearing.github.repository.text(path, sha)
+    except ConflictError as error:
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, str(error), "Name a Python file."))) from error
+    if found is None:
+        cure = "A path is relative to the repository's root, such as `src/model.py:MLP`."
+        raise AnswerError(reply_failure(Failure(FailureCode.problem, f"there is no file `{path}` on `{ref}`", cure)))
+
+
+def _read_permalink(hearing: Hearing, problem: ProblemText, link: Permalink) -> ProblemText:
+    # The same words for what is not there and for what this person may not see: the bot tells no secrets.
+    url = problem.url or ""
+    unreadable = AnswerError(reply_unreadable_link(url))
+    try:
+        github = _reader(hearing, link)
+        source = github.repository.text(link.path, link.ref) if github is not None else None
+    except (MissingError, ForbiddenError) as error:
+        raise unreadable from error
+    except ConflictError as error:
+        raise AnswerError(reply_unreadable_link(url, str(error))) from error
+    if source is None:
+        raise unreadable
+    if link.first_line is not None and link.last_line is not None:
+        source = "".join(source.splitlines(keepends=True)[link.first_line - 1 : link.last_line])
+    return ProblemText(ProblemKind.permalink, source, path=link.path, url=url)
+
+
+def _reader(hearing: Hearing, link: Permalink) -> GitHubClient | None:
+    """A client for a repository that the person who asks may read as well; None where that is not so."""
+    if link.repository.lower() == hearing.repository.full_name.lower():
+        return hearing.github
+    github = hearing.github.of(link.repository)
+    if not github.repository.info().private:
+        return github
+    return github if github.repository.permission(hearing.text.actor.login) in READING else None
+
+
+ON_HEAD = (
+    Verb.optimize,
+    Verb.tune,
+    Verb.profile,
+    Verb.modify,
+)  # what a pull request changes is there on its head alone
+OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Start:
+    """A commit to start from. ``ref`` is the branch that the result goes to; nothing is pushed where it is ``read_only``."""
+
+    ref: str
+    sha: str
+    read_only: bool = False
+    pull: PullInfo | None = None
+
+
+def start_of(hearing: Hearing, verb: Verb, number: int, *, is_pull: bool, bound: str = "") -> Start:
+    """Where a job starts that was asked for under an issue or a pull request; ``bound`` is the head that its writer saw.
+
+    Raises:
+        AnswerError: there is nothing to start from, or this person may not start from it.
+    """
+    if not is_pull or verb not in ON_HEAD:
+        return Start(*base(hearing))
+    pull = hearing.github.pulls.get(number)
+    if pull.state != OPEN:
+        return Start(*base(hearing))
+    check_head(hearing, pull, bound)
+    if is_own(hearing, pull):
+        return Start(pull.head_branch, pull.head_sha, pull=pull)
+    # The branch of a fork is nobody's to push to, and pushed to a branch here its code would run with this repository's secrets.
+    owner = (pull.head_repository or "unknown").partition("/")[0]
+    return Start(f"{owner}:{pull.head_branch}", pull.head_sha, read_only=True, pull=pull)
+
+
+def base(hearing: Hearing) -> tuple[str, str]:
+    """The branch that pull requests go to, and its head at this moment.
+
+    Raises:
+        AnswerError: there is no such branch.
+    """
+    configured = hearing.config.base_branch
+    branch = configured or hearing.repository.default_branch
+    sha = hearing.github.git.head(branch)
+    if sha is not None:
+        return branch, sha
+    if configured is not None:
+        cure = "Correct `base_branch`, or leave it out: then it is the default branch."
+        raise AnswerError(reply_configuration(None, f"there is no branch `{configured}`", cure))
+    raise AnswerError(reply_failure(Failure(FailureCode.layout, "the repository is empty", "Push a first commit.")))
+
+
+def is_own(hearing: Hearing, pull: PullInfo) -> bool:
+    """Whether a pull request's branch is in this repository."""
+    return (pull.head_repository or "").lower() == hearing.repository.full_name.lower()
+
+
+def check_head(hearing: Hearing, pull: PullInfo, bound: str) -> None:
+    """Make sure that a pull request's head may be run, and is what the person saw; ``bound`` is that commit where it is known.
+
+    Raises:
+        AnswerError: it moved, or it is a fork's and the person has no write permission.
+    """
+    if bound and bound != pull.head_sha:
+        raise AnswerError(reply_moved(bound, pull.head_sha))
+    if is_own(hearing, pull):
+        return
+    if isinstance(hearing.may_decide(), Refused):
+        raise AnswerError(reply_fork_needs_writer(hearing.text.actor.login))
+    # Whoever owns the fork can push after a maintainer has read the code and before the command is heard.
+    if not bound and _pushed_since(pull, hearing.text.given_at):
+        raise AnswerError(reply_moved("", pull.head_sha))
+
+
+def _pushed_since(pull: PullInfo, given_at: str) -> bool:
+    if not given_at or pull.head_pushed_at is None:
+        return False
+    return datetime.fromisoformat(pull.head_pushed_at) > datetime.fromisoformat(given_at) + SLACK
+
+
+DAY_S = 24 * 3600.0
+RAISED = "once the limit is raised"
+
+
+def limit_reply(hearing: Hearing) -> str | None:
+    """The answer to a create beyond the limits; None where it is within them."""
+    limits, login = hearing.config.limits, hearing.text.actor.login
+    return (
+        _jobs(hearing)
+        or _gpu(hearing, limits.gpu_minutes_per_day, None, "this repository")
+        or _gpu(hearing, limits.gpu_minutes_per_day_per_person, login, "one person")
+    )
+
+
+def _jobs(hearing: Hearing) -> str | None:
+    login, now_s = hearing.text.actor.login.lower(), hearing.desk.clock()
+    most = hearing.config.limits.jobs_per_day_per_person
+    started = hearing.desk.inbox.submitted_since(hearing.text.place.repository, now_s - DAY_S)
+    own = sorted(at_s for author, at_s in started if author.lower() == login)
+    if len(own) < most:
+        return None
+    again = _in_words(own[len(own) - most] + DAY_S - now_s) if most else RAISED
+    return reply_limit("jobs a day for one person", len(own), most, again)
+
+
+def _gpu(hearing: Hearing, most: int, author: str | None, whose: str) -> str | None:
+    since = hearing.desk.clock() - DAY_S
+    used = hearing.desk.inbox.gpu_seconds_since(hearing.text.place.repository, since, author) / 60
+    # Without a GPU nothing is ever used up, so a limit of zero minutes stops nobody there.
+    if used < most or used == 0:
+        return None
+    again = "when a day has passed since they were used" if most else RAISED
+    return reply_limit(f"GPU minutes a day for {whose}", round(used), most, again)
+
+
+def _in_words(wait_s: float) -> str:
+    minutes = max(1, round(wait_s / 60))
+    return f"in {minutes} minutes" if minutes < 120 else f"in {round(minutes / 60)} hours"
+
 
 LookOver = Callable[[str, ProblemText, str, JobOptions], str | Failure]
 WRITING = (Verb.create, Verb.optimize, Verb.modify, Verb.tune)
@@ -130,7 +366,7 @@ def submit(hearing: Hearing, request: JobRequest, *, dry_run: bool) -> str | Non
 
 
 def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, options: JobOptions) -> str:
-    """Give the kernel that the pull request changes, where the command names none.
+    """The kernel that the pull request changes, where the command names none.
 
     Raises:
         AnswerError: it is no pull request, or touches no kernel or several.
@@ -151,7 +387,7 @@ def _touched(hearing: Hearing, command: Command, start: Start, snapshot: str, op
 
 
 def origin(hearing: Hearing) -> Origin:
-    """Give where a command was given."""
+    """Where a command was given."""
     place, text = hearing.text.place, hearing.text
     return Origin(
         repository=place.repository,
@@ -165,14 +401,14 @@ def origin(hearing: Hearing) -> Origin:
 
 
 def job_of(hearing: Hearing, key: str) -> JobView | None:
-    """Give the job that this very command started, when its delivery was handled before."""
+    """The job that this very command started, when its delivery was handled before."""
     place = hearing.text.place
     found = hearing.desk.inbox.find_jobs(place.repository, number=place.number)
     return next((job for job in found if job.request.key == key), None)
 
 
 def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None:
-    """Give a job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
+    """A job that writes the same kernel; what is written under one pull request hinders nobody elsewhere."""
     if command.verb not in WRITING:
         return None
     active = hearing.desk.inbox.find_jobs(hearing.text.place.repository, active=True)
@@ -185,3 +421,97 @@ def _at_work_on(hearing: Hearing, command: Command, name: str) -> JobView | None
 
 def _pull_of(asked: Origin) -> int | None:
     return asked.number if asked.is_pull else None
+
+
+MAX_JOINED = 80  # characters of a job's name, which its branch has too
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is compared: ``head_sha`` with ``base_sha``; ``name`` stands for it where no kernel is named."""
+
+    name: str
+    base_ref: str
+    base_sha: str
+    head_sha: str
+
+
+def measure(hearing: Hearing, command: Command) -> str | None:
+    """Start to compare; give the answer where no job is started."""
+    key, options = hearing.key(command), job_options(command.options, hearing.config)
+    return _comparison_start(hearing, key, command.verb, command.names, options, dry_run=command.options.dry_run)
+
+
+def measure_again(hearing: Hearing, job: JobView, key: str) -> str | None:
+    """Start the comparison of a job anew, on the commits that are there now; give the answer where no job is started."""
+    return _comparison_start(hearing, key, job.request.verb, job.request.kernels, job.request.options)
+
+
+def _comparison_start(
+    hearing: Hearing, key: str, verb: Verb, names: tuple[str, ...], options: JobOptions, *, dry_run: bool = False
+) -> str | None:
+    if job_of(hearing, key) is not None:
+        return None
+    refused = hearing.config_reply or limit_reply(hearing)
+    if refused is not None:
+        return refused
+    try:
+        change = _change(hearing, verb, options.against)
+    except AnswerError as answer:
+        return answer.text
+    joined = ",".join(names)
+    desk, github = hearing.desk, hearing.github
+    request = JobRequest(
+        key=key,
+        verb=verb,
+        kernel=joined if 0 < len(joined) <= MAX_JOINED else change.name,
+        origin=origin(hearing),
+        base_ref=change.base_ref,
+        base_sha=change.base_sha,
+        snapshot=desk.snapshot(github, change.base_sha),
+        problem=ProblemText(ProblemKind.missing),
+        options=options,
+        kernels=names,
+        head_sha=change.head_sha,
+        head_snapshot=desk.snapshot(github, change.head_sha),
+    )
+    return submit(hearing, request, dry_run=dry_run)
+
+
+def _change(hearing: Hearing, verb: Verb, against: str | None) -> Change:
+    if against is not None:
+        _check_reference(hearing, against)
+    change = _of_pull(hearing, against) if hearing.text.place.is_pull else _of_branch(hearing, verb, against)
+    if change.base_sha == change.head_sha:
+        raise AnswerError(reply_no_change(change.head_sha, against or change.base_ref))
+    return change
+
+
+def _of_pull(hearing: Hearing, against: str | None) -> Change:
+    number = hearing.text.place.number
+    pull = hearing.github.pulls.get(number)
+    check_head(hearing, pull, hearing.text.commit_sha)
+    compared = hearing.github.git.compare(against or pull.base_branch, pull.head_sha)
+    if compared is None:
+        raise AnswerError(reply_no_comparison(against or pull.base_branch, pull.head_sha))
+    base_sha = compared.merge_base_sha if against is None else compared.base_sha
+    return Change(f"pull-{number}", pull.base_branch, base_sha, pull.head_sha)
+
+
+def _of_branch(hearing: Hearing, verb: Verb, against: str | None) -> Change:
+    if against is None:
+        raise AnswerError(reply_no_pull(verb))
+    branch, head_sha = base(hearing)
+    compared = hearing.github.git.compare(against, head_sha)
+    if compared is None:
+        raise AnswerError(reply_no_comparison(against, head_sha))
+    return Change(f"issue-{hearing.text.place.number}", branch, compared.base_sha, head_sha)
+
+
+def _check_reference(hearing: Hearing, against: str) -> None:
+    # By its id, or by the name that GitHub gives to every pull request's head, a fork's commit can be reached as well.
+    anywhere = SHA.fullmatch(against.lower()) is not None or against.lower().startswith(("pull/", "refs/"))
+    if anywhere and isinstance(hearing.may_decide(), Refused):
+        cure = "Name a branch or a tag, or let somebody with write permission give this command."
+        message = f"`{against}` may be a commit of a fork, whose code runs only when a maintainer asks for it"
+        raise AnswerError(reply_failure(Failure(FailureCode.forbidden, message, cure)))

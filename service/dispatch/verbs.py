@@ -1,12 +1,16 @@
-"""The commands about jobs that exist: status, cancel, retry, approve, revise; and help."""
+"""The commands about a job that there is: approve, revise, cancel, retry, status, triaged, help."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.commands import Command
-from service.conversation import (
+from service.commands.command import Command
+from service.dispatch.hearing import Given, Hearing, decide
+from service.dispatch.starting import WRITING, AnswerError, measure_again, start_of
+from service.report.layout import Kind, find_marker
+from service.report.nightly import reply_no_regression, reply_nothing_to_triage, reply_triaged
+from service.report.replies import (
     help_text,
     reply_cancel,
     reply_decision,
@@ -18,12 +22,6 @@ from service.conversation import (
     reply_unknown_job,
     reply_which_job,
 )
-from service.dispatch.decisions import Given, decide
-from service.dispatch.heads import start_of
-from service.dispatch.hearing import Hearing
-from service.dispatch.measuring import measure_again
-from service.dispatch.problem import AnswerError
-from service.dispatch.starting import WRITING
 from workers.contracts import Decision, Failure, FailureCode, JobState, JobView
 
 ACTIVE = (JobState.queued, JobState.running, JobState.waiting)
@@ -91,7 +89,7 @@ def retry_job(hearing: Hearing, job: JobView, fresh: Fresh | None) -> bool:
 
 
 def fresh_start(hearing: Hearing, job: JobView) -> Fresh | None:
-    """Give the commit to start over on; None where the job can go on from where it stopped.
+    """The commit to start over on; None where the job can go on from where it stopped.
 
     Raises:
         AnswerError: the branch to start from is gone.
@@ -151,7 +149,7 @@ def _not_waiting(hearing: Hearing, jobs: tuple[JobView, ...], command: Command, 
 
 
 def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
-    """Give the jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
+    """The jobs that a command may speak of, newest first: by id, or of this conversation; never another repository's."""
     inbox, place = hearing.desk.inbox, hearing.text.place
     if job_id is not None:
         job = inbox.get_job(job_id)
@@ -164,7 +162,7 @@ def _jobs(hearing: Hearing, job_id: str | None) -> tuple[JobView, ...]:
 
 
 def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> JobView | str:
-    """Give the job that a command means, or the answer where that is not clear; the first states that any job has count."""
+    """The job that a command means, or the answer where that is not clear; the first states that any job has count."""
     jobs = _jobs(hearing, command.job)
     if command.job is not None:
         return jobs[0] if jobs else reply_unknown_job(command.job, _jobs(hearing, None))
@@ -175,3 +173,17 @@ def _one(hearing: Hearing, command: Command, *states: tuple[JobState, ...]) -> J
     if fitting or jobs:
         return (fitting or list(jobs))[0]
     return reply_no_job(command.verb)
+
+
+def triaged(hearing: Hearing, command: Command) -> str:
+    """Make what is measured now the base of the issue's series, and close the issue; give the answer."""
+    marker = find_marker(hearing.text.issue_body)
+    if marker is None or marker.kind is not Kind.regression or marker.key is None:
+        return reply_no_regression()
+    place = hearing.text.place
+    reason = f"{hearing.text.actor.login}: {command.text}"
+    count = hearing.desk.inbox.triage(place.repository, marker.key, reason)
+    if count == 0:
+        return reply_nothing_to_triage()
+    hearing.github.issues.close(place.number)
+    return reply_triaged(count)

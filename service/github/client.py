@@ -1,15 +1,248 @@
-"""The bot's whole use of one repository, in groups of calls."""
+"""GitHub's REST interface as far as the bot uses it: issues, pull requests, comments, check runs."""
 
 from __future__ import annotations
 
-from service.github.checks import Checks
-from service.github.conversation import Conversation
-from service.github.git_data import GitData
-from service.github.issues import Issues
-from service.github.pulls import Pulls
-from service.github.repository import RepositoryReads
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from github.GithubObject import NotSet
+from github.IssueComment import IssueComment
+from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
+
+from service.github.records import CommentInfo, IssueInfo, PullInfo
+from service.github.session import RepositoryCalls
+from workers.contracts import LineComment
+
+if TYPE_CHECKING:
+    from github.NamedUser import NamedUser
+from dataclasses import asdict, dataclass
+
+from github.CheckRun import CheckRun
+
+from service.github.git_data import GitData, RepositoryReads, Snapshots
+from service.github.records import CheckInfo
 from service.github.session import Session
-from service.github.snapshots import Snapshots
+
+MAX_COMMENTS = 2_000
+
+
+class Conversation(RepositoryCalls):
+    """Comments and reactions of one repository."""
+
+    def comments(self, number: int, since: datetime | None = None) -> list[CommentInfo]:
+        """The comments of a conversation, oldest first, at most 2,000."""
+        issue = self._repository.get_issue(number)
+        found = self._listed(lambda: issue.get_comments(since=since or NotSet), MAX_COMMENTS)
+        return [CommentInfo(comment.id, login_of(comment.user), comment.body or "") for comment in found]
+
+    def written_since(self, since: datetime) -> list[dict[str, Any]]:
+        """The comments of all conversations that were written or edited since a time, oldest first, as GitHub has them."""
+        found = self._listed(
+            lambda: self._repository.get_issues_comments(sort="updated", direction="asc", since=since), MAX_COMMENTS
+        )
+        return [comment.raw_data for comment in found]
+
+    def who_reacted(self, comment_id: int, reaction: str) -> set[str]:
+        """The logins of those who reacted to a comment in one way."""
+        found = self._listed(lambda: self._comment(comment_id).get_reactions(), MAX_COMMENTS)
+        return {login_of(each.user) for each in found if each.content == reaction}
+
+    def issue(self, number: int) -> dict[str, Any]:
+        """An issue or a pull request, as GitHub has it among issues."""
+        return self._call(lambda: self._repository.get_issue(number).raw_data)
+
+    def comment(self, number: int, body: str) -> int:
+        """Write a new comment; give its id."""
+        issue = self._repository.get_issue(number)
+        return self._call(lambda: issue.create_comment(body).id)
+
+    def edit_comment(self, comment_id: int, body: str) -> None:
+        """Replace a comment's text."""
+        self._call(lambda: self._comment(comment_id).edit(body))
+
+    def minimise_comment(self, comment_id: int) -> None:
+        """Fold a comment away as outdated."""
+        self._call(lambda: self._comment(comment_id).minimize("OUTDATED"))
+
+    def react_to_comment(self, comment_id: int, reaction: str) -> None:
+        """React to a comment; a second time does nothing."""
+        self._call(lambda: self._comment(comment_id).create_reaction(reaction))
+
+    def react_to_issue(self, number: int, reaction: str) -> None:
+        """React to the body of an issue or pull request; a second time does nothing."""
+        issue = self._repository.get_issue(number)
+        self._call(lambda: issue.create_reaction(reaction))
+
+    def _comment(self, comment_id: int) -> IssueComment:
+        # PyGithub reaches a comment only through an issue; the number is not part of the comment's own address.
+        return self._repository.get_issue(1).get_comment(comment_id)
+
+
+def login_of(user: object) -> str:
+    # An account that was deleted is null.
+    return str(getattr(user, "login", None) or "ghost")
+
+
+MAX_REVIEW_COMMENTS = 200
+
+
+class Pulls(RepositoryCalls):
+    """Pull requests of one repository."""
+
+    def get(self, number: int) -> PullInfo:
+        """A pull request."""
+        return self._call(lambda: _pull_info(self._repository.get_pull(number)))
+
+    def find(self, branch: str) -> PullInfo | None:
+        """The newest pull request, open or not, whose head is a branch of this repository; None where there is none."""
+        owner = self.full_name.partition("/")[0]
+        found = self._listed(
+            lambda: self._repository.get_pulls(state="all", head=f"{owner}:{branch}", sort="created", direction="desc"),
+            10,
+        )
+        # GitHub ignores a head filter that it does not understand, and then lists every pull request.
+        return next((info for info in map(_pull_info, found) if info.head_branch == branch), None)
+
+    def create(self, title: str, body: str, head: str, base: str, *, draft: bool = True) -> PullInfo:
+        """Open a pull request."""
+        return self._call(
+            lambda: _pull_info(self._repository.create_pull(title=title, body=body, head=head, base=base, draft=draft))
+        )
+
+    def edit(self, number: int, body: str, title: str) -> None:
+        """Replace a pull request's body and title."""
+        self._call(lambda: self._repository.get_pull(number).edit(body=body, title=title))
+
+    def close(self, number: int) -> None:
+        """Close a pull request without merging it."""
+        self._call(lambda: self._repository.get_pull(number).edit(state="closed"))
+
+    def request_review(self, number: int, login: str) -> None:
+        """Ask a person for a review."""
+        self._call(lambda: self._repository.get_pull(number).create_review_request(reviewers=[login]))
+
+    def mark_ready(self, number: int) -> None:
+        """Take a pull request out of draft; nothing happens where it is none."""
+
+        def mark() -> None:
+            found = self._repository.get_pull(number)
+            if found.draft:
+                found.mark_ready_for_review()
+
+        self._call(mark)
+
+    def review_comments(self, number: int, review_id: int) -> tuple[LineComment, ...]:
+        """What a review said on lines, at most 200 comments."""
+        pull = self._repository.get_pull(number)
+        found = self._listed(lambda: pull.get_single_review_comments(review_id), MAX_REVIEW_COMMENTS)
+        return self._call(lambda: tuple(_line_comment(comment) for comment in found))
+
+
+def _line_comment(comment: PullRequestComment) -> LineComment:
+    # GitHub's list of one review leaves ``line`` out; PyGithub then reads the comment by itself.
+    line = comment.line if comment.line is not None else comment.original_line
+    return LineComment(comment.path, line, comment.body or "")
+
+
+def _pull_info(found: PullRequest) -> PullInfo:
+    pushed_at = found.head.repo.pushed_at if found.head.repo is not None else None
+    return PullInfo(
+        number=found.number,
+        title=found.title,
+        body=found.body or "",
+        author=login_of(found.user),
+        state=found.state,
+        draft=bool(found.draft),
+        head_branch=found.head.ref,
+        head_sha=found.head.sha,
+        head_repository=found.head.repo.full_name if found.head.repo is not None else None,
+        base_branch=found.base.ref,
+        html_url=found.html_url,
+        head_pushed_at=pushed_at.isoformat() if pushed_at is not None else None,
+    )
+
+
+MAX_ISSUES = 1_000
+
+
+class Issues(RepositoryCalls):
+    """Issues of one repository."""
+
+    def by(self, login: str) -> list[IssueInfo]:
+        """The issues that an account opened, open and closed, newest first, at most 1,000."""
+        creator = cast("NamedUser", login)  # PyGithub takes a login as well; its annotation does not say so
+        found = self._listed(lambda: self._repository.get_issues(state="all", creator=creator), MAX_ISSUES)
+        issues = [issue for issue in found if issue.pull_request is None]
+        return [IssueInfo(issue.number, issue.body or "", issue.state == "open") for issue in issues]
+
+    def open(self, title: str, body: str) -> int:
+        """Open an issue; give its number."""
+        return self._call(lambda: self._repository.create_issue(title, body).number)
+
+    def close(self, number: int) -> None:
+        """Close an issue as done; a second time does nothing."""
+        issue = self._repository.get_issue(number)
+        self._call(lambda: issue.edit(state="closed", state_reason="completed"))
+
+    def reopen(self, number: int) -> None:
+        """Open a closed issue again; a second time does nothing."""
+        issue = self._repository.get_issue(number)
+        self._call(lambda: issue.edit(state="open"))
+
+
+MAX_CHECKS = 300
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button on a check run. GitHub takes 20 characters of the label and the identifier, and 40 of the description."""
+
+    label: str
+    description: str
+    identifier: str
+
+
+@dataclass(frozen=True)
+class CheckText:
+    """What a check run shows, and how it ended."""
+
+    title: str
+    summary: str
+    conclusion: str
+    details_url: str
+    buttons: tuple[Button, ...] = ()
+
+
+class Checks(RepositoryCalls):
+    """Check runs of one repository."""
+
+    def find(self, sha: str, external_id: str) -> CheckInfo | None:
+        """The check run on a commit with an id of ours; None where there is none."""
+        commit = self._repository.get_commit(sha)
+        found = self._listed(lambda: commit.get_check_runs(filter="all"), MAX_CHECKS)
+        return next((info for info in map(_check_info, found) if info.external_id == external_id), None)
+
+    def create(self, name: str, sha: str, external_id: str, text: CheckText) -> int:
+        """Make a check run; give its id."""
+        return self._call(
+            lambda: (
+                self._repository.create_check_run(
+                    name=name,
+                    head_sha=sha,
+                    external_id=external_id,
+                    details_url=text.details_url or NotSet,
+                    status="in_progress" if text.conclusion is None else "completed",
+                    conclusion=NotSet if text.conclusion is None else text.conclusion,
+                    output={"title": text.title, "summary": text.summary},
+                    actions=[asdict(button) for button in text.buttons] or NotSet,
+                ).id
+            )
+        )
+
+
+def _check_info(found: CheckRun) -> CheckInfo:
+    return CheckInfo(found.id, found.name, found.head_sha, found.external_id or "", found.status, found.conclusion)
 
 
 class GitHubClient:
@@ -31,5 +264,5 @@ class GitHubClient:
         self.snapshots = Snapshots(session, full_name, deadline_s)
 
     def of(self, full_name: str) -> GitHubClient:
-        """Give a client for another repository with the same credentials; an App's see only the public ones."""
+        """A client for another repository with the same credentials; an App's see only the public ones."""
         return GitHubClient(self._session, full_name, self._deadline_s)

@@ -1,24 +1,94 @@
-"""The way to GitHub: gives each piece of work a client with the right credentials, and checks that they work."""
+"""A client for each piece of work, and the deliveries that GitHub has logged."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from github import Auth, Github
+from requests.utils import parse_header_links
 
 from service.github.client import GitHubClient
 from service.github.credentials import TIMEOUT_S, AppCredentials, Credential, Credentials, Purpose, TokenCredentials
-from service.github.errors import GitHubError, TransientError, UnauthorizedError
-from service.github.hook_log import ask_again, attempts_since, missed
-from service.github.limits import RateLimits
-from service.github.session import Session
-from service.github.translation import translated
+from service.github.errors import GitHubError, TransientError, UnauthorizedError, translated
+from service.github.session import RateLimits, Session
+
+PAGE_ITEMS = 100
+MAX_PAGES = 20
+MOST_ATTEMPTS = 4  # of one delivery, the first one too
+SUCCESS = range(200, 300)
+
+# Verb and path to the headers and the JSON of the answer, asked with the App's own credentials.
+Ask = Callable[[str, str], tuple[dict[str, Any], Any]]
+
+
+@dataclass(frozen=True)
+class HookAttempt:
+    """One attempt of a delivery; attempts of the same delivery share its ``delivery_id``."""
+
+    attempt_id: int
+    delivery_id: str
+    event: str
+    delivered_at: datetime
+    status_code: int
+
+
+def attempts_since(ask: Ask, since: datetime) -> Iterator[HookAttempt]:
+    """The attempts since a time, newest first."""
+    path = f"/app/hook/deliveries?per_page={PAGE_ITEMS}"
+    for _ in range(MAX_PAGES):
+        headers, items = ask("GET", path)
+        for item in items:
+            attempt = _attempt(item)
+            if attempt.delivered_at < since:
+                return
+            yield attempt
+        cursor = _next_cursor(str(headers.get("link", "")))
+        if cursor is None:
+            return
+        path = f"/app/hook/deliveries?{urlencode({'per_page': PAGE_ITEMS, 'cursor': cursor})}"
+
+
+def missed(attempts: Iterable[HookAttempt], handles: Callable[[str], bool]) -> tuple[HookAttempt, ...]:
+    """The last attempt of each delivery that never arrived and may be asked for again, oldest first. Pure."""
+    tried: dict[str, list[HookAttempt]] = {}
+    for attempt in attempts:
+        tried.setdefault(attempt.delivery_id, []).append(attempt)
+    lost = [
+        max(found, key=lambda attempt: attempt.delivered_at)
+        for found in tried.values()
+        if handles(found[0].event)
+        and len(found) < MOST_ATTEMPTS
+        and not any(attempt.status_code in SUCCESS for attempt in found)
+    ]
+    return tuple(sorted(lost, key=lambda attempt: attempt.delivered_at))
+
+
+def ask_again(ask: Ask, attempt: HookAttempt) -> None:
+    """Have GitHub deliver something once more, under the same delivery id."""
+    ask("POST", f"/app/hook/deliveries/{attempt.attempt_id}/attempts")
+
+
+def _next_cursor(link: str) -> str | None:
+    url = next((item["url"] for item in parse_header_links(link) if item.get("rel") == "next"), "")
+    return dict(parse_qsl(urlsplit(url).query)).get("cursor")
+
+
+def _attempt(item: dict[str, Any]) -> HookAttempt:
+    return HookAttempt(
+        int(item["id"]),
+        str(item["guid"]),
+        str(item["event"]),
+        datetime.fromisoformat(str(item["delivered_at"])),
+        int(item["status_code"] or 0),
+    )
+
 
 USER_AGENT = "kernelsmith"
 CONNECTIONS = 16  # for each thread
@@ -42,11 +112,11 @@ class GitHubConfiguration(Protocol):
     app_id: int | None
 
     def private_key_text(self) -> str | None:
-        """Give the App's private key in PEM form."""
+        """The App's private key in PEM form."""
         ...
 
     def token_text(self) -> str | None:
-        """Give the plain token."""
+        """The plain token."""
         ...
 
 
@@ -70,7 +140,7 @@ class GitHubClients:
         purpose: Purpose = Purpose.intake,
         deadline_s: float | None = None,
     ) -> GitHubClient:
-        """Give a client for a repository.
+        """A client for a repository.
 
         Raises:
             GitHubError: no credentials could be had.
@@ -85,13 +155,13 @@ class GitHubClients:
         return GitHubClient(session, full_name, deadline_s)
 
     def bot_login(self) -> str:
-        """Give the login under which the bot writes; asked of GitHub once where it is not configured."""
+        """The login under which the bot writes; asked of GitHub once where it is not configured."""
         if self._login is None:
             self._login = self._credentials.login()
         return self._login
 
     def check(self) -> TokenCheck:
-        """Tell whether the credentials work; an answer is kept for a minute."""
+        """Whether the credentials work; an answer is kept for a minute."""
         now_s = time.monotonic()
         if self._checked is not None and now_s - self._checked[0] <= CHECKED_FOR_S:
             return self._checked[1]

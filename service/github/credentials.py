@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from github import Auth, GithubIntegration
 
-from service.github.errors import ConflictError, ForbiddenError
-from service.github.translation import translated
+from service.github.errors import ConflictError, ForbiddenError, translated
 
 JWT_S = 9 * 60  # GitHub refuses more than ten minutes
 JWT_BACKDATED_S = -60  # for a clock that runs ahead of GitHub's
@@ -53,7 +52,7 @@ class Credentials(Protocol):
     """Where credentials come from."""
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give what requests to a repository are signed with."""
+        """What requests to a repository are signed with."""
         ...
 
     def forget(self, full_name: str, purpose: Purpose) -> None:
@@ -73,7 +72,7 @@ class TokenCredentials:
         self._who = who
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give the token."""
+        """The token."""
         return Credential("token", self._auth)
 
     def forget(self, full_name: str, purpose: Purpose) -> None:
@@ -109,7 +108,7 @@ class AppCredentials:
         self._held: dict[tuple[str, Purpose], _Held] = {}
 
     def give(self, full_name: str, installation_id: int | None, purpose: Purpose) -> Credential:
-        """Give a token for one repository, from the cache where it is still good."""
+        """A token for one repository, from the cache where it is still good."""
         # One lock for all: a token is asked for once an hour, and two threads shall not ask for the same.
         with self._lock:
             held = self._held.get((full_name, purpose))

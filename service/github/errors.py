@@ -1,9 +1,11 @@
-"""What can go wrong with GitHub, as errors that say whether to come back, and when. Pure."""
+"""What GitHub answers when it does not do what was asked, and what to do about it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 
 import requests
@@ -55,7 +57,7 @@ FOREIGN = (GithubException, requests.RequestException, json.JSONDecodeError)
 
 
 def translate(error: GithubException | requests.RequestException | json.JSONDecodeError, now_s: float) -> GitHubError:
-    """Give what an error of PyGithub or of the connection means.
+    """What an error of PyGithub or of the connection means.
 
     Units: ``now_s`` is Unix time, to which ``x-ratelimit-reset`` is compared.
     """
@@ -67,7 +69,7 @@ def translate(error: GithubException | requests.RequestException | json.JSONDeco
 
 
 def from_answer(status: int, message: str, headers: Mapping[str, str], now_s: float) -> GitHubError:
-    """Give what an answer with an error status means.
+    """What an answer with an error status means.
 
     Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api and
     https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
@@ -123,3 +125,16 @@ def _message(error: GithubException) -> str:
         str(item.get("message") or item.get("code")) for item in data.get("errors") or [] if isinstance(item, dict)
     ]
     return "; ".join([str(data.get("message") or ""), *details])[:300]
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what goes wrong inside as a ``GitHubError``; what has nothing to do with GitHub goes on as it is.
+
+    Raises:
+        GitHubError: GitHub, or the way to it, is at fault.
+    """
+    try:
+        yield
+    except FOREIGN as error:
+        raise translate(error, time.time()) from error

@@ -1,15 +1,148 @@
-"""Commits without a checkout: blobs, trees, commits and branches through the Git data API."""
+"""A repository at a commit: its settings, trees, blobs, commits, refs and tarballs."""
 
 from __future__ import annotations
 
 import base64
+import math
+import time
+import urllib.parse
+from urllib.parse import quote
 
+import requests
+import structlog
 from github import InputGitTreeElement
+from github.ContentFile import ContentFile
 from github.GithubObject import NotSet
 
-from service.github.errors import MissingError
-from service.github.records import CommitInfo, CompareInfo, TreeEntry
+from service.github.errors import ConflictError, ForbiddenError, MissingError, from_answer
+from service.github.records import CommitInfo, CompareInfo, RepositoryInfo, TreeEntry
 from service.github.session import RepositoryCalls
+
+log = structlog.get_logger(__name__)
+
+MAX_TEXT_BYTES = 512 * 1024
+
+
+class RepositoryReads(RepositoryCalls):
+    """Reads of one repository."""
+
+    def info(self) -> RepositoryInfo:
+        """The repository."""
+
+        def read() -> RepositoryInfo:
+            found = self._session.github.get_repo(self.full_name)
+            return RepositoryInfo(found.full_name, found.default_branch, bool(found.private), found.html_url)
+
+        return self._call(read)
+
+    def permission(self, login: str) -> str:
+        """A person's permission: ``admin``, ``write``, ``read`` or ``none``."""
+        try:
+            return self._call(lambda: self._repository.get_collaborator_permission(login))
+        except MissingError:
+            return "none"
+
+    def in_team(self, login: str, organisation: str, slug: str) -> bool:
+        """Whether a person is in a team; false also where the bot may not see the organisation's members."""
+        path = f"/orgs/{quote(organisation)}/teams/{quote(slug)}/memberships/{quote(login)}"
+        requester = self._session.github.requester
+        try:
+            _, found = self._call(lambda: requester.requestJsonAndCheck("GET", path))
+        except MissingError:
+            return False
+        except ForbiddenError as error:
+            log.warning("team_not_read", team=f"{organisation}/{slug}", error=str(error))
+            return False
+        return isinstance(found, dict) and found.get("state") == "active"
+
+    def text(self, path: str, ref: str) -> str | None:
+        """A file's text at a commit or branch; None where there is no such file.
+
+        Raises:
+            ConflictError: it is a folder, no UTF-8 text, or larger than 512 KiB.
+        """
+        if not is_safe_path(path):
+            return None
+        try:
+            found = self._call(lambda: self._repository.get_contents(path, ref=ref))
+        except MissingError:
+            return None
+        if not isinstance(found, ContentFile) or found.type != "file":
+            raise ConflictError(f"`{path}` is not a file")
+        if found.size > MAX_TEXT_BYTES:
+            raise ConflictError(f"`{path}` is larger than {MAX_TEXT_BYTES // 1024} KiB")
+        try:
+            return self._call(lambda: found.decoded_content).decode("utf-8")
+        except (UnicodeDecodeError, AssertionError) as error:
+            raise ConflictError(f"`{path}` is not UTF-8 text") from error
+
+
+def is_safe_path(path: str) -> bool:
+    """Whether a path names something inside a repository: dot segments would reach other parts of the API."""
+    parts = path.split("/")
+    return bool(path) and not any(part in {"", ".", ".."} for part in parts) and not any(c in path for c in "\\\0?#")
+
+
+CONNECT_S = 10.0
+READ_S = 30.0
+WHOLE_S = 120.0
+CHUNK_BYTES = 1 << 20
+
+
+class Snapshots(RepositoryCalls):
+    """The archive of one repository."""
+
+    def archive_link(self, sha: str) -> str:
+        """The address of the tarball at a commit; GitHub's holds a token of its own and is valid for minutes."""
+        return self._call(lambda: self._repository.get_archive_link("tarball", sha))
+
+    def tarball(self, sha: str, limit_bytes: int) -> bytes:
+        """Fetch the tarball at a commit.
+
+        Raises:
+            ConflictError: it is larger than the limit, or the address is not one to fetch from.
+        """
+        link = self.archive_link(sha)
+        requester = self._session.github.requester
+        scheme = urllib.parse.urlsplit(requester.base_url).scheme
+        if urllib.parse.urlsplit(link).scheme not in {"https", scheme}:
+            raise ConflictError("GitHub named an address for the archive that is not https")
+        end_s = min(time.monotonic() + WHOLE_S, self._deadline_s or math.inf)
+        return self._call(lambda: _download(link, limit_bytes, self._headers(link), end_s))
+
+    def _headers(self, link: str) -> dict[str, str]:
+        # The credentials go to the API's own origin only; elsewhere the address itself is the permission.
+        requester = self._session.github.requester
+        auth = requester.auth
+        if auth is None or _origin(link) != _origin(requester.base_url):
+            return {}
+        return {"Authorization": f"{auth.token_type} {auth.token}"}
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _download(link: str, limit_bytes: int, headers: dict[str, str], end_s: float) -> bytes:
+    content = bytearray()
+    # ``auth`` keeps requests from looking for credentials of this host in a .netrc file.
+    with (
+        requests.Session() as session,
+        session.get(
+            link, headers=headers, stream=True, timeout=(CONNECT_S, READ_S), auth=lambda request: request
+        ) as answer,
+    ):
+        if answer.status_code != 200:
+            raise from_answer(answer.status_code, "the archive could not be fetched", answer.headers, time.time())
+        for chunk in answer.iter_content(CHUNK_BYTES):
+            content += chunk
+            if len(content) > limit_bytes:
+                raise ConflictError(f"the repository's archive is larger than {limit_bytes >> 20} MiB")
+            if time.monotonic() > end_s:
+                raise requests.Timeout("the archive took too long")
+    return bytes(content)
+
 
 FILE_MODE = "100644"
 EXECUTABLE_MODE = "100755"
@@ -19,14 +152,14 @@ class GitData(RepositoryCalls):
     """The git side of one repository."""
 
     def head(self, branch: str) -> str | None:
-        """Give the commit that a branch points to; None where there is no such branch."""
+        """The commit that a branch points to; None where there is no such branch."""
         try:
             return self._call(lambda: self._repository.get_git_ref(f"heads/{branch}").object.sha)
         except MissingError:
             return None
 
     def commit(self, sha: str) -> CommitInfo:
-        """Give a commit."""
+        """A commit."""
 
         def read() -> CommitInfo:
             found = self._repository.get_git_commit(sha)
@@ -35,7 +168,7 @@ class GitData(RepositoryCalls):
         return self._call(read)
 
     def compare(self, base: str, head: str) -> CompareInfo | None:
-        """Give where two commits parted, each by branch, tag or id; None where one is not there or nothing joins them.
+        """Where two commits parted, each by branch, tag or id; None where one is not there or nothing joins them.
 
         Source: https://docs.github.com/en/rest/commits/commits#compare-two-commits
         """

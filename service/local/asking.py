@@ -1,4 +1,4 @@
-"""What was asked for on the command line, as the request of a job on a checkout."""
+"""What a person asks for on the command line, as a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import hashlib
 import time
 from dataclasses import dataclass
 
+from service.escape import sentence
 from service.local.checkout import Checkout
+from service.report.layout import paragraphs
+from service.report.status import details, failed_stage, stopped_line
 from workers import artifacts, history, inbox
 from workers.contracts import (
     Failure,
@@ -22,6 +25,47 @@ from workers.contracts import (
     Verb,
     written_scope,
 )
+
+REFUSALS = frozenset(
+    {
+        FailureCode.problem,
+        FailureCode.exists,
+        FailureCode.missing,
+        FailureCode.name,
+        FailureCode.layout,
+        FailureCode.refused,
+    }
+)
+# What a comment on GitHub would say, and what stands for it on the command line.
+COMMANDS = (
+    ("`/kernel retry`", "the same command"),
+    ("`/kernel create", "`kernelsmith create"),
+    ("`/kernel optimize", "`kernelsmith optimize"),
+    ("`/kernel modify", "`kernelsmith modify"),
+    ("`/kernel bench", "`kernelsmith compare"),
+    ("`/kernel verify", "`kernelsmith compare --verify"),
+    ("`/kernel nightly", "`kernelsmith nightly"),
+)
+
+
+def as_commands(text: str) -> str:
+    """A text with the commands of this machine for those of a comment."""
+    for comment, command in COMMANDS:
+        text = text.replace(comment, command)
+    return text
+
+
+def stopped_comment(failure: Failure, job: JobView) -> str:
+    """Why a job stopped, what to do about it, and what running the command again will do."""
+    head = f"{stopped_line(failure, job)}\n**Next:** {_next(failure, job)}"
+    return paragraphs(head, details(failure), f"<sub>Job `{job.job_id}`</sub>")
+
+
+def _next(failure: Failure, job: JobView) -> str:
+    cure = as_commands(sentence(failure.cure)) if failure.cure else ""
+    if failure.code in REFUSALS or "the same command" in cure:
+        return cure
+    return f"{cure} The same command goes on from {failed_stage(job)}.".strip()
 
 
 @dataclass(frozen=True)
@@ -42,7 +86,7 @@ class LocalJob:
 
 
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a create, an optimize or a modify, which starts from HEAD.
+    """The request of a create, an optimize or a modify, which starts from HEAD.
 
     Raises:
         UserFacingError: it cannot be carried out as it stands.
@@ -86,7 +130,7 @@ def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
 
 
 def nightly_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a night on HEAD: the one that was interrupted, or a new one.
+    """The request of a night on HEAD: the one that was interrupted, or a new one.
 
     Raises:
         UserFacingError: HEAD lies before the commit that was measured last, so that its numbers would stand in a wrong order.
@@ -128,12 +172,12 @@ def _goes_on(job: JobView, head: str, asked: LocalJob) -> bool:
 
 
 def searching(options: JobOptions) -> list[str]:
-    """Give what the options say about the search of a model."""
+    """What the options say about the search of a model."""
     return [str(options.candidates), str(options.repairs), options.choose.value]
 
 
 def comparing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
-    """Give the request of a bench or a verify: HEAD, or the working tree, against its merge base with a reference.
+    """The request of a bench or a verify: HEAD, or the working tree, against its merge base with a reference.
 
     Raises:
         UserFacingError: there is no such reference, or nothing differs.
@@ -175,5 +219,5 @@ def _origin(checkout: Checkout) -> Origin:
 
 
 def repository_name(checkout: Checkout) -> str:
-    """Give the name that a checkout has where GitHub's are owner/name."""
+    """The name that a checkout has where GitHub's are owner/name."""
     return f"local/{checkout.folder.name}"

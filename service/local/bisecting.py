@@ -36,7 +36,7 @@ class RangeSearch:
     known: dict[tuple[str, str], Step] = field(default_factory=dict)
 
     def run(self, good: str, bad: str) -> tuple[Step, tuple[Suspect, ...]]:
-        """Give what the last commit is against the first, and who made it so.
+        """What the last commit is against the first, and who made it so.
 
         Raises:
             UserFacingError: the range is none, a comparison could not be made, or no GPU was there.
@@ -51,7 +51,7 @@ class RangeSearch:
         return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
 
     def _line(self, good: str, bad: str) -> tuple[str, ...]:
-        """Give the commits of a branch from one to another: of a merge the merge itself, not what it brought."""
+        """The commits of a branch from one to another: of a merge the merge itself, not what it brought."""
         if self.checkout.merge_base(good, bad) != good:
             fix = "Name a commit and one that follows on it: GOOD..BAD."
             raise UserFacingError(Failure(FailureCode.problem, f"{bad[:12]} does not follow on {good[:12]}", fix))
@@ -95,13 +95,13 @@ class RangeSearch:
 
 
 def worse_rows(kernel: MeasuredKernel) -> frozenset[Row]:
-    """Give what is slower or larger; of a kernel that could not be measured, nothing."""
+    """What is slower or larger; of a kernel that could not be measured, nothing."""
     words = _words(kernel.benchmark)
     return frozenset(row for row, word in words.items() if word is Word.slower)
 
 
 def step_of(kernel: MeasuredKernel, rows: frozenset[Row]) -> Step:
-    """Give what a comparison says about the rows that count.
+    """What a comparison says about the rows that count.
 
     Raises:
         UserFacingError: the GPU host is at fault, or there was no GPU: nothing is known of the commits.

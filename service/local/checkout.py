@@ -42,7 +42,7 @@ class Checkout:
         return self.git(*arguments).decode().strip()
 
     def head(self) -> str:
-        """Give the commit that is checked out.
+        """The commit that is checked out.
 
         Raises:
             UserFacingError: the folder is no git repository, or has no commit.
@@ -58,7 +58,7 @@ class Checkout:
         return sha
 
     def branch(self) -> str:
-        """Give the name of the branch that is checked out, or ``HEAD``."""
+        """The name of the branch that is checked out, or ``HEAD``."""
         return self.text("rev-parse", "--abbrev-ref", "HEAD")
 
     def changed(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Checkout:
         return tuple(line[3:] for line in lines)
 
     def snapshot(self, sha: str) -> bytes:
-        """Give a gzipped tarball of a commit, everything under one top folder.
+        """A gzipped tarball of a commit, everything under one top folder.
 
         Raises:
             UserFacingError: it is larger than 512 MiB.
@@ -78,7 +78,7 @@ class Checkout:
         return content
 
     def resolve(self, reference: str) -> str | None:
-        """Give the commit of a branch, None where there is none."""
+        """The commit of a branch, None where there is none."""
         done = subprocess.run(
             ["git", "-C", str(self.folder), "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}"],
             capture_output=True,
@@ -88,7 +88,7 @@ class Checkout:
         return done.stdout.decode().strip() or None
 
     def commit_of(self, reference: str) -> str:
-        """Give the commit of a branch, tag or shortened id.
+        """The commit of a branch, tag or shortened id.
 
         Raises:
             UserFacingError: there is none.
@@ -99,7 +99,7 @@ class Checkout:
         return known
 
     def merge_base(self, reference: str, head: str) -> str:
-        """Give what a reference and a commit have in common.
+        """What a reference and a commit have in common.
 
         Raises:
             UserFacingError: there is no such reference, or nothing joins the two.
@@ -107,7 +107,7 @@ class Checkout:
         return self.text("merge-base", self.commit_of(reference), head)
 
     def working_tree(self) -> str:
-        """Give the working tree as a commit that no branch names, without what is ignored."""
+        """The working tree as a commit that no branch names, without what is ignored."""
         head = self.head()
         with tempfile.TemporaryDirectory() as scratch:
             env = {"GIT_INDEX_FILE": str(Path(scratch) / "index")} | AUTHOR
@@ -136,15 +136,15 @@ class Checkout:
         return sha
 
     def message(self, sha: str) -> str:
-        """Give a commit's message."""
+        """A commit's message."""
         return self.text("log", "-1", "--format=%B", sha)
 
     def patch(self, base: str, head: str) -> str:
-        """Give the difference between two commits as a patch that ``git apply`` takes."""
+        """The difference between two commits as a patch that ``git apply`` takes."""
         return self.git("diff", "--binary", "--full-index", base, head).decode("utf-8", "surrogateescape")
 
     def trees(self, base: str, head: str) -> tuple[str, ...]:
-        """Give the trees of the commits after one and up to another, oldest first."""
+        """The trees of the commits after one and up to another, oldest first."""
         return tuple(self.text("log", "--reverse", "--format=%T", f"{base}..{head}").split())
 
     def _commit_object(self, parent: str, changes: Sequence[FileChange], message: str) -> str:

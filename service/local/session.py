@@ -1,36 +1,141 @@
-"""One job on a local checkout from beginning to end, in this process; run again after an interruption it goes on."""
+"""A job on a checkout, without GitHub: its updates become files and commits on a new branch."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpu_runner.contracts import from_json
-from service.conversation.measured import is_worse
-from service.conversation.nightly import has_regressed
-from service.conversation.subject import MEASURING
-from service.local.asking import LocalJob, comparing_request, nightly_request, writing_request
+from service.local.asking import (
+    LocalJob,
+    as_commands,
+    comparing_request,
+    nightly_request,
+    stopped_comment,
+    writing_request,
+)
 from service.local.checkout import Checkout
-from service.local.effects import LocalEffects
 from service.local.terminal import Choice, StoppedError, Terminal
+from service.report.job import checkpoint_comment, report_comment
+from service.report.layout import Links
+from service.report.measure import is_worse
+from service.report.nightly import has_regressed
+from service.report.pull_request import (
+    commit_message,
+    is_commit_of,
+    pull_request_body,
+    pull_request_title,
+    with_trailer,
+)
+from service.report.status import MEASURING
 from workers import artifacts, embedded, inbox, outbox
 from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    ClaimedUpdate,
+    CommitUpdate,
     Decision,
     DecisionOutcome,
+    Effect,
     Failure,
     FailureCode,
     JobRequest,
     JobState,
     JobView,
+    LineComment,
     MeasuredKernel,
     MeasureSummary,
     NightlySummary,
+    PullRequestUpdate,
+    ReportUpdate,
     UserFacingError,
     Verb,
 )
+from workers.embedded import Decided
+
+
+class Rehearsal(Terminal):
+    """Answers with the recorded decisions in their order, and approves where they have come to an end."""
+
+    def __init__(self, decisions: Sequence[Decided]) -> None:
+        super().__init__()
+        self._left = list(decisions)
+
+    def ask(self, job: JobView) -> Choice:
+        """Decide as it was decided then."""
+        if not self._left:
+            return Choice(Decision.approve)
+        decided = self._left.pop(0)
+        stage = job.checkpoint.stage.value if job.checkpoint else "this stage"
+        self.say(f"{stage}: {decided.decision.value}, as recorded.")
+        words = "\n\n".join(point.text for point in decided.feedback if point.path is None)
+        lines = tuple(LineComment(p.path, p.line, p.text) for p in decided.feedback if p.path is not None)
+        return Choice(decided.decision, words, lines)
+
+
+@dataclass
+class LocalEffects:
+    """Carries updates out; the same update twice changes nothing the second time."""
+
+    checkout: Checkout
+    out: Path
+    show: Callable[[str], None]
+    shown: set[str] = field(default_factory=set)
+
+    def apply(self, claimed: ClaimedUpdate) -> Effect:
+        """The effect of one update.
+
+        Raises:
+            UserFacingError: the branch was moved by somebody else, or git failed.
+        """
+        update = claimed.update
+        if isinstance(update, CommitUpdate):
+            return Effect(sha=self._commit(claimed, update))
+        if isinstance(update, PullRequestUpdate):
+            title = pull_request_title(update, claimed.job)
+            body = pull_request_body(update, claimed.job, self._links())
+            self._write("pull_request.md", f"# {title}\n\n{body}\n")
+        elif isinstance(update, AssetsUpdate):
+            for image in update.images:
+                (self.out / image.name).write_bytes(artifacts.get(image.digest))
+        elif isinstance(update, CheckpointUpdate):
+            images = {image.name: image.name for image in getattr(update.summary, "images", ())}
+            comment = checkpoint_comment(update, claimed.job, self._links(), images)
+            self._tell(f"{update.stage.value}-{update.attempt}.md", comment)
+        elif isinstance(update, ReportUpdate):
+            self._tell("report.md", self._report(claimed, update))
+        return Effect()
+
+    def _commit(self, claimed: ClaimedUpdate, update: CommitUpdate) -> str:
+        job = claimed.job
+        head = self.checkout.resolve(f"refs/heads/{job.branch}")
+        if head is not None and is_commit_of(self.checkout.message(head), claimed.update_id):
+            return head
+        message = with_trailer(commit_message(update, job), claimed.update_id)
+        return self.checkout.commit(job.branch, job.head_sha or job.request.base_sha, update.changes, message)
+
+    def _report(self, claimed: ClaimedUpdate, update: ReportUpdate) -> str:
+        if update.failure is not None:
+            return stopped_comment(update.failure, claimed.job)
+        return as_commands(report_comment(update, claimed.job, self._links(), {}))
+
+    def _links(self) -> Links:
+        return Links("", f"file://{self.checkout.folder}", "kernelsmith")
+
+    def _tell(self, name: str, comment: str) -> None:
+        self._write(name, comment)
+        if name not in self.shown:
+            self.shown.add(name)
+            self.show(comment)
+
+    def _write(self, name: str, text: str) -> None:
+        (self.out / name).write_text(text, encoding="utf-8")
+
 
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
 LEASE_S = 60.0
@@ -138,13 +243,13 @@ class LocalSession:
 
 
 def worse(job: JobView) -> bool:
-    """Tell whether a comparison found anything slower, larger or wrong."""
+    """Whether a comparison found anything slower, larger or wrong."""
     report = _report(job)
     return report is not None and is_worse(from_json(MeasureSummary, report))
 
 
 def compared(job: JobView, name: str) -> MeasuredKernel:
-    """Give what a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
+    """What a comparison of one kernel came to; a commit with which it ends early is one that cannot be measured.
 
     Raises:
         UserFacingError: the fault is not the commit's.
@@ -159,14 +264,14 @@ def compared(job: JobView, name: str) -> MeasuredKernel:
 
 
 def was_predicted(job: JobView) -> bool:
-    """Tell whether a comparison was made where no GPU was, so that nothing was timed."""
+    """Whether a comparison was made where no GPU was, so that nothing was timed."""
     report = _report(job)
     kernels = () if report is None else from_json(MeasureSummary, report).kernels
     return any(kernel.benchmark is not None and kernel.benchmark.predicted for kernel in kernels)
 
 
 def regressed(job: JobView) -> bool:
-    """Tell whether a night confirmed a change for the worse."""
+    """Whether a night confirmed a change for the worse."""
     report = _report(job)
     return report is not None and has_regressed(from_json(NightlySummary, report))
 

@@ -1,4 +1,4 @@
-"""What a person sees of a local job: progress on standard error, checkpoints as markdown, and a question where one decides."""
+"""The terminal: what is shown on it, and what is asked there."""
 
 from __future__ import annotations
 
@@ -6,14 +6,53 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html.parser import HTMLParser
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from service.local.unfolded import unfolded
+from service.report.layout import fences
 from workers import inbox
 from workers.contracts import Decision, JobView, LineComment, StageState
+
+_SHOWN = {"summary": "**", "br": "; "}
+
+
+def unfolded(markdown: str) -> str:
+    """A comment with the titles of folded parts in bold and the lines of a cell side by side; code stays as it is."""
+    return "\n".join(line if fence else _shown(line) for line, fence in fences(markdown.splitlines()))
+
+
+def _shown(line: str) -> str:
+    reader = _Line()
+    reader.feed(line)
+    reader.close()
+    return "".join(reader.parts)
+
+
+class _Line(HTMLParser):
+    """One line of a comment of ours; what no terminal knows is left out, and entities stay for markdown to read."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, _attributes: list[tuple[str, str | None]]) -> None:
+        self.parts.append(_SHOWN.get(tag, ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.parts.append(_SHOWN.get(tag, ""))
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self.parts.append(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self.parts.append(f"&#{name};")
+
 
 POLL_S = 0.5
 

@@ -93,7 +93,7 @@ def chart_of(history: KernelHistory, value_text: Callable[[float], str], day: Ca
 
 
 def spark(values: Sequence[float]) -> str:
-    """Give a trend as the points of a polyline; flat where it moves by less than 2%, so that noise does not look like news."""
+    """A trend as the points of a polyline; flat where it moves by less than 2%, so that noise does not look like news."""
     if len(values) < 2:
         return ""
     middle = (max(values) + min(values)) / 2
@@ -149,7 +149,7 @@ def _marks(history: KernelHistory, places: dict[str, int], x: Callable[[str], fl
 
 
 def change_text(change: ChangeMark) -> str:
-    """Give a change in words."""
+    """A change in words."""
     known = change.ratio_low is not None and change.ratio_high is not None
     between = f" ({change.ratio_low:.3f} to {change.ratio_high:.3f})" if known else ""
     reason = f": {change.reason}" if change.reason else ""
@@ -167,7 +167,7 @@ def _most(point: Point) -> float:
 
 
 def _range(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
-    """Give the range of the axis, at least 4% of the level, so that noise does not fill the plot."""
+    """The range of the axis, at least 4% of the level, so that noise does not fill the plot."""
     if not lows:
         return 0.0, 1.0
     bottom, top = min(lows), max(highs)

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from service.conversation.quantities import DASH, duration_us, percent, size_bytes
 from service.pages import chart
 from service.pages.sites import Site
+from service.report.layout import DASH, duration_us, percent, size_bytes
 from workers.contracts import Operation
 from workers.history import (
     KERNEL,
@@ -53,7 +53,7 @@ class Rendering:
     repository_url: str | None = None
 
     def environment(self) -> Environment:
-        """Give the templates with all that they call; every text is escaped and without secrets."""
+        """The templates with all that they call; every text is escaped and without secrets."""
         made = Environment(
             loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined, finalize=shown
         )
@@ -76,7 +76,7 @@ class Rendering:
         return made
 
     def commit_url(self, repository: str, revision: str) -> str | None:
-        """Give where a commit, or a release's tag, is seen on GitHub."""
+        """Where a commit, or a release's tag, is seen on GitHub."""
         base = self.repository_url
         if base is None:
             if self.html_url is None or repository.startswith("local/") or not REPOSITORY.fullmatch(repository):
@@ -92,7 +92,7 @@ class Figure(str):
 
 
 def shown(value: object) -> object:
-    """Give what a page may show of a value: text without secrets. What is markup already stays so."""
+    """What a page may show of a value: text without secrets. What is markup already stays so."""
     if isinstance(value, Figure):
         return value
     if isinstance(value, Markup):
@@ -108,7 +108,7 @@ def overview_page(
     operation: Operation | None,
     compared: tuple[str, str] | None = None,
 ) -> str:
-    """Give the overview: kernels by GPU model, and what is at work where that is shown."""
+    """The overview: kernels by GPU model, and what is at work where that is shown."""
     by_gpu: dict[str, list[KernelState]] = {}
     for state in states:
         by_gpu.setdefault(state.gpu, []).append(state)
@@ -118,7 +118,7 @@ def overview_page(
 
 
 def history_page(env: Environment, history: KernelHistory, last: int | None) -> str:
-    """Give the page of a kernel."""
+    """The page of a kernel."""
     metric = history.chosen.metric
     drawn = chart.chart_of(history, lambda value: value_text(metric, value), day)
     return env.get_template("kernel.html").render(
@@ -138,7 +138,7 @@ def comparison_page(
     asked: Mapping[str, str],
     gpus: Sequence[str],
 ) -> str:
-    """Give the page on which two commits are compared; ``found`` None: none were named yet."""
+    """The page on which two commits are compared; ``found`` None: none were named yet."""
     return env.get_template("compare.html").render(
         repository=repository,
         found=found,
@@ -150,7 +150,7 @@ def comparison_page(
 
 
 def badge(label: str, text: str, colour: str) -> str:
-    """Give a badge as SVG, with nothing in it but its two texts."""
+    """A badge as SVG, with nothing in it but its two texts."""
     label, text = (UNDRAWN.sub("\ufffd", redact(part))[:MOST_LABEL] for part in (label, text))
     left, right = (round(len(part) * LETTER_WIDTH) + BADGE_PADDING for part in (label, text))
     env = Environment(loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined)
@@ -158,7 +158,7 @@ def badge(label: str, text: str, colour: str) -> str:
 
 
 def badge_of(kernel: str, state: KernelState | None, shows: str) -> str:
-    """Give a kernel's badge: its share of the floor, or its time; grey where there is no number."""
+    """A kernel's badge: its share of the floor, or its time; grey where there is no number."""
     if state is None:
         return badge(kernel, "no number", "#9f9f9f")
     label = f"{kernel} · {state.gpu.removeprefix('NVIDIA ')}"
@@ -177,13 +177,13 @@ def badge_of(kernel: str, state: KernelState | None, shows: str) -> str:
 def overview_form(
     repository: str | None, repositories: Sequence[str], states: Sequence[KernelState], operation: Operation | None
 ) -> dict[str, Any]:
-    """Give the overview for programs."""
+    """The overview for programs."""
     found = {"repository": repository, "repositories": repositories, "kernels": states, "operation": operation}
     return {name: _form(value) for name, value in found.items()}
 
 
 def history_form(history: KernelHistory) -> dict[str, Any]:
-    """Give a kernel's history for programs; a number's name is that of its metric, with its unit."""
+    """A kernel's history for programs; a number's name is that of its metric, with its unit."""
     form = _fields(replace(history, lines=()))
     form["lines"] = [
         _fields(replace(line, points=()))
@@ -194,7 +194,7 @@ def history_form(history: KernelHistory) -> dict[str, Any]:
 
 
 def comparison_form(found: CommitComparison) -> dict[str, Any]:
-    """Give a comparison for programs."""
+    """A comparison for programs."""
     form = _fields(replace(found, rows=()))
     form["rows"] = [_fields(row) for row in found.rows]
     for row in form["rows"]:
@@ -219,7 +219,7 @@ def _point_form(metric: str, point: Point) -> dict[str, Any]:
 
 
 def _form(value: Any) -> Any:
-    """Give a value as JSON takes it, its texts without secrets."""
+    """A value as JSON takes it, its texts without secrets."""
     if isinstance(value, str):
         return redact(str(value))
     if isinstance(value, list | tuple):
@@ -247,7 +247,7 @@ class Option:
 
 
 def choice_groups(history: KernelHistory) -> tuple[tuple[str, tuple[Option, ...]], ...]:
-    """Give what can be chosen, field by field; each leads to numbers that there are, as near as can be to what is chosen."""
+    """What can be chosen, field by field; each leads to numbers that there are, as near as can be to what is chosen."""
     chosen, groups = history.chosen, []
     names = {"gpu": "GPU", "metric": "metric", "timed_pass": "pass", "workload": "size"}
     left = history.choices
@@ -291,7 +291,7 @@ def _counts(rows: Sequence[ComparedSeries]) -> list[tuple[str, int]]:
 
 
 def line_text(line: Line) -> str:
-    """Give what a line is of."""
+    """What a line is of."""
     if line.imported:
         who = "its own kernel" if line.provider == KERNEL else line.provider
         return f"the library's CSV, {who} at {line.workload}"
@@ -299,12 +299,12 @@ def line_text(line: Line) -> str:
 
 
 def choice_of(state: KernelState) -> Choice:
-    """Give what stands for a kernel as a choice on its page."""
+    """What stands for a kernel as a choice on its page."""
     return Choice(state.gpu, Metric.time_us.value, state.timed_pass, state.workload)
 
 
 def trend_of(state: KernelState) -> Figure:
-    """Give a kernel's trend as the points of a line."""
+    """A kernel's trend as the points of a line."""
     return Figure(chart.spark([week.time_us for week in state.trend]))
 
 
@@ -315,14 +315,14 @@ def ratio_text(ratio: float | None) -> Figure:
 
 @lru_cache(maxsize=1000)
 def testbed_text(testbed: Testbed) -> str:
-    """Give a testbed in one line; what is not recorded is left out."""
+    """A testbed in one line; what is not recorded is left out."""
     named = (("driver", testbed.driver), ("torch", testbed.torch), ("triton", testbed.triton))
     facts = [f"{name} {value}" for name, value in named if value]
     return ", ".join([testbed.gpu, *([testbed.gpu_uuid[:12]] if testbed.gpu_uuid else []), *facts])
 
 
 def value_text(metric: str, value: float | None) -> Figure:
-    """Give a number of a metric with its unit."""
+    """A number of a metric with its unit."""
     if value is None:
         return Figure(DASH)
     if metric == Metric.time_us:
@@ -331,15 +331,15 @@ def value_text(metric: str, value: float | None) -> Figure:
 
 
 def short(revision: str) -> str:
-    """Give a revision as short as people know it."""
+    """A revision as short as people know it."""
     return revision[:10] if SHA.fullmatch(revision) else revision
 
 
 def day(at: float) -> Figure:
-    """Give the day of a time, in UTC."""
+    """The day of a time, in UTC."""
     return Figure(datetime.fromtimestamp(at, UTC).date().isoformat())
 
 
 def minute(at: float) -> Figure:
-    """Give a time to the minute, in UTC."""
+    """A time to the minute, in UTC."""
     return Figure(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC"))

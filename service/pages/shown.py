@@ -1,16 +1,20 @@
-"""Jobs as the pages show them. Pure: values are plain text, which the templates or ``with_code`` escape."""
+"""What the page of a job shows: its timeline, its artifacts and what was tried. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from markupsafe import Markup, escape
 
+from gpu_runner.contracts import from_json
 from service.addresses import Addresses
 from service.media_types import content_type
-from workers.contracts import ArtifactView, Failure, JobState, JobView, StageState, TimelineEvent
+from workers.contracts import ArtifactView, Attempt, Failure, JobState, JobView, StageState, TimelineEvent
 
 STATE_WORDS: dict[JobState, str] = {
     JobState.queued: "queued",
@@ -93,7 +97,7 @@ class Link:
 
 
 def row_of(job: JobView, now: datetime) -> Row:
-    """Give a job as a line of the list."""
+    """A job as a line of the list."""
     return Row(
         job.job_id,
         f"{job.request.verb} {job.request.kernel}",
@@ -106,7 +110,7 @@ def row_of(job: JobView, now: datetime) -> Row:
 
 
 def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
-    """Give every attempt, and the stages that are still to come."""
+    """Every attempt, and the stages that are still to come."""
     rows = [
         StageRow(
             STAGE_MARKS[stage.state],
@@ -125,7 +129,7 @@ def stages_of(job: JobView, now: datetime) -> tuple[StageRow, ...]:
 
 
 def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
-    """Give where the job can be followed on GitHub; nowhere, if it was given by hand."""
+    """Where the job can be followed on GitHub; nowhere, if it was given by hand."""
     origin = job.request.origin
     if not origin.number:
         return ()
@@ -144,7 +148,7 @@ def links_of(job: JobView, addresses: Addresses) -> tuple[Link, ...]:
 
 
 def served_type(artifact: ArtifactView) -> tuple[str, bool]:
-    """Give the content type with which an artifact is safe to serve, and whether the browser may show it."""
+    """The content type with which an artifact is safe to serve, and whether the browser may show it."""
     kind = content_type(artifact.media_type)
     if kind in INLINE_TYPES:
         return kind, True
@@ -154,7 +158,7 @@ def served_type(artifact: ArtifactView) -> tuple[str, bool]:
 
 
 def events_of(job: JobView, now: datetime) -> tuple[EventRow, ...]:
-    """Give the timeline, newest first, each with its age."""
+    """The timeline, newest first, each with its age."""
     return tuple(_event(event, age(event.at, now)) for event in reversed(job.timeline))
 
 
@@ -165,24 +169,24 @@ def _event(event: TimelineEvent, ago: str) -> EventRow:
 
 
 def _update_words(kind: str) -> str:
-    """Give the name of an update as words: ``PullRequestUpdate`` is a pull request."""
+    """The name of an update as words: ``PullRequestUpdate`` is a pull request."""
     return UPDATE_WORDS.get(kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.removesuffix("Update")).lower()
 
 
 def age(at: str | None, now: datetime) -> str:
-    """Give how long ago a time was."""
+    """How long ago a time was."""
     moment = _moment(at)
     return f"{_words((now - moment).total_seconds())} ago" if moment is not None else ""
 
 
 def duration(start: str | None, end: str | None, now: datetime) -> str:
-    """Give how long something took, or has taken until now."""
+    """How long something took, or has taken until now."""
     began = _moment(start)
     return _words(((_moment(end) or now) - began).total_seconds()) if began is not None else ""
 
 
 def with_code(text: str) -> Markup:
-    """Give a text as HTML, escaped, with what stands between backticks as code."""
+    """A text as HTML, escaped, with what stands between backticks as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner is one
         return escape(text)
@@ -192,7 +196,7 @@ def with_code(text: str) -> Markup:
 
 
 def size(count: int) -> str:
-    """Give a number of bytes as people read it."""
+    """A number of bytes as people read it."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
@@ -212,3 +216,72 @@ def _words(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min"
     return f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds < 86400 else f"{seconds // 86400} d"
+
+
+PREFIX = "attempts-"
+MOST_STAGES = 24
+MOST_RECORDS = 128  # that are looked into for what they cost
+
+
+@dataclass(frozen=True)
+class TriedRow:
+    """One attempt. ``record`` is the artifact of its question and answer, None where there is none."""
+
+    attempt: Attempt
+    how: str
+    record: str | None
+    cost: str  # in dollars, empty where nobody knows
+
+
+@dataclass(frozen=True)
+class TriedStage:
+    """The attempts of one attempt of a stage, with the artifact that they were read from."""
+
+    title: str
+    artifact: str
+    rows: tuple[TriedRow, ...]
+
+
+def tried_of(job: JobView, load: Callable[[str], bytes]) -> tuple[TriedStage, ...]:
+    """What was tried, by stage; what cannot be read is left out."""
+    digests = {artifact.name: artifact.digest for artifact in job.artifacts}
+    books = [name for name in digests if name.startswith(PREFIX) and name.endswith(".json")][:MOST_STAGES]
+    found, left = [], MOST_RECORDS
+    for name in books:
+        book = _read(digests[name], load)
+        stage, number = str(book.get("stage", "")), book.get("attempt", 0)
+        rows = []
+        for attempt in _attempts(book):
+            record = f"models/{stage}-{number}/{attempt.question}.json"
+            known = record in digests
+            cost = _cost(digests[record], load) if known and left > 0 else ""
+            left -= known
+            rows.append(TriedRow(attempt, _how(attempt), record if known else None, cost))
+        if rows:
+            found.append(TriedStage(f"{stage}, attempt {number}", name, tuple(rows)))
+    return tuple(found)
+
+
+def _attempts(book: dict[str, Any]) -> tuple[Attempt, ...]:
+    try:
+        return tuple(from_json(Attempt, form) for form in book.get("attempts", ()))
+    except (ValueError, TypeError, LookupError):
+        return ()
+
+
+def _how(attempt: Attempt) -> str:
+    return f"repair {attempt.round}" if attempt.round else f"{attempt.task}, variation {attempt.variation + 1}"
+
+
+def _cost(digest: str, load: Callable[[str], bytes]) -> str:
+    tried = _read(digest, load).get("tried", ())
+    known = [item["micro_dollars"] for item in tried if isinstance(item.get("micro_dollars"), int)]
+    return f"${sum(known) / 1e6:.4f}" if known else ""
+
+
+def _read(digest: str, load: Callable[[str], bytes]) -> dict[str, Any]:
+    try:
+        form = json.loads(load(digest))
+    except (ValueError, LookupError, OSError):
+        return {}
+    return form if isinstance(form, dict) else {}

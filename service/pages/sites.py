@@ -23,19 +23,19 @@ class Site(Protocol):
     script: str
 
     def overview(self, repository: str) -> str | None:
-        """Give the address of a repository's overview."""
+        """The address of a repository's overview."""
 
     def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str | None:
-        """Give the address of a kernel's history, as chosen."""
+        """The address of a kernel's history, as chosen."""
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
-        """Give the address of the comparison of two commits."""
+        """The address of the comparison of two commits."""
 
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
-        """Give the address of a badge; it shows the ``floor`` or the ``time``."""
+        """The address of a badge; it shows the ``floor`` or the ``time``."""
 
     def job(self, job_id: str) -> str | None:
-        """Give the address of a job's page."""
+        """The address of a job's page."""
 
 
 class LiveSite:
@@ -45,11 +45,11 @@ class LiveSite:
     style, script = "/static/style.css", "/static/chart.js"
 
     def overview(self, repository: str) -> str:
-        """Give the address of a repository's overview."""
+        """The address of a repository's overview."""
         return _query("/kernels", repository=repository)
 
     def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
-        """Give the address of a kernel's history; ``last`` None is all of it."""
+        """The address of a kernel's history; ``last`` None is all of it."""
         return _query(
             "/kernels/history",
             repository=repository,
@@ -63,15 +63,15 @@ class LiveSite:
         )
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
-        """Give the address of the comparison of two commits."""
+        """The address of the comparison of two commits."""
         return _query("/kernels/compare", repository=repository, before=before, after=after, gpu=gpu, metric=metric)
 
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
-        """Give the address of a badge."""
+        """The address of a badge."""
         return _query("/badge.svg", repository=repository, kernel=kernel, gpu=gpu, shows=shows)
 
     def job(self, job_id: str) -> str:
-        """Give the address of a job's page."""
+        """The address of a job's page."""
         return f"/jobs/{quote(job_id, safe='')}"
 
 
@@ -85,20 +85,20 @@ class StaticSite:
         self.comparisons = comparisons
 
     def overview(self, repository: str) -> str:
-        """Give the address of the overview."""
+        """The address of the overview."""
         return "index.html"
 
     def history(self, repository: str, kernel: str, choice: Choice, last: int | None, library: str = "") -> str:
-        """Give the address of a kernel's history; it is written at one length."""
+        """The address of a kernel's history; it is written at one length."""
         return file_name(kernel, choice.gpu, choice.metric, choice.timed_pass, choice.workload) + ".html"
 
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
-        """Give the address of a comparison that was written."""
+        """The address of a comparison that was written."""
         known = (before, after) in self.comparisons
         return f"{file_name('compare', before, after)}.html" if known else None
 
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
-        """Give the address of a badge."""
+        """The address of a badge."""
         return f"badges/{file_name(kernel, gpu, shows)}.svg"
 
     def job(self, job_id: str) -> None:

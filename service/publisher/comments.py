@@ -1,16 +1,26 @@
-"""Comments about a job: the one that is edited in place, and those that are written once."""
+"""Comments and issues: status, checkpoint, report, reminder, regression, each written once."""
 
 from __future__ import annotations
 
 import structlog
 
-from service.conversation.markers import Kind, Marker, signed
-from service.conversation.report import report_comment
-from service.conversation.status import status_comment
-from service.github import GitHubError, TransientError
-from service.publisher.check_run import publish_check
+from service.github.errors import ConflictError, ForbiddenError, GitHubError, MissingError, TransientError
+from service.github.records import IssueInfo
+from service.publisher.commits import publish_check
 from service.publisher.publication import Publication
-from workers.contracts import Effect, ReportUpdate, StatusUpdate
+from service.report.job import asks, checkpoint_comment, reminder_comment, report_comment
+from service.report.layout import NO_JOB, Kind, Marker, find_marker, signed
+from service.report.nightly import is_first, regression_comment, regression_issue, regression_title
+from service.report.status import status_comment
+from workers.contracts import (
+    CheckpointUpdate,
+    Effect,
+    JobState,
+    RegressionUpdate,
+    ReminderUpdate,
+    ReportUpdate,
+    StatusUpdate,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +79,7 @@ def fold_superseded(publication: Publication, comment_id: int) -> None:
 
 
 def _head_now(publication: Publication) -> str | None:
-    """Give the head of the pull request that was measured, as it is now; None where there is none, or where it cannot be read."""
+    """The head of the pull request that was measured, as it is now; None where there is none, or where it cannot be read."""
     request = publication.job.request
     if request.head_sha is None or not request.origin.is_pull:
         return None
@@ -80,3 +90,74 @@ def _head_now(publication: Publication) -> str | None:
     except GitHubError as error:
         log.info("head_not_read", error=str(error))
         return None
+
+
+def publish_checkpoint(publication: Publication, update: CheckpointUpdate) -> Effect:
+    """Ask for a review, and fold the checkpoint before it away."""
+    images = getattr(update.summary, "images", ())
+    body = checkpoint_comment(update, publication.job, publication.links(), publication.image_urls(images))
+    marker = find_marker(body)
+    assert marker is not None, "every comment about a job is signed"
+    comment_id = write_once(publication, marker, body)
+    fold_superseded(publication, comment_id)
+    check_run_id = publish_check(publication, update)
+    if asks(update):
+        _request_review(publication)
+    return Effect(comment_id=comment_id, check_run_id=check_run_id)
+
+
+def publish_reminder(publication: Publication, update: ReminderUpdate) -> Effect:
+    """Say once that a checkpoint waits; nothing where it was decided meanwhile."""
+    waits = publication.job.checkpoint
+    asked = (update.stage, update.attempt)
+    if publication.job.state is not JobState.waiting or waits is None or (waits.stage, waits.attempt) != asked:
+        return Effect()
+    body = reminder_comment(update, publication.job, publication.links())
+    marker = find_marker(body)
+    assert marker is not None, "every comment about a job is signed"
+    return Effect(comment_id=write_once(publication, marker, body))
+
+
+def _request_review(publication: Publication) -> None:
+    job = publication.job
+    if job.pull_number is None:
+        return
+    try:
+        publication.github.pulls.request_review(job.pull_number, job.request.origin.author)
+    except (ConflictError, ForbiddenError, MissingError) as error:
+        # Who wrote the pull request, or is no collaborator, cannot be asked; the comment above has asked already.
+        log.info("review_not_requested", error=str(error))
+
+
+def publish_regression(publication: Publication, update: RegressionUpdate) -> Effect:
+    """Open the issue, or say in it what is new; it is open while a confirmed change stands."""
+    issues = publication.github.issues
+    issue = _issue(publication, update)
+    if issue is None:
+        # A recovery without an issue: somebody deleted it, or the regression was confirmed on a checkout.
+        if update.stands:
+            issues.open(regression_title(update), regression_issue(update, publication.update_id))
+        return Effect()
+    comment_id = None
+    if not is_first(issue.body, publication.update_id):
+        comment_id = _say_once(publication, issue.number, update)
+    if update.stands and not issue.is_open:
+        issues.reopen(issue.number)
+    elif not update.stands and issue.is_open:
+        issues.close(issue.number)
+    return Effect(comment_id=comment_id)
+
+
+def _issue(publication: Publication, update: RegressionUpdate) -> IssueInfo | None:
+    wanted = Marker(NO_JOB, Kind.regression, update.key())
+    found = publication.github.issues.by(publication.bot_login)
+    return next((issue for issue in found if find_marker(issue.body) == wanted), None)
+
+
+def _say_once(publication: Publication, number: int, update: RegressionUpdate) -> int:
+    marker = Marker(publication.job.job_id, Kind.regression, publication.update_id)
+    for found, comment in publication.own_comments(number):
+        if found == marker:
+            return comment.comment_id
+    body = regression_comment(update, publication.job.job_id, publication.update_id)
+    return publication.github.conversation.comment(number, body)

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from service.addresses import Addresses
-from service.conversation.links import Links
-from service.conversation.markers import Marker, find_marker
-from service.github import CommentInfo, GitHubClient
+from service.github.client import GitHubClient
+from service.github.records import CommentInfo
+from service.report.layout import Links, Marker, find_marker
 from workers.contracts import ClaimedUpdate, Failure, Image, JobView
 
 CLOCK_SKEW = timedelta(minutes=10)  # between this machine and GitHub
@@ -36,30 +36,30 @@ class Publication:
 
     @property
     def job(self) -> JobView:
-        """Give the job."""
+        """The job."""
         return self.claimed.job
 
     @property
     def update_id(self) -> str:
-        """Give what makes the update unique."""
+        """What makes the update unique."""
         return self.claimed.update_id
 
     @property
     def conversation(self) -> int:
-        """Give the number under which the job is talked about: its pull request, or the issue where there is none yet."""
+        """The number under which the job is talked about: its pull request, or the issue where there is none yet."""
         return self.job.pull_number or self.job.request.origin.number
 
     def links(self) -> Links:
-        """Give the addresses that the bot's texts point to."""
+        """The addresses that the bot's texts point to."""
         return self.addresses.links(self.job.job_id, self.job.request.origin.repository, self.bot_login)
 
     def image_urls(self, images: tuple[Image, ...]) -> dict[str, str]:
-        """Give where images can be seen, by name; empty before they were published."""
+        """Where images can be seen, by name; empty before they were published."""
         root = next((effect.url_root for effect in reversed(self.claimed.effects) if effect.url_root), None)
         return {} if root is None else {image.name: f"{root}/{quote(image.name)}" for image in images}
 
     def own_comments(self, number: int) -> list[tuple[Marker, CommentInfo]]:
-        """Give the bot's own comments about the job in a conversation, oldest first."""
+        """The bot's own comments about the job in a conversation, oldest first."""
         since = datetime.fromisoformat(self.job.created_at) - CLOCK_SKEW
         found = []
         for comment in self.github.conversation.comments(number, since):

@@ -1,4 +1,4 @@
-"""The publisher: claims an update, makes its effect, and says what came of it."""
+"""The publisher: takes an update from the outbox and has its one effect."""
 
 from __future__ import annotations
 
@@ -6,24 +6,65 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from service.addresses import Addresses
-from service.github import (
-    ForbiddenError,
-    GitHubClients,
-    GitHubError,
-    MissingError,
-    TransientError,
-)
+from service.github.clients import GitHubClients
 from service.github.credentials import Purpose
+from service.github.errors import ForbiddenError, GitHubError, MissingError, TransientError
 from service.metrics import PUBLISH_SECONDS, UPDATES
-from service.publisher.kinds import publish
+from service.publisher.comments import (
+    publish_checkpoint,
+    publish_regression,
+    publish_reminder,
+    publish_report,
+    publish_status,
+)
+from service.publisher.commits import publish_assets, publish_close, publish_commit, publish_pull_request, publish_ready
 from service.publisher.publication import GiveUpError, Publication
-from workers.contracts import ClaimedUpdate, Effect, Failure, FailureCode, StatusUpdate
+from workers.contracts import (
+    AssetsUpdate,
+    CheckpointUpdate,
+    ClaimedUpdate,
+    CloseUpdate,
+    CommitUpdate,
+    Effect,
+    Failure,
+    FailureCode,
+    PullRequestUpdate,
+    ReadyUpdate,
+    RegressionUpdate,
+    ReminderUpdate,
+    ReportUpdate,
+    StatusUpdate,
+)
 from workers.inbox import trouble_of
+
+KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
+    StatusUpdate: publish_status,
+    CommitUpdate: publish_commit,
+    PullRequestUpdate: publish_pull_request,
+    AssetsUpdate: publish_assets,
+    CheckpointUpdate: publish_checkpoint,
+    ReminderUpdate: publish_reminder,
+    ReadyUpdate: publish_ready,
+    CloseUpdate: publish_close,
+    RegressionUpdate: publish_regression,
+    ReportUpdate: publish_report,
+}
+# What changes a branch or a pull request; for a fork's nothing of it is done, and the report holds the patch.
+PUSHES = (CommitUpdate, PullRequestUpdate, ReadyUpdate, CloseUpdate)
+
+
+def publish(publication: Publication) -> Effect:
+    """Make the effect of an update on GitHub, or find it where it was made already."""
+    update = publication.claimed.update
+    if publication.job.request.read_only and isinstance(update, PUSHES):
+        return Effect()
+    return KINDS[type(update)](publication, update)
+
 
 UNSURE_TRIES = 5  # of what may be GitHub's replicas that lag behind, or a fault of ours
 LONGEST_PAUSE_S = 600.0

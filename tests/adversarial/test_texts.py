@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from service.conversation.markers import find_marker
+from service.report.layout import find_marker
 from tests.adversarial.attacks import INJECTION
 from tests.conversations.asking import Ask
 from tests.conversations.talk import BOT, REPOSITORY, Talk

@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings
 from typer.main import get_command
 
 from service.cli import app
-from service.dispatch.routing import EVENTS
+from service.dispatch.events import EVENTS
 from service.github.credentials import PERMISSIONS, Purpose
 from service.health import CURES
 from service.settings import Settings as ServiceSettings

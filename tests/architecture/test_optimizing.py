@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from service.commands.grammar import MAX_VARIANTS
-from service.conversation.measured import LARGER
-from service.conversation.variants import OUTCOME_WORDS
+from service.report.measure import LARGER
+from service.report.optimize import OUTCOME_WORDS
 from workers.contracts import JobOptions
 from workers.pipelines.transitions import MAX_STAGE_ATTEMPTS
 from workers.stages import finalize, gate, headroom, variants

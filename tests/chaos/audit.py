@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from service.conversation import find_marker
-from service.localhub import Hub
-from service.localhub.conversation import CommentEntry, CommitEntry
+from deploy.localhub.conversation import CommentEntry, CommitEntry
+from deploy.localhub.hub import Hub
+from service.report.layout import find_marker
 from tests.faults.creating import CREATED
 from workers import inbox
 from workers.contracts import JobState

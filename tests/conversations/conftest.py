@@ -20,10 +20,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
+from deploy.localhub.world import utc_now
 from service.app import create_app, make_parts
-from service.github import GitHubClients, RateLimits
-from service.localhub import Hub, HubServer
-from service.localhub.world import utc_now
+from service.github.clients import GitHubClients
+from service.github.session import RateLimits
 from service.settings import Settings
 from tests.conversations.normal import Normal
 from tests.conversations.talk import REPOSITORY, Talk

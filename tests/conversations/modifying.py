@@ -11,7 +11,7 @@ from gpu_runner.contracts import CaptureResult, CaseOutcome, TestCase, TestsResu
 from tests.conversations.optimizing import so_fast
 from tests.conversations.talk import Talk
 from tests.recorded.libraries import PLAIN, STANDING
-from tests.service.conversation.facts import VERDICT
+from tests.service.report.facts import VERDICT
 from tests.workers.stages.library import PATH, SUITE
 from workers import runtime
 from workers.models.ledger import Models

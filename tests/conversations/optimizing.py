@@ -7,8 +7,8 @@ from dataclasses import replace
 from gpu_runner.contracts import BenchmarkResult, CaptureResult, Pass, RecordResult, TuneResult, Word, to_json
 from tests.conversations.normal import folded
 from tests.conversations.talk import REPOSITORY, Talk
-from tests.service.conversation.facts import VERDICT
-from tests.service.conversation.kernels_facts import PROFILED, V0, measured
+from tests.service.report.facts import VERDICT
+from tests.service.report.kernels_facts import PROFILED, V0, measured
 from workers import inbox
 
 

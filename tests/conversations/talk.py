@@ -10,10 +10,10 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
+from deploy.localhub.conversation import CommentEntry, CommitEntry, Entry, EventEntry, OpeningEntry, ReviewEntry
+from deploy.localhub.hub import Hub
+from deploy.localhub.webhooks import HookAnswer
 from service.app import Parts
-from service.localhub import Hub
-from service.localhub.conversation import CommentEntry, CommitEntry, Entry, EventEntry, OpeningEntry, ReviewEntry
-from service.localhub.webhooks import HookAnswer
 from tests.conversations.normal import Normal, folded, gist
 from workers import inbox
 from workers.contracts import JobView

@@ -9,7 +9,7 @@ import json
 import pytest
 from inline_snapshot import Snapshot, snapshot
 
-from service.localhub.webhooks import signature
+from deploy.localhub.webhooks import signature
 from tests.conversations.conftest import SECRET
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import REGLU, create

@@ -12,7 +12,7 @@ from tests.conversations.optimizing import TODAY, so_fast
 from tests.conversations.test_failures import WRONG as FOUND_WRONG
 from tests.recorded.libraries import REGLU, create
 from tests.recorded.runner import recorded
-from tests.service.conversation.kernels_facts import SLOWER
+from tests.service.report.kernels_facts import SLOWER
 from tests.workers.stages.creating import WRONG, kernel
 from workers.contracts import JobState
 

@@ -13,8 +13,8 @@ from tests.conversations.conftest import Open
 from tests.conversations.normal import folded
 from tests.conversations.talk import REPOSITORY, Talk, gist
 from tests.recorded.libraries import LIGER, STANDING
-from tests.service.conversation.facts import VERDICT, WRONG
-from tests.service.conversation.kernels_facts import SAME, SLOWER, measured
+from tests.service.report.facts import VERDICT, WRONG
+from tests.service.report.kernels_facts import SAME, SLOWER, measured
 from workers.contracts import JobState
 
 OPS = "src/liger_kernel/ops"

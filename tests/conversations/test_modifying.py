@@ -25,8 +25,8 @@ from tests.conversations.modifying import (
 )
 from tests.conversations.optimizing import heard
 from tests.conversations.talk import Talk
-from tests.service.conversation.facts import VERDICT
-from tests.service.conversation.kernels_facts import measured
+from tests.service.report.facts import VERDICT
+from tests.service.report.kernels_facts import measured
 from tests.workers.models import anthropic_server
 from tests.workers.models.protocol_server import Asked, Reply
 from tests.workers.stages.library import PATH, SUITE

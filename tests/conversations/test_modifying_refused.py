@@ -23,7 +23,7 @@ from tests.conversations.modifying import (
 from tests.conversations.normal import gist
 from tests.conversations.optimizing import heard
 from tests.conversations.talk import REPOSITORY, Talk
-from tests.service.conversation.facts import VERDICT, WRONG
+from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.library import PATH, SUITE
 from workers import artifacts
 

@@ -23,7 +23,7 @@ from tests.conversations.conftest import Open
 from tests.conversations.normal import folded
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import LIGER
-from tests.service.conversation.facts import VERDICT, WRONG
+from tests.service.report.facts import VERDICT, WRONG
 from tests.workers.stages.answers import benchmark
 from workers import inbox
 from workers.contracts import FailureCode, JobState, regression_key

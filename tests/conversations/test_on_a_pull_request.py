@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from deploy.localhub.hub import Hub
 from gpu_runner.contracts import to_json
-from service.localhub import Hub
 from tests.conversations.conftest import Open
 from tests.conversations.normal import folded, gist
 from tests.conversations.optimizing import TODAY, answers, approve, searched
 from tests.conversations.talk import REPOSITORY, Talk
 from tests.recorded.libraries import STANDING
-from tests.service.conversation.facts import TESTS
+from tests.service.report.facts import TESTS
 from workers.contracts import JobState, StageName, Verb
 
 GEGLU = "src/liger_kernel/ops/geglu.py"

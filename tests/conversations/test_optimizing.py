@@ -12,7 +12,7 @@ from tests.conversations.conftest import Open
 from tests.conversations.optimizing import approve, heard, searched, so_fast
 from tests.conversations.talk import REPOSITORY, gist
 from tests.recorded.libraries import STANDING
-from tests.service.conversation.facts import TESTS
+from tests.service.report.facts import TESTS
 from workers.contracts import JobState
 
 

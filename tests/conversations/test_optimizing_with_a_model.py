@@ -14,7 +14,7 @@ from tests.conversations.asking import Ask, Asking, ask_models
 from tests.conversations.optimizing import approve, heard, searched, so_fast
 from tests.conversations.talk import gist
 from tests.recorded.libraries import STANDING
-from tests.service.conversation.facts import TESTS
+from tests.service.report.facts import TESTS
 from tests.workers.stages.answers import failing_tests
 from tests.workers.stages.library import GEGLU, PATH
 from tests.workers.stages.modelling import DIAGNOSIS, blocks, change

@@ -11,7 +11,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from service.localhub import Hub, HubServer
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
 from tests.conversations.asking import Line
 from tests.conversations.modifying import LIGER
 from tests.faults import modelled, optimizing

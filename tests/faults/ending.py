@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from service.conversation import find_marker
-from service.localhub.conversation import CommentEntry, CommitEntry
+from deploy.localhub.conversation import CommentEntry, CommitEntry
+from service.report.layout import find_marker
 from tests.faults.installation import REPOSITORY, Installation
 from workers import inbox
 from workers.contracts import JobState, JobView

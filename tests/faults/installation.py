@@ -19,8 +19,8 @@ import httpx
 from redis import Redis
 from redis.exceptions import RedisError
 
-from service.localhub import Hub
-from service.localhub.hub_deliveries import Order
+from deploy.localhub.hub import Hub
+from deploy.localhub.webhooks import Order
 from tests.faults.processes import descendants, is_gone, until
 from workers import embedded, inbox
 from workers.broker import socket_path

@@ -14,7 +14,7 @@ from tests.conversations.optimizing import so_fast
 from tests.faults import optimizing
 from tests.faults.installation import Installation
 from tests.faults.processes import until
-from tests.service.conversation.facts import VERDICT
+from tests.service.report.facts import VERDICT
 from tests.workers.models.protocol_server import Reply
 from tests.workers.stages.modelling import DIAGNOSIS, blocks
 from workers import runtime

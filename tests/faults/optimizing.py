@@ -8,15 +8,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deploy.localhub.conversation import CommentEntry
 from gpu_runner.contracts import CaptureResult, RecordResult, TuneResult, to_json
-from service.conversation import Kind, find_marker
-from service.localhub.conversation import CommentEntry
+from service.report.layout import Kind, find_marker
 from tests.conversations.normal import Normal
 from tests.conversations.optimizing import TODAY, so_fast
 from tests.faults.ending import Ending, assert_one_of_everything
 from tests.faults.installation import REPOSITORY, Installation
-from tests.service.conversation.facts import TESTS, VERDICT
-from tests.service.conversation.kernels_facts import PROFILED
+from tests.service.report.facts import TESTS, VERDICT
+from tests.service.report.kernels_facts import PROFILED
 from tests.workers.stages import library
 from workers.contracts import JobView
 

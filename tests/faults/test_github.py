@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.localhub.faults import Faults
+from deploy.localhub.operations import Faults
 from tests.faults.creating import STAGES, ask, assert_one_of_everything
 from tests.faults.installation import Installation
 

@@ -14,7 +14,7 @@ from tests.faults.installation import REPOSITORY
 from tests.faults.modelled import HANGS, Modelled, answered
 from tests.faults.optimizing import run_again, untouched
 from tests.faults.processes import parent_of
-from tests.service.conversation.facts import VERDICT
+from tests.service.report.facts import VERDICT
 from tests.workers.stages.library import GEGLU, PATH, SUITE
 
 pytestmark = [pytest.mark.fault, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]

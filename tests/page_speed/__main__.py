@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
-from service.pages import Pages, pages_router
+from service.pages.routes import Pages, pages_router
 from workers import embedded, history, inbox
 from workers.nightly.series import KERNEL, Metric, SeriesKey, Testbed
 from workers.runtime import current

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.signature import sign
+from service.webhook import sign
 from workers.environment import plain_environment
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from service.demo import audit, library
+from deploy.demo import library
 from service.local.checkout import Checkout
 from workers.environment import SECRET_NAME, plain_environment
 from workers.gpu_host.runner import detect
@@ -92,7 +92,7 @@ def test_tools_see_no_secret(seen: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(library.sys, "executable", str(tmp_path / "bin" / "nvidia-smi"))
     with pytest.raises(library.LibraryError):
         library.fetch(tmp_path / "library")
-    audit._run(tmp_path, [str(tmp_path / "bin" / "nvidia-smi")])
+    library._run(tmp_path, [str(tmp_path / "bin" / "nvidia-smi")])
     told = seen.read_text()
     assert told.count("PATH=") >= 6
     assert [name for name in SECRETS if f"{name}=" in told] == []

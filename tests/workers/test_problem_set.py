@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpu_runner.contracts import BenchmarkResult, Evidence, Pass, Status, Timing, Verdict, Workload, WorkloadTiming
-from service.conversation.problem_set import problem_set_section
+from service.report.console import problem_set_section
 from workers import byhand
 from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.contracts.problem_set import Entry, Outcome, counts, fast_p, reasons, report

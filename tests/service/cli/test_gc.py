@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli import app
-from service.cli.upkeep import size
+from service.cli.processes import size
 from tests.workers.engine.fakes import request
 from workers import embedded, inbox, runtime
 from workers.gpu_host import runner

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from gpu_runner.contracts import Action, GpuRequest, Status, Verdict, VerifyRequest, from_json, to_json
 from service.cli import app
-from service.conversation.verdicts import STATUS_WORDS
+from service.report.verdicts import STATUS_WORDS
 from tests.recorded.libraries import REGLU
 from tests.workers.stages.creating import WRONG
 from workers import byhand

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from service.commands import Command, CommandError, ErrorCode, GivenOptions, parse_comment, resolve_problem
+from service.commands.command import Command, CommandError, ErrorCode, GivenOptions
 from service.commands.grammar import GRAMMAR
+from service.commands.parser import parse_comment, resolve_problem
 from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Verb
 
 PROBLEM = "def reference(a):\n    return a\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from service.commands import parse_comment
 from service.commands.docs import commands_page
 from service.commands.grammar import GRAMMAR, Rule
+from service.commands.parser import parse_comment
 from workers.contracts import Verb
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"

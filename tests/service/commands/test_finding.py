@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.commands import ErrorCode, parse_comment
+from service.commands.command import ErrorCode
+from service.commands.parser import parse_comment
 from workers.contracts import Verb
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.commands import check_name
-from service.commands.names import suggest_name
+from service.commands.values import check_name, suggest_name
 
 
 @pytest.mark.parametrize("name", ["reglu", "rms_norm", "fused_linear_jsd", "conv2d", "x", "a" * 64])

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.commands import LinkFault, Permalink, parse_comment, parse_permalink
+from service.commands.command import LinkFault, Permalink, parse_permalink
+from service.commands.parser import parse_comment
 
 ROOT = "https://github.com/octo-org/lib.py/blob/1f2e3d4c5b6a"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from service.commands import Command, find_problem_block, resolve_problem
+from service.commands.command import Command
+from service.commands.markdown import find_problem_block
+from service.commands.parser import resolve_problem
 from workers.contracts import ProblemKind, ProblemText, Verb
 
 PROBLEM = "def reference(a):\n    return a\n"

@@ -7,9 +7,9 @@ import keyword
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.commands import Command, GivenOptions, parse_comment, parse_permalink, render
+from service.commands.command import Command, GivenOptions, Permalink, parse_permalink
 from service.commands.grammar import LAYOUTS
-from service.commands.permalink import Permalink
+from service.commands.parser import parse_comment, render
 from workers.contracts import AuthorName, Goal, ProblemKind, ProblemText, Verb
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,9}(_[a-z0-9]{1,5}){0,3}", fullmatch=True).filter(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from service.commands import parse_comment
+from service.commands.parser import parse_comment
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 HIDING = (

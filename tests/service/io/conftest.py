@@ -19,13 +19,14 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
+from deploy.localhub.conversation import CommentEntry
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
+from deploy.localhub.webhooks import HookAnswer, Order, Transport
+from deploy.localhub.world import utc_now
 from service.app import Parts, create_app, make_parts
-from service.github import GitHubClients, RateLimits
-from service.localhub import Hub, HubServer
-from service.localhub.conversation import CommentEntry
-from service.localhub.hub_deliveries import Order
-from service.localhub.webhooks import HookAnswer, Transport
-from service.localhub.world import utc_now
+from service.github.clients import GitHubClients
+from service.github.session import RateLimits
 from service.settings import Settings
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.service.conversation.kernels_facts import FINALIZED, MEASURE, OPTIMIZED, PROFILE_SUMMARY
 from tests.service.io.pictures import PNG
+from tests.service.report.kernels_facts import FINALIZED, MEASURE, OPTIMIZED, PROFILE_SUMMARY
 from workers.contracts import (
     AssetsUpdate,
     CheckpointUpdate,

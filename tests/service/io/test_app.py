@@ -11,10 +11,11 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
 from service import server
 from service.app import create_app
 from service.health import Health, health_router
-from service.localhub import Hub, HubServer
 from service.settings import ConfigurationError, Settings
 from tests.service.io.conftest import CREATE, SECRET, Bench, post_to
 from workers import inbox

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from service.github import ForbiddenError, MissingError, TransientError, UnauthorizedError
-from service.github.checks import CheckText
+from deploy.localhub.hub import Hub
+from deploy.localhub.state import Token
+from service.github.client import CheckText
 from service.github.credentials import PERMISSIONS, Purpose
-from service.localhub import Hub
-from service.localhub.state import Token
+from service.github.errors import ForbiddenError, MissingError, TransientError, UnauthorizedError
 from tests.service.io.conftest import CREATE, SECRET, Bench, running
 from tests.service.io.stages import Analyze
 from workers.contracts import JobState

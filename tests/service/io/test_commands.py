@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.conversation import Kind, find_marker
+from service.report.layout import Kind, find_marker
 from tests.service.io.conftest import CREATE, FILES, SECRET, Bench
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import broken

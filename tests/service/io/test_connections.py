@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
-from service import connections, server
+from service import server
 from service.metrics import CONNECTIONS_DROPPED
 
 HALF_HEADER = b"POST /webhook HTTP/1.1\r\nhost: x\r\nx-half"
@@ -52,7 +52,7 @@ def application() -> FastAPI:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """The service's own server, as ``server.run`` sets it up, with short times."""
-    monkeypatch.setattr(connections, "RECEIVE_S", 0.4)
+    monkeypatch.setattr(server, "RECEIVE_S", 0.4)
     made: list[uvicorn.Server] = []
 
     def remembered(config: uvicorn.Config) -> uvicorn.Server:
@@ -162,8 +162,8 @@ def test_whoever_reads_slowly_keeps_the_connection_and_whoever_does_not_read_los
 
 
 def test_beyond_the_limit_the_oldest_without_a_request_makes_room(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "RECEIVE_S", 60.0)
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 5)
+    monkeypatch.setattr(server, "RECEIVE_S", 60.0)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 5)
     with contextlib.ExitStack() as stack:
         slow = stack.enter_context(connected(port, SLOW))
         time.sleep(0.2)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from service import deliveries
-from service.github import MissingError, TransientError
+from service.github.errors import MissingError, TransientError
 from service.github.git_data import GitData
 from service.publisher import publisher
 from tests.service.io.conftest import CREATE, Bench

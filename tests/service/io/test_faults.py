@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from service.conversation import find_marker
+from deploy.localhub.webhooks import Order
 from service.deliveries import Delivery, handle
-from service.dispatch import routing
-from service.localhub.hub_deliveries import Order
-from service.publisher.trailers import is_commit_of, with_trailer
+from service.dispatch import events
+from service.report.layout import find_marker
+from service.report.pull_request import is_commit_of, with_trailer
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import Analyze
 from tests.workers.store.worlds import record
@@ -327,7 +327,7 @@ def test_a_fault_of_ours_is_tried_a_few_times_and_then_put_away(bench: Bench, mo
     def broken(_desk: object, _text: object) -> str:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(routing, "carry_out", broken)
+    monkeypatch.setattr(events, "carry_out", broken)
     bench.say(bench.issue(), CREATE)
     bench.persist()
     assert bench.jobs() == ()

@@ -9,9 +9,18 @@ import pytest
 import requests
 from github import GithubException
 
-from service.github import ConflictError, ForbiddenError, MissingError, RateLimits, TransientError, UnauthorizedError
-from service.github.errors import GitHubError, from_answer, translate
-from service.github.translation import translated
+from service.github.errors import (
+    ConflictError,
+    ForbiddenError,
+    GitHubError,
+    MissingError,
+    TransientError,
+    UnauthorizedError,
+    from_answer,
+    translate,
+    translated,
+)
+from service.github.session import RateLimits
 
 NOW_S = 1_700_000_000.0
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
 from service import deliveries, health, loops
-from service.github import TransientError, UnauthorizedError
+from service.github.errors import TransientError, UnauthorizedError
 from service.health import Health, health_router
 from service.loops import Loop, Wake
 from service.metrics import WEBHOOKS

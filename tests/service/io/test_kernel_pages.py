@@ -16,9 +16,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from service.addresses import Addresses
-from service.pages import Pages, pages_router
 from service.pages.export import export_pages
 from service.pages.kernels import badge
+from service.pages.routes import Pages, pages_router
 from tests.service.io.samples import request
 from tests.service.io.test_pages import EVIL, Elements
 from tests.workers.nightly.numbers import H200, KEY, REPOSITORY, point

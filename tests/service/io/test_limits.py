@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from service.dispatch.hearing import Hearing
-from service.dispatch.limits import limit_reply
+from service.dispatch.starting import limit_reply
 from service.repo_config import LimitsConfig, RepoConfig
 
 NOW_S = 1_000_000.0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import deliveries
-from service.github import TransientError
+from service.github.errors import TransientError
 from service.metrics import DELIVERIES
 from tests.service.io.conftest import Bench
 from workers import inbox

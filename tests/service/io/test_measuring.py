@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.conversation import Kind, find_marker
+from service.report.layout import Kind, find_marker
 from tests.service.io.conftest import Bench
 from tests.service.io.standing_stages import Measure
 from workers.contracts import JobState, Verb

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.dispatch.routing import handles
-from service.github.hook_log import HookAttempt, missed
-from service.missed import Missed
-from service.unheard import Unheard
+from service.deliveries import Missed, Unheard
+from service.dispatch.events import handles
+from service.github.clients import HookAttempt, missed
 from tests.service.io.conftest import CREATE, Bench
 from workers import inbox
 

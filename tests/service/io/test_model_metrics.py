@@ -3,7 +3,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
-from service.model_metrics import ModelMetrics
+from service.metrics import ModelMetrics
 from workers.contracts import ModelAmount, ModelRequests, ModelUse
 
 USE = ModelUse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.conversation import Kind, find_marker
+from service.report.layout import Kind, find_marker
 from tests.service.io.conftest import Bench
 from workers import inbox
 from workers.contracts import Failure, FailureCode, Goal, JobState, ProblemKind, StageName, Verb

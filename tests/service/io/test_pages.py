@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from gpu_runner.contracts import to_json
 from service.addresses import Addresses
-from service.pages import Pages, pages_router
+from service.pages.routes import Pages, pages_router
 from service.pages.shown import events_of, with_code
 from tests.service.io.samples import job
 from workers.contracts import (

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.dispatch.events import ROUTES, handles, route
 from service.dispatch.payloads import (
     MalformedPayloadError,
     Rerequest,
@@ -21,7 +22,6 @@ from service.dispatch.payloads import (
     rerequest_of,
     review_of,
 )
-from service.dispatch.routing import ROUTES, handles, route
 
 READERS: tuple[Callable[[dict[str, Any]], object], ...] = (comment_text, opening_text, review_of, rerequest_of)
 USER = {"login": "octocat", "type": "User"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.conversation import Kind
+from service.report.layout import Kind
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.test_measuring import fork, head, pull, push_to_fork, replies, say
 from workers.contracts import JobState, JobView, StageName

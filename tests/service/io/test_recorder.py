@@ -9,8 +9,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from service import recorder
-from service.recorder import Recorder
+from service import webhook
+from service.webhook import Recorder
 from workers.inbox import NewDelivery
 
 
@@ -86,7 +86,7 @@ def test_what_nobody_waits_for_any_more_is_not_written(disk: Disk, running: Reco
 def test_large_deliveries_are_not_all_put_into_one_transaction(
     disk: Disk, running: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "BATCH_BYTES", 100)
+    monkeypatch.setattr(webhook, "BATCH_BYTES", 100)
     asked = first_and_more(disk, running, *(delivery(name, 60) for name in "abc"), delivery("d", 500))
     disk.go_on.set()
     assert all(future.result(20) for future in asked)
@@ -108,13 +108,13 @@ def test_whoever_handles_deliveries_lets_those_that_come_go_first_but_not_for_ev
     start_s = time.monotonic()
     running.give_way()
     assert time.monotonic() - start_s < 0.2, "nothing has come"
-    monkeypatch.setattr(recorder, "QUIET_S", 0.3)
-    monkeypatch.setattr(recorder, "GIVE_WAY_S", 60.0)
+    monkeypatch.setattr(webhook, "QUIET_S", 0.3)
+    monkeypatch.setattr(webhook, "GIVE_WAY_S", 60.0)
     running.record(delivery("a"))
     running.give_way()
     assert time.monotonic() - start_s >= 0.3
-    monkeypatch.setattr(recorder, "QUIET_S", 60.0)
-    monkeypatch.setattr(recorder, "GIVE_WAY_S", 0.1)
+    monkeypatch.setattr(webhook, "QUIET_S", 60.0)
+    monkeypatch.setattr(webhook, "GIVE_WAY_S", 0.1)
     running.record(delivery("b"))
     start_s = time.monotonic()
     running.give_way()

@@ -8,7 +8,7 @@ import time
 import pytest
 from sqlalchemy import update
 
-from service.conversation import Kind, find_marker
+from service.report.layout import Kind, find_marker
 from tests.service.io.conftest import CREATE, Bench
 from tests.service.io.stages import broken
 from workers import runtime

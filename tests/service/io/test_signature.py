@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.signature import is_signed, sign
+from service.webhook import is_signed, sign
 
 
 def test_the_published_example_of_github_is_accepted() -> None:

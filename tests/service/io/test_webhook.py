@@ -18,8 +18,7 @@ from structlog.testing import capture_logs
 
 from service import webhook
 from service.metrics import WEBHOOKS
-from service.signature import sign
-from service.webhook import BODY_LIMIT_BYTES, Intake, webhook_router
+from service.webhook import BODY_LIMIT_BYTES, Intake, sign, webhook_router
 from workers.inbox import NewDelivery
 
 Receive = Callable[[], Awaitable[dict[str, object]]]

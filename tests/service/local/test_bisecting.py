@@ -9,11 +9,11 @@ import pytest
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word, Workload, WorkloadTiming
 from service.cli import jobs
-from service.conversation.bisected import bisected_report
 from service.local import session
 from service.local.asking import LocalJob
 from service.local.bisecting import RangeSearch, Suspect, step_of
 from service.local.checkout import Checkout
+from service.report.nightly import bisected_report
 from tests.service.local.checkouts import checked_out, git, run
 from workers.contracts import Failure, FailureCode, MeasuredKernel, UserFacingError
 from workers.history import Step

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from service.cli import replays
+from service.cli import recordings
 from service.local.checkout import Checkout
 from tests.recorded.models import table
 from tests.recorded.models.jobs import JOBS, RecordedCommand
@@ -81,7 +81,7 @@ def test_other_commits_than_recorded_are_told_and_fail(tmp_path: Path, capsys: p
     )
 
     def same(wanted: tuple[str, ...] | None) -> bool:
-        return replays._same(library, cast(RecordedJob, SimpleNamespace(trees=wanted)), job)
+        return recordings._same(library, cast(RecordedJob, SimpleNamespace(trees=wanted)), job)
 
     assert same(None), "an older recording does not say"
     assert same(made)

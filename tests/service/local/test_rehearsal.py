@@ -10,8 +10,7 @@ import pytest
 
 from service.local.asking import LocalJob
 from service.local.checkout import Checkout
-from service.local.rehearsal import Rehearsal
-from service.local.session import LocalSession
+from service.local.session import LocalSession, Rehearsal
 from service.local.terminal import Choice
 from tests.service.io.samples import PROBLEM
 from tests.service.io.stages import Analyze, stages

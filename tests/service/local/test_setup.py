@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.cli.setup import BRANCH, PATH
+from service.cli.processes import BRANCH, PATH
 from tests.architecture.test_command_lines import OPTIONS
 from tests.recorded.libraries import PLAIN
 from tests.service.local.checkouts import checked_out, git, run

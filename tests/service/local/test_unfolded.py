@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markdown import Markdown
 
-from service.conversation.markdown import folded, table
-from service.local.unfolded import unfolded
+from service.local.terminal import unfolded
+from service.report.layout import folded, table
 
 
 def shown(markdown: str) -> str:

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from github import Auth, Github, GithubIntegration
 from github.Repository import Repository
 
-from service.localhub import Hub, HubServer
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
 
 FILES = {"README.md": b"# lib\n", "src/ops.py": b"def one():\n    return 1\n", "data/rows.csv": b"a,b\r\n1,2\r\n"}
 
@@ -83,7 +84,7 @@ def hub(tmp_path: Path, key_pair: tuple[str, str]) -> Hub:
 
 
 def _nobody(_url: str, _headers: object, _body: bytes) -> object:
-    from service.localhub.webhooks import HookAnswer
+    from deploy.localhub.webhooks import HookAnswer
 
     return HookAnswer(202, {}, "")
 

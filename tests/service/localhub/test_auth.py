@@ -10,7 +10,7 @@ import pytest
 import requests
 from github import Auth, BadCredentialsException, Github, GithubException, UnknownObjectException
 
-from service.localhub.world import utc_now
+from deploy.localhub.world import utc_now
 from tests.service.localhub.conftest import Place
 
 

@@ -8,8 +8,8 @@ import pytest
 import requests
 from github import GithubException, RateLimitExceededException, UnknownObjectException
 
-from service.localhub.operations import MUTATIONS, OPERATIONS
-from service.localhub.routes import HANDLERS
+from deploy.localhub.api import HANDLERS
+from deploy.localhub.operations import MUTATIONS, OPERATIONS
 from tests.service.localhub.conftest import Place
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import requests
 
-from service.localhub import Hub
-from service.localhub.conversation import CommentEntry, CommitEntry, EventEntry, OpeningEntry, ReviewEntry
+from deploy.localhub.conversation import CommentEntry, CommitEntry, EventEntry, OpeningEntry, ReviewEntry
+from deploy.localhub.hub import Hub
 from tests.service.localhub.conftest import Place
 
 
@@ -77,7 +77,7 @@ def test_what_breaks_in_the_hub_is_kept_for_the_test_to_see(place: Place) -> Non
 
 
 def test_the_command_serves_until_it_is_told_to_stop_and_saves(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "service.localhub", "--data", str(tmp_path / "hub"), "--port", "0"]
+    command = [sys.executable, "-m", "deploy.localhub", "--data", str(tmp_path / "hub"), "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     ) as run:

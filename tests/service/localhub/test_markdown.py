@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.localhub.markdown import render, render_document
+from deploy.localhub.markdown import render, render_document
 
 ROOT = "http://127.0.0.1:8900"
 

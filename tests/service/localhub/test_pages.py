@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from service.localhub import Hub
+from deploy.localhub.hub import Hub
 from tests.service.localhub.conftest import Place
 
 NOTE = {"path": "x.py", "line": 1, "body": "why *this*?"}

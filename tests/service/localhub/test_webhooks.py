@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from service.localhub import Hub, HubServer
-from service.localhub.webhooks import HookAnswer
+from deploy.localhub.hub import Hub
+from deploy.localhub.server import HubServer
+from deploy.localhub.webhooks import HookAnswer
 from tests.service.localhub.conftest import Place
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.commands import GivenOptions
+from service.commands.command import GivenOptions
 from service.repo_config import (
     KEYS,
     LimitsConfig,

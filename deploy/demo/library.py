@@ -1,0 +1,120 @@
+"""The library that the demo works on, and what its own tests say of the patch."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.environment import PIP, plain_environment
+
+PROJECT = "liger-kernel"
+VERSION = "0.8.5"
+ARCHIVE = "liger_kernel-0.8.5.tar.gz"
+SHA256 = "4e8f8f611a8ad735c37c989410d09820bb08881f131851a3967c34baa7889d66"
+
+
+class LibraryError(Exception):
+    """The library's source cannot be had; the text says what to do."""
+
+
+def fetch(folder: Path) -> Path:
+    """The library's source archive, downloading it once into ``folder``.
+
+    Raises:
+        LibraryError: pip could not fetch it, or it is not the file that is expected.
+    """
+    archive = folder / ARCHIVE
+    if not archive.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+        command += ["--dest", str(folder), f"{PROJECT}=={VERSION}"]
+        variables = plain_environment(PIP)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+        if done.returncode != 0 or not archive.exists():
+            last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            raise LibraryError(f"pip could not fetch {PROJECT} {VERSION}: {last}. Put {ARCHIVE} into {folder} by hand.")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if digest != SHA256:
+        raise LibraryError(f"{archive} is not the file that was expected (sha256 {digest}): delete it and try again.")
+    return archive
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack the archive into ``folder`` and give the library's own folder in it."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / ARCHIVE.removesuffix(".tar.gz")
+
+
+OUTCOMES = re.compile(r"(\d+) (passed|failed|skipped|error)")
+LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    held: bool
+    detail: str
+
+
+def audit(patch: Path, untouched: Path, kernel_tests: str, neighbours: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Apply the patch in place and give what the library's own checks say; what follows a failure is left out.
+
+    ``kernel_tests`` is the test file of the kernel, which has to pass; ``neighbours`` have to say the same before and after.
+    """
+    before = [_tests(untouched, path) for path in neighbours]
+    applied = _run(untouched, ["git", "apply", "--whitespace=nowarn", str(patch.absolute())])
+    findings = [Finding("the patch applies to the untouched library", applied.returncode == 0, _last(applied.stderr))]
+    if applied.returncode != 0:
+        return tuple(findings)
+    touched = touched_python_files(patch.read_text(encoding="utf-8", errors="surrogateescape"))
+    for arguments in (["check"], ["format", "--check"]):
+        done = _run(untouched, [sys.executable, "-m", "ruff", *arguments, "--no-cache", *touched])
+        what = f"ruff {' '.join(arguments)} on the {len(touched)} touched files"
+        findings.append(Finding(what, done.returncode == 0, _last(done.stdout)))
+    own = _tests(untouched, kernel_tests)
+    findings.append(Finding(f"pytest {kernel_tests}", own.get("passed", 0) > 0 and not _bad(own), _told(own)))
+    for path, earlier in zip(neighbours, before, strict=True):
+        now = _tests(untouched, path)
+        detail = f"{_told(earlier)} before, {_told(now)} now"
+        findings.append(Finding(f"pytest {path}", now == earlier and bool(now), detail))
+    return tuple(findings)
+
+
+def touched_python_files(patch: str) -> tuple[str, ...]:
+    """The Python files that a patch adds or changes."""
+    return tuple(dict.fromkeys(re.findall(r"^\+\+\+ b/(.+\.py)$", patch, re.MULTILINE)))
+
+
+def _tests(folder: Path, path: str) -> dict[str, int]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
+    try:
+        done = _run(folder, ["env", "TRITON_INTERPRET=1", "CUDA_VISIBLE_DEVICES=", "PYTHONPATH=src", *command])
+    except subprocess.TimeoutExpired:
+        return {}
+    return {word: int(count) for count, word in OUTCOMES.findall(_last(done.stdout))}
+
+
+def _run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=plain_environment()
+    )
+
+
+def _last(output: str) -> str:
+    return next((line.strip("= ") for line in reversed(output.splitlines()) if line.strip()), "")
+
+
+def _bad(outcomes: dict[str, int]) -> int:
+    return outcomes.get("failed", 0) + outcomes.get("error", 0)
+
+
+def _told(outcomes: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in outcomes.items()) or "nothing ran"

@@ -1,0 +1,590 @@
+"""The routes of repositories, git data, apps, users and check runs."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from deploy.localhub import checks, payloads, pulls, webhooks
+from deploy.localhub.auth import can_see, covers
+from deploy.localhub.call import Call, Handler, Reply
+from deploy.localhub.git import BareRepository, CommitData, Signature, TreeEntry, changed_files, is_safe_path
+from deploy.localhub.operations import invalid, not_found, unprocessable
+from deploy.localhub.state import App, CheckRun, Delivery, Installation, Repository, Token
+from deploy.localhub.world import rate_limit_status
+
+
+def get_repo(call: Call) -> Reply:
+    """A repository."""
+    return Reply(payloads.repository(call.world, call.repo, call.viewer.login))
+
+
+def get_repo_by_id(call: Call) -> Reply:
+    """A repository by its number."""
+    found = call.world.state.repositories.get(call.params["repository_id"])
+    if found is None or not can_see(call.world, call.viewer, found):
+        raise not_found()
+    return Reply(payloads.repository(call.world, found, call.viewer.login))
+
+
+def list_branches(call: Call) -> Reply:
+    """Every branch."""
+    refs = call.world.git(call.repo).refs()
+    names = [name.removeprefix("refs/heads/") for name in refs if name.startswith("refs/heads/")]
+    return call.page(names, lambda name: _branch(call, name, refs[f"refs/heads/{name}"]))
+
+
+def get_branch(call: Call) -> Reply:
+    """One branch."""
+    name = call.params["branch"]
+    sha = call.world.git(call.repo).ref(f"refs/heads/{name}")
+    if sha is None:
+        raise not_found()
+    return Reply(_branch(call, name, sha))
+
+
+def _branch(call: Call, name: str, sha: str) -> dict[str, object]:
+    return payloads.branch(call.world, call.repo, name, call.world.git(call.repo).commit(sha))
+
+
+def list_collaborators(call: Call) -> Reply:
+    """Who has a role here."""
+    logins = [call.repo.owner, *call.repo.collaborators]
+    shapes = [payloads.permission(call.world, call.repo, login)["user"] for login in logins]
+    return call.page(shapes, lambda shape: shape)
+
+
+def check_collaborator(call: Call) -> Reply:
+    """204 for a collaborator, 404 for anybody else."""
+    known = {login.lower() for login in (*call.repo.collaborators, call.repo.owner)}
+    if call.params["login"].lower() not in known:
+        raise not_found()
+    return Reply(None, 204)
+
+
+def get_collaborator_permission(call: Call) -> Reply:
+    """What somebody may do; 404 for who does not exist."""
+    if call.world.find_user(call.params["login"]) is None:
+        raise not_found()
+    return Reply(payloads.permission(call.world, call.repo, call.params["login"]))
+
+
+def get_contents(call: Call) -> Reply:
+    """A file with its content, or the entries of a folder."""
+    git, path = call.world.git(call.repo), call.params.get("path", "").strip("/")
+    ref = call.query.get("ref") or call.repo.default_branch
+    commit = _commit(git, ref)
+    if path:
+        entry = git.entry(commit, path)
+        if entry is None:
+            raise not_found()
+        if entry.type != "tree":
+            with_content = git if entry.type == "blob" else None
+            return Reply(payloads.contents(call.world, call.repo, ref, entry, with_content))
+    return Reply([payloads.contents(call.world, call.repo, ref, item) for item in git.tree_entries(commit, path)])
+
+
+def list_commits(call: Call) -> Reply:
+    """The history of a branch or commit, newest first."""
+    git = call.world.git(call.repo)
+    start = _commit(git, call.query.get("sha") or call.repo.default_branch)
+    shas = git.history(start, path=call.query.get("path"))
+    return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
+
+
+def get_commit(call: Call) -> Reply:
+    """One commit with its files."""
+    git, ref = call.world.git(call.repo), call.params["ref"]
+    sha = git.resolve(ref)
+    if sha is None:
+        raise unprocessable(f"No commit found for SHA: {ref}")
+    commit = git.commit(sha)
+    files = changed_files(git, commit.parents[0], sha) if commit.parents else []
+    return Reply(payloads.commit(call.world, call.repo, commit, files))
+
+
+def compare_commits(call: Call) -> Reply:
+    """``base...head``: what head has that base has not."""
+    git = call.world.git(call.repo)
+    base_name, dots, head_name = call.params["spec"].partition("...")
+    if not dots:
+        raise not_found()
+    base, head = _commit(git, base_name), _commit(git, head_name)
+    merge_base = git.merge_base(base, head)
+    if merge_base is None:
+        raise not_found()
+    ahead, behind = git.history(head, exclude=base), git.history(base, exclude=head)
+    status = ("diverged" if behind else "ahead") if ahead else ("behind" if behind else "identical")
+    url = f"{call.world.api_url}{call.path}"
+    return Reply(
+        {
+            "url": url,
+            "html_url": f"{call.world.base_url}/{call.repo.full_name}/compare/{quote(call.params['spec'])}",
+            "base_commit": payloads.commit(call.world, call.repo, git.commit(base)),
+            "merge_base_commit": payloads.commit(call.world, call.repo, git.commit(merge_base)),
+            "status": status,
+            "ahead_by": len(ahead),
+            "behind_by": len(behind),
+            "total_commits": len(ahead),
+            "commits": [payloads.commit(call.world, call.repo, git.commit(sha)) for sha in reversed(ahead)],
+            "files": [
+                payloads.changed_file(call.world, call.repo, head, file)
+                for file in changed_files(git, merge_base, head)
+            ],
+        }
+    )
+
+
+def get_archive(call: Call) -> Reply:
+    """302 to a link with a ticket in it, since whoever follows it sends no token."""
+    sha = _commit(call.world.git(call.repo), call.params.get("ref") or call.repo.default_branch)
+    ticket = secrets.token_urlsafe(24)
+    call.world.archive_tickets[ticket] = (call.repo.id, sha)
+    location = f"{call.world.base_url}/_codeload/{call.repo.full_name}/legacy.tar.gz/{sha}?token={ticket}"
+    return Reply(None, 302, {"location": location})
+
+
+def _commit(git: BareRepository, ref: str) -> str:
+    sha = git.resolve(re.sub(r"^(refs/)?heads/", "", ref))
+    if sha is None:
+        raise not_found()
+    return sha
+
+
+REPOSITORY_HANDLERS: dict[str, Handler] = {
+    "get_repo": get_repo,
+    "get_repo_by_id": get_repo_by_id,
+    "list_branches": list_branches,
+    "get_branch": get_branch,
+    "list_collaborators": list_collaborators,
+    "check_collaborator": check_collaborator,
+    "get_collaborator_permission": get_collaborator_permission,
+    "get_root_contents": get_contents,
+    "get_contents": get_contents,
+    "list_commits": list_commits,
+    "get_commit": get_commit,
+    "compare_commits": compare_commits,
+    "get_default_archive": get_archive,
+    "get_archive": get_archive,
+}
+
+
+_MODES = {"100644": "blob", "100755": "blob", "120000": "blob", "040000": "tree", "160000": "commit"}
+
+
+def get_ref(call: Call) -> Reply:
+    """A ref by its full name without ``refs/``."""
+    name = f"refs/{call.params['ref']}"
+    sha = call.world.git(call.repo).ref(name)
+    if sha is None:
+        raise not_found()
+    return Reply(payloads.git_ref(call.world, call.repo, name, sha))
+
+
+def list_matching_refs(call: Call) -> Reply:
+    """The refs whose names start so."""
+    start = f"refs/{call.params.get('ref', '')}"
+    found = [(name, sha) for name, sha in call.world.git(call.repo).refs().items() if name.startswith(start)]
+    return call.page(found, lambda item: payloads.git_ref(call.world, call.repo, *item))
+
+
+def create_ref(call: Call) -> Reply:
+    """Make a ref."""
+    name, sha = call.body.get("ref"), call.body.get("sha")
+    pulls.create_ref(call.world, call.repo, call.actor, name, sha)
+    return Reply(payloads.git_ref(call.world, call.repo, str(name), str(sha)), 201)
+
+
+def update_ref(call: Call) -> Reply:
+    """Move a ref; ``force`` lets it go anywhere."""
+    name, sha = f"refs/{call.params['ref']}", call.body.get("sha")
+    pulls.update_ref(call.world, call.repo, call.actor, name, sha, bool(call.body.get("force")))
+    return Reply(payloads.git_ref(call.world, call.repo, name, str(sha)))
+
+
+def delete_ref(call: Call) -> Reply:
+    """Remove a ref."""
+    pulls.delete_ref(call.world, call.repo, call.actor, f"refs/{call.params['ref']}")
+    return Reply(None, 204)
+
+
+def create_blob(call: Call) -> Reply:
+    """Write a blob."""
+    content = call.body.get("content")
+    if not isinstance(content, str):
+        raise invalid("Blob", "content", "missing_field")
+    try:
+        data = base64.b64decode(content) if call.body.get("encoding") == "base64" else content.encode()
+    except binascii.Error as error:
+        raise invalid("Blob", "content", "invalid") from error
+    sha = call.world.git(call.repo).write_object("blob", data)
+    return Reply({"sha": sha, "url": _url(call, "blobs", sha)}, 201)
+
+
+def get_blob(call: Call) -> Reply:
+    """Read a blob."""
+    git, sha = call.world.git(call.repo), call.params["sha"]
+    if git.kind(sha) != "blob":
+        raise not_found()
+    data = git.read_object("blob", sha)
+    content = base64.encodebytes(data).decode()
+    shape = {"sha": sha, "node_id": f"B_{sha}", "size": len(data), "url": _url(call, "blobs", sha)}
+    return Reply(shape | {"content": content, "encoding": "base64"})
+
+
+def create_tree(call: Call) -> Reply:
+    """Write a tree, perhaps on top of ``base_tree``; an entry with ``sha`` null removes a file."""
+    git, base = call.world.git(call.repo), call.body.get("base_tree")
+    if base is not None and git.kind(str(base)) not in ("tree", "commit"):
+        raise unprocessable("base_tree is not a valid tree oid")
+    entries = call.body.get("tree")
+    if not isinstance(entries, list) or not entries:
+        raise unprocessable("Invalid tree info")
+    sha = git.write_tree([_entry(call, item) for item in entries], base)
+    return Reply(payloads.git_tree(call.world, call.repo, sha, git.tree_entries(sha)), 201)
+
+
+def _entry(call: Call, item: Mapping[str, Any]) -> TreeEntry:
+    git, path, mode = call.world.git(call.repo), item.get("path"), str(item.get("mode"))
+    if not isinstance(path, str) or not is_safe_path(path):
+        raise unprocessable("tree.path contains a malformed path component")
+    if mode not in _MODES:
+        raise unprocessable("tree.mode must be one of 100644, 100755, 040000, 160000 or 120000")
+    if "content" in item and "sha" not in item:
+        return TreeEntry(path, mode, "blob", git.write_object("blob", str(item["content"]).encode()))
+    sha = item.get("sha")
+    if sha is None:
+        return TreeEntry(path, mode, _MODES[mode], None)
+    if git.kind(str(sha)) != _MODES[mode]:
+        raise unprocessable(f"tree.sha {sha} is not a valid {_MODES[mode]}")
+    return TreeEntry(path, mode, _MODES[mode], str(sha))
+
+
+def get_tree(call: Call) -> Reply:
+    """A tree by its id, or that of a commit or branch."""
+    git, name = call.world.git(call.repo), call.params["sha"]
+    commit = git.resolve(name)
+    tree = git.commit(commit).tree if commit else name
+    if commit is None and git.kind(name) != "tree":
+        raise not_found()
+    entries = git.tree_entries(tree, recursive=bool(call.query.get("recursive")))
+    return Reply(payloads.git_tree(call.world, call.repo, tree, entries))
+
+
+def create_git_commit(call: Call) -> Reply:
+    """Write a commit; nothing points to it yet. The same content, dates included, gives the same commit."""
+    git, body = call.world.git(call.repo), call.body
+    tree, parents, message = body.get("tree"), body.get("parents") or [], body.get("message")
+    if not isinstance(message, str):
+        raise invalid("Commit", "message", "missing_field")
+    if not isinstance(tree, str) or git.kind(tree) != "tree":
+        raise unprocessable("Tree SHA does not exist")
+    if not isinstance(parents, list) or any(git.kind(str(sha)) != "commit" for sha in parents):
+        raise unprocessable("Parent SHA does not exist or is not a commit object")
+    author = _signature(call, body.get("author") or body.get("committer"))
+    committer = _signature(call, body.get("committer") or body.get("author"))
+    sha = git.write_commit(CommitData(tree, tuple(parents), message, author, committer))
+    return Reply(payloads.git_commit(call.world, call.repo, git.commit(sha)), 201)
+
+
+def _signature(call: Call, given: Mapping[str, Any] | None) -> Signature:
+    user = call.actor.user
+    if given is None:
+        return Signature(user.name, user.email, call.world.clock())
+    try:
+        at = datetime.fromisoformat(given["date"]) if given.get("date") else call.world.clock()
+    except (TypeError, ValueError) as error:
+        raise invalid("Commit", "date", "invalid") from error
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=call.world.clock().tzinfo)
+    return Signature(str(given.get("name") or user.name), str(given.get("email") or user.email), at)
+
+
+def get_git_commit(call: Call) -> Reply:
+    """A commit by its id."""
+    git, sha = call.world.git(call.repo), call.params["sha"]
+    if git.kind(sha) != "commit":
+        raise not_found()
+    return Reply(payloads.git_commit(call.world, call.repo, git.commit(sha)))
+
+
+def _url(call: Call, kind: str, sha: str) -> str:
+    return f"{call.world.api_url}/repos/{call.repo.full_name}/git/{kind}/{sha}"
+
+
+GIT_HANDLERS: dict[str, Handler] = {
+    "get_ref": get_ref,
+    "get_ref_plural": get_ref,
+    "list_matching_refs": list_matching_refs,
+    "list_refs": list_matching_refs,
+    "create_ref": create_ref,
+    "update_ref": update_ref,
+    "delete_ref": delete_ref,
+    "create_blob": create_blob,
+    "get_blob": get_blob,
+    "create_tree": create_tree,
+    "get_tree": get_tree,
+    "create_git_commit": create_git_commit,
+    "get_git_commit": get_git_commit,
+}
+
+
+TOKEN_LIFETIME = timedelta(hours=1)
+_LEVELS = ("none", "read", "write", "admin")
+
+
+def get_app(call: Call) -> Reply:
+    """The app of the JWT."""
+    return Reply(payloads.app(call.world, _app(call)))
+
+
+def get_app_hook_config(call: Call) -> Reply:
+    """Where its webhook goes."""
+    return Reply(payloads.hook_config(_app(call)))
+
+
+def list_hook_deliveries(call: Call) -> Reply:
+    """Its deliveries, newest first; ``cursor`` is the id to go on from."""
+    mine = [item for item in reversed(call.world.state.deliveries) if item.app_id == _app(call).id]
+    mine = [item for item in mine if item.status_code is not None]
+    cursor = call.query.get("cursor")
+    if cursor is not None and cursor.isdigit():
+        mine = [item for item in mine if item.id < int(cursor)]
+    reply = call.page(mine, payloads.delivery)
+    size = len(reply.data)
+    if size == 0 or size == len(mine):
+        return Reply(reply.data)
+    root = f"{call.world.api_url}{call.path}"
+    following = f"{root}?per_page={size}&cursor={mine[size - 1].id}"
+    return Reply(reply.data, headers={"link": f'<{following}>; rel="next"'})
+
+
+def get_hook_delivery(call: Call) -> Reply:
+    """One delivery with its request and response."""
+    return Reply(payloads.delivery(_delivery(call), full=True))
+
+
+def redeliver_hook_delivery(call: Call) -> Reply:
+    """Send it again, under the same delivery id."""
+    webhooks.redeliver(call.world, _delivery(call))
+    return Reply({}, 202)
+
+
+def list_installations(call: Call) -> Reply:
+    """Where the app is installed."""
+    mine = [item for item in call.world.state.installations.values() if item.app_id == _app(call).id]
+    return call.page(mine, lambda item: payloads.installation(call.world, item))
+
+
+def get_installation(call: Call) -> Reply:
+    """One installation."""
+    return Reply(payloads.installation(call.world, _installation(call)))
+
+
+def get_repo_installation(call: Call) -> Reply:
+    """The installation that covers a repository."""
+    for item in call.world.state.installations.values():
+        if item.app_id == _app(call).id and covers(item, call.repo):
+            return Reply(payloads.installation(call.world, item))
+    raise not_found()
+
+
+def get_account_installation(call: Call) -> Reply:
+    """The installation on an account."""
+    for item in call.world.state.installations.values():
+        if item.app_id == _app(call).id and item.account.lower() == call.params["login"].lower():
+            return Reply(payloads.installation(call.world, item))
+    raise not_found()
+
+
+def create_installation_token(call: Call) -> Reply:
+    """A token of an hour, perhaps narrowed to repositories and permissions. Raises: ApiError 422 where it would widen."""
+    world, installation = call.world, _installation(call)
+    permissions = _narrowed_permissions(installation, call.body.get("permissions"))
+    repositories = _narrowed_repositories(call, installation)
+    token = Token(
+        value=f"ghs_{secrets.token_hex(18)}",
+        installation_id=installation.id,
+        permissions=permissions,
+        repository_ids=None if repositories is None else [item.id for item in repositories],
+        expires_at=world.clock() + TOKEN_LIFETIME,
+    )
+    world.state.tokens[token.value] = token
+    shape: dict[str, Any] = {
+        "token": token.value,
+        "expires_at": payloads.iso(token.expires_at),
+        "permissions": permissions,
+        "repository_selection": "all" if installation.repository_ids is None and repositories is None else "selected",
+    }
+    if repositories is not None:
+        shape["repositories"] = [payloads.repository(world, item) for item in repositories]
+    return Reply(shape, 201)
+
+
+def list_installation_repositories(call: Call) -> Reply:
+    """The repositories that an installation's token reaches."""
+    token, installation = call.viewer.token, call.viewer.installation
+    assert token is not None and installation is not None, "the operations table lets only installations in"
+    reached = [item for item in call.world.state.repositories.values() if covers(installation, item)]
+    if token.repository_ids is not None:
+        reached = [item for item in reached if item.id in token.repository_ids]
+    return call.page(reached, lambda item: payloads.repository(call.world, item), "repositories")
+
+
+def _narrowed_permissions(installation: Installation, wanted: object) -> dict[str, str]:
+    if wanted is None or wanted == {}:  # PyGithub sends an empty object for "all of them".
+        return dict(installation.permissions) | {"metadata": "read"}
+    if not isinstance(wanted, dict):
+        raise unprocessable("Invalid request.\n\nFor 'properties/permissions', it is not an object.")
+    for scope, level in wanted.items():
+        held = "read" if scope == "metadata" else installation.permissions.get(scope, "none")
+        if level not in _LEVELS or _LEVELS.index(level) > _LEVELS.index(held):
+            raise unprocessable("The permissions requested are not granted to this installation.")
+    return {**wanted, "metadata": "read"}
+
+
+def _narrowed_repositories(call: Call, installation: Installation) -> list[Repository] | None:
+    names, ids = call.body.get("repositories"), call.body.get("repository_ids")
+    if not names and not ids:
+        return None
+    reached = [item for item in call.world.state.repositories.values() if covers(installation, item)]
+    chosen = [item for item in reached if item.name in (names or []) or item.id in (ids or [])]
+    if len(chosen) < len({*(names or [])}) or len(chosen) < len({*(ids or [])}):
+        message = (
+            "There is at least one repository that does not exist or is not accessible to the parent installation."
+        )
+        raise unprocessable(message)
+    return chosen
+
+
+def _app(call: Call) -> App:
+    assert call.viewer.app is not None, "the operations table lets only apps in"
+    return call.viewer.app
+
+
+def _installation(call: Call) -> Installation:
+    found = call.world.state.installations.get(call.params["installation_id"])
+    if found is None or found.app_id != _app(call).id:
+        raise not_found()
+    return found
+
+
+def _delivery(call: Call) -> Delivery:
+    for item in call.world.state.deliveries:
+        if item.id == call.params["delivery_id"] and item.app_id == _app(call).id:
+            return item
+    raise not_found()
+
+
+APP_HANDLERS: dict[str, Handler] = {
+    "get_app": get_app,
+    "get_app_hook_config": get_app_hook_config,
+    "list_hook_deliveries": list_hook_deliveries,
+    "get_hook_delivery": get_hook_delivery,
+    "redeliver_hook_delivery": redeliver_hook_delivery,
+    "list_installations": list_installations,
+    "get_installation": get_installation,
+    "get_repo_installation": get_repo_installation,
+    "get_org_installation": get_account_installation,
+    "get_user_installation": get_account_installation,
+    "create_installation_token": create_installation_token,
+    "list_installation_repositories": list_installation_repositories,
+}
+
+
+def get_meta(_call: Call) -> Reply:
+    """What the service says of itself."""
+    return Reply({"verifiable_password_authentication": False, "installed_version": "localhub"})
+
+
+def get_rate_limit(call: Call) -> Reply:
+    """How much may still be asked."""
+    core = rate_limit_status(call.world)
+    return Reply({"resources": {"core": core, "search": core, "graphql": core}, "rate": core})
+
+
+def get_authenticated_user(call: Call) -> Reply:
+    """Whose token it is."""
+    return Reply(payloads.user(call.world, call.actor.user))
+
+
+def get_user(call: Call) -> Reply:
+    """A user by login."""
+    user = call.world.find_user(call.params["login"])
+    if user is None:
+        raise not_found()
+    return Reply(payloads.user(call.world, user))
+
+
+def get_team_membership(call: Call) -> Reply:
+    """Whether somebody is in a team."""
+    members = call.world.state.teams.get(f"{call.params['login']}/{call.params['slug']}".lower(), [])
+    if call.params["member"].lower() not in members:
+        raise not_found()
+    return Reply({"state": "active", "role": "member"})
+
+
+USER_HANDLERS: dict[str, Handler] = {
+    "get_meta": get_meta,
+    "get_rate_limit": get_rate_limit,
+    "get_authenticated_user": get_authenticated_user,
+    "get_user": get_user,
+    "get_team_membership": get_team_membership,
+}
+
+
+def create_check_run(call: Call) -> Reply:
+    """Make a check run."""
+    run = checks.create_check_run(call.world, call.repo, call.actor, call.body)
+    return Reply(payloads.check_run(call.world, call.repo, run), 201)
+
+
+def get_check_run(call: Call) -> Reply:
+    """One check run."""
+    return Reply(payloads.check_run(call.world, call.repo, _run(call)))
+
+
+def update_check_run(call: Call) -> Reply:
+    """Change a check run."""
+    run = _run(call)
+    checks.update_check_run(call.world, call.repo, run, call.actor, call.body)
+    return Reply(payloads.check_run(call.world, call.repo, run))
+
+
+def list_check_run_annotations(call: Call) -> Reply:
+    """Its remarks on lines."""
+    run = _run(call)
+    return call.page(run.annotations, lambda item: payloads.annotation(call.world, call.repo, run, item))
+
+
+def list_check_runs(call: Call) -> Reply:
+    """The check runs of a commit or branch; of each name and app the latest, unless ``filter=all``."""
+    sha = call.world.git(call.repo).resolve(call.params["ref"])
+    if sha is None:
+        raise unprocessable(f"No commit found for SHA: {call.params['ref']}")
+    name, status, app_id = (call.query.get(key) for key in ("check_name", "status", "app_id"))
+    runs = [run for run in reversed(call.repo.check_runs) if run.head_sha == sha]
+    runs = [run for run in runs if name in (None, run.name) and status in (None, run.status)]
+    runs = [run for run in runs if app_id in (None, str(run.app_id))]
+    if call.query.get("filter") != "all":
+        runs = list({(run.app_id, run.name): run for run in reversed(runs)}.values())
+    return call.page(runs, lambda run: payloads.check_run(call.world, call.repo, run), "check_runs")
+
+
+def _run(call: Call) -> CheckRun:
+    return checks.find_check_run(call.repo, call.params["check_run_id"])
+
+
+CHECK_HANDLERS: dict[str, Handler] = {
+    "create_check_run": create_check_run,
+    "get_check_run": get_check_run,
+    "update_check_run": update_check_run,
+    "list_check_run_annotations": list_check_run_annotations,
+    "list_check_runs": list_check_runs,
+}

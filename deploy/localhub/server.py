@@ -1,0 +1,103 @@
+"""The hub as an ASGI application, served on loopback."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+import traceback
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from deploy.localhub.api import api_routes
+from deploy.localhub.downloads import download_routes
+from deploy.localhub.hub import Hub
+from deploy.localhub.pages import page_routes
+from deploy.localhub.world import World
+
+# A page on the internet whose name was made to point to 127.0.0.1 sends its own name as Host.
+_HOSTS = ["127.0.0.1", "localhost"]
+_LOG = logging.getLogger(__name__)
+
+
+def make_app(world: World) -> Starlette:
+    """API, git and pages over one world."""
+    routes = [*api_routes(world), *download_routes(world), *page_routes(world)]
+
+    async def broken(request: Request, error: Exception) -> JSONResponse:
+        world.errors.append("".join(traceback.format_exception(error)))
+        _LOG.error("localhub broke on %s %s", request.method, request.url.path, exc_info=error)
+        return JSONResponse({"message": "Server Error", "status": "500"}, 500)
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)],
+        exception_handlers={Exception: broken},
+    )
+
+
+_START_S = 20.0
+HOST = "127.0.0.1"
+
+
+class HubServer:
+    """Serve a hub in a thread: ``with HubServer(hub) as server: Github(base_url=server.api_url)``.
+
+    With ``deliver`` webhooks go out by a thread; without it they wait for ``hub.deliveries.deliver_next()``.
+    """
+
+    def __init__(self, hub: Hub, port: int = 0, deliver: bool = False) -> None:
+        self.hub = hub
+        self._deliver = deliver
+        # asyncio turns off the 40 ms wait of Nagle's algorithm only where the protocol is named.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((HOST, port))
+        self.port: int = self._socket.getsockname()[1]
+        hub.world.base_url = self.url
+        config = uvicorn.Config(
+            make_app(hub.world), log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=2
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="localhub", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where its pages are."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        """What PyGithub takes as ``base_url``."""
+        return f"{self.url}/api/v3"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + _START_S
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                message = f"localhub did not start on {self.url} within {_START_S:.0f} s"
+                raise RuntimeError(message)
+            time.sleep(0.01)
+        if self._deliver:
+            self.hub.deliveries.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.hub.deliveries.stop()
+        self._server.should_exit = True
+        self._thread.join(timeout=_START_S)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])

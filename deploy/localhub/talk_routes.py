@@ -1,0 +1,493 @@
+"""The routes of issues, reactions, pull requests and reviews."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from deploy.localhub import payloads, pulls, talk
+from deploy.localhub.auth import require_author_or
+from deploy.localhub.call import Call, Handler, Reply
+from deploy.localhub.operations import invalid, not_found, unprocessable
+from deploy.localhub.pulls import find_note
+from deploy.localhub.state import Comment, Issue, Pull, Reaction, Review, ReviewComment
+from deploy.localhub.talk import find_comment, react, take_back
+
+
+def list_issues(call: Call) -> Reply:
+    """Issues and pull requests, newest first."""
+    wanted = call.query.get("state", "open")
+    labels = [name for name in call.query.get("labels", "").split(",") if name]
+    found = [issue for issue in reversed(call.repo.issues.values()) if wanted in ("all", issue.state)]
+    found = [issue for issue in found if all(name in issue.labels for name in labels)]
+    creator = call.query.get("creator")
+    found = [issue for issue in found if creator is None or issue.login == creator]
+    return call.page(found, lambda issue: payloads.issue(call.world, call.repo, issue))
+
+
+def create_issue(call: Call) -> Reply:
+    """Open an issue."""
+    issue = talk.open_issue(call.world, call.repo, call.actor, call.body.get("title"), call.body.get("body"))
+    if call.body.get("labels"):
+        talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
+    return Reply(payloads.issue(call.world, call.repo, issue), 201)
+
+
+def get_issue(call: Call) -> Reply:
+    """One issue."""
+    return Reply(payloads.issue(call.world, call.repo, _issue(call)))
+
+
+def update_issue(call: Call) -> Reply:
+    """Change title, body, state or labels."""
+    issue = _issue(call)
+    require_author_or(call.world, call.actor.login, issue.login, call.repo, _role_to_edit(call))
+    talk.edit_text(call.world, call.repo, issue, call.actor, call.body.get("title"), call.body.get("body"))
+    if "labels" in call.body:
+        talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
+    if "state" in call.body:
+        reason = call.body.get("state_reason")
+        talk.set_state(call.world, call.repo, issue, call.actor, call.body["state"], reason)
+    return Reply(payloads.issue(call.world, call.repo, issue))
+
+
+def list_issue_comments(call: Call) -> Reply:
+    """The comments of an issue or pull request, oldest first."""
+    issue = _issue(call)
+    found = _since(call, issue.comments)
+    return call.page(found, lambda comment: payloads.comment(call.world, call.repo, issue, comment))
+
+
+def list_repo_issue_comments(call: Call) -> Reply:
+    """The comments of all issues, oldest first."""
+    pairs = [(issue, comment) for issue in call.repo.issues.values() for comment in _since(call, issue.comments)]
+    pairs.sort(key=lambda pair: pair[1].id, reverse=call.query.get("direction") == "desc")
+    return call.page(pairs, lambda pair: payloads.comment(call.world, call.repo, *pair))
+
+
+def create_issue_comment(call: Call) -> Reply:
+    """Write a comment."""
+    issue = _issue(call)
+    comment = talk.add_comment(call.world, call.repo, issue, call.actor, call.body.get("body"))
+    return Reply(payloads.comment(call.world, call.repo, issue, comment), 201)
+
+
+def get_issue_comment(call: Call) -> Reply:
+    """One comment."""
+    return Reply(payloads.comment(call.world, call.repo, *_comment(call)))
+
+
+def update_issue_comment(call: Call) -> Reply:
+    """Change a comment."""
+    issue, comment = _comment(call)
+    require_author_or(call.world, call.actor.login, comment.login, call.repo, _role_to_edit(call))
+    talk.edit_comment(call.world, call.repo, issue, comment, call.actor, call.body.get("body"))
+    return Reply(payloads.comment(call.world, call.repo, issue, comment))
+
+
+def delete_issue_comment(call: Call) -> Reply:
+    """Remove a comment."""
+    issue, comment = _comment(call)
+    require_author_or(call.world, call.actor.login, comment.login, call.repo, _role_to_edit(call))
+    talk.delete_comment(call.world, call.repo, issue, comment, call.actor)
+    return Reply(None, 204)
+
+
+def list_issue_events(call: Call) -> Reply:
+    """What happened, oldest first."""
+    return call.page(_issue(call).events, lambda event: payloads.event(call.world, call.repo, event))
+
+
+def list_labels(call: Call) -> Reply:
+    """The labels of the repository."""
+    labels = list(call.repo.labels.values())
+    return call.page(labels, lambda label: payloads.label(call.world, call.repo, label))
+
+
+def create_label(call: Call) -> Reply:
+    """Make a label."""
+    name = str(call.body.get("name", ""))
+    if name in call.repo.labels:
+        raise invalid("Label", "name", "already_exists")
+    color, description = str(call.body.get("color") or "ededed"), str(call.body.get("description") or "")
+    label = talk.ensure_label(call.world, call.repo, name, color, description)
+    return Reply(payloads.label(call.world, call.repo, label), 201)
+
+
+def get_label(call: Call) -> Reply:
+    """One label."""
+    label = call.repo.labels.get(call.params["name"])
+    if label is None:
+        raise not_found()
+    return Reply(payloads.label(call.world, call.repo, label))
+
+
+def list_issue_labels(call: Call) -> Reply:
+    """The labels of an issue."""
+    return _labels(call, _issue(call))
+
+
+def add_issue_labels(call: Call) -> Reply:
+    """Put labels on an issue."""
+    issue = _issue(call)
+    talk.set_labels(call.world, call.repo, issue, call.actor, issue.labels + call.names("labels"))
+    return _labels(call, issue)
+
+
+def set_issue_labels(call: Call) -> Reply:
+    """Make the labels of an issue exactly these."""
+    issue = _issue(call)
+    talk.set_labels(call.world, call.repo, issue, call.actor, call.names("labels"))
+    return _labels(call, issue)
+
+
+def remove_issue_label(call: Call) -> Reply:
+    """Take a label off an issue."""
+    issue, name = _issue(call), call.params["name"]
+    if name not in issue.labels:
+        raise not_found()
+    talk.set_labels(call.world, call.repo, issue, call.actor, [one for one in issue.labels if one != name])
+    return _labels(call, issue)
+
+
+def _labels(call: Call, issue: Issue) -> Reply:
+    return call.page(issue.labels, lambda name: payloads.label(call.world, call.repo, call.repo.labels[name]))
+
+
+def _issue(call: Call) -> Issue:
+    return call.world.issue(call.repo, call.params["number"])
+
+
+def _comment(call: Call) -> tuple[Issue, Comment]:
+    return talk.find_comment(call.repo, call.params["comment_id"])
+
+
+def _role_to_edit(call: Call) -> str:
+    # An app that holds the write permission may edit what others wrote.
+    return "none" if call.viewer.installation is not None else "triage"
+
+
+def _since(call: Call, comments: list[Comment]) -> list[Comment]:
+    since = call.query.get("since")
+    if since is None:
+        return comments
+    try:
+        start = datetime.fromisoformat(since)
+    except ValueError as error:
+        raise invalid("IssueComment", "since", "invalid") from error
+    return [comment for comment in comments if comment.updated_at >= start]
+
+
+ISSUE_HANDLERS: dict[str, Handler] = {
+    "list_issues": list_issues,
+    "create_issue": create_issue,
+    "get_issue": get_issue,
+    "update_issue": update_issue,
+    "list_issue_comments": list_issue_comments,
+    "list_repo_issue_comments": list_repo_issue_comments,
+    "create_issue_comment": create_issue_comment,
+    "get_issue_comment": get_issue_comment,
+    "update_issue_comment": update_issue_comment,
+    "delete_issue_comment": delete_issue_comment,
+    "list_issue_events": list_issue_events,
+    "list_labels": list_labels,
+    "create_label": create_label,
+    "get_label": get_label,
+    "list_issue_labels": list_issue_labels,
+    "add_issue_labels": add_issue_labels,
+    "set_issue_labels": set_issue_labels,
+    "remove_issue_label": remove_issue_label,
+}
+
+
+def _of_issue(call: Call) -> list[Reaction]:
+    return call.world.issue(call.repo, call.params["number"]).reactions
+
+
+def _of_comment(call: Call) -> list[Reaction]:
+    return find_comment(call.repo, call.params["comment_id"])[1].reactions
+
+
+def _of_note(call: Call) -> list[Reaction]:
+    return find_note(call.repo, call.params["comment_id"])[1].reactions
+
+
+def _list(call: Call, reactions: list[Reaction]) -> Reply:
+    content = call.query.get("content")
+    found = [item for item in reactions if content in (None, item.content)]
+    return call.page(found, lambda item: payloads.reaction(call.world, item))
+
+
+def _create(call: Call, reactions: list[Reaction]) -> Reply:
+    reaction, created = react(call.world, reactions, call.actor, call.body.get("content"))
+    return Reply(payloads.reaction(call.world, reaction), 201 if created else 200)
+
+
+def _delete(call: Call, reactions: list[Reaction]) -> Reply:
+    take_back(reactions, call.params["reaction_id"])
+    return Reply(None, 204)
+
+
+REACTION_HANDLERS: dict[str, Handler] = {
+    "list_issue_reactions": lambda call: _list(call, _of_issue(call)),
+    "create_issue_reaction": lambda call: _create(call, _of_issue(call)),
+    "delete_issue_reaction": lambda call: _delete(call, _of_issue(call)),
+    "list_comment_reactions": lambda call: _list(call, _of_comment(call)),
+    "create_comment_reaction": lambda call: _create(call, _of_comment(call)),
+    "delete_comment_reaction": lambda call: _delete(call, _of_comment(call)),
+    "list_review_comment_reactions": lambda call: _list(call, _of_note(call)),
+    "create_review_comment_reaction": lambda call: _create(call, _of_note(call)),
+    "delete_review_comment_reaction": lambda call: _delete(call, _of_note(call)),
+}
+
+
+def list_pulls(call: Call) -> Reply:
+    """Pull requests, newest first; ``head`` as ``owner:branch``."""
+    wanted, head, base = call.query.get("state", "open"), call.query.get("head"), call.query.get("base")
+    found = [issue for issue in reversed(call.repo.issues.values()) if issue.pull and wanted in ("all", issue.state)]
+    if head and ":" in head:  # Without an owner GitHub ignores the filter.
+        found = [issue for issue in found if _head_label(call, issue) == head.lower()]
+    if base:
+        found = [issue for issue in found if issue.pull and issue.pull.base_ref == base]
+    return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
+
+
+def _head_label(call: Call, issue: Issue) -> str:
+    assert issue.pull is not None, "filtered above"
+    source = call.world.state.repositories[issue.pull.head_repository_id]
+    return f"{source.owner}:{issue.pull.head_ref}".lower()
+
+
+def create_pull(call: Call) -> Reply:
+    """Open a pull request, perhaps as a draft."""
+    body = call.body
+    issue = pulls.open_pull(
+        call.world,
+        call.repo,
+        call.actor,
+        title=body.get("title"),
+        body=body.get("body"),
+        head=body.get("head"),
+        base=body.get("base"),
+        draft=bool(body.get("draft")),
+    )
+    return Reply(payloads.pull(call.world, call.repo, issue), 201)
+
+
+def get_pull(call: Call) -> Reply:
+    """One pull request."""
+    issue, _ = _pull(call)
+    return Reply(payloads.pull(call.world, call.repo, issue))
+
+
+def update_pull(call: Call) -> Reply:
+    """Change title, body, base or state."""
+    issue, _ = _pull(call)
+    if call.viewer.installation is None:
+        require_author_or(call.world, call.actor.login, issue.login, call.repo, "triage")
+    talk.edit_text(call.world, call.repo, issue, call.actor, call.body.get("title"), call.body.get("body"))
+    if call.body.get("base"):
+        pulls.change_base(call.world, call.repo, issue, call.actor, str(call.body["base"]))
+    if "state" in call.body:
+        talk.set_state(call.world, call.repo, issue, call.actor, call.body["state"])
+    return Reply(payloads.pull(call.world, call.repo, issue))
+
+
+def list_pull_files(call: Call) -> Reply:
+    """The files that it changes."""
+    _, pull = _pull(call)
+    files = pulls.pull_files(call.world, call.repo, pull)
+    return call.page(files, lambda file: payloads.changed_file(call.world, call.repo, pull.head_sha, file))
+
+
+def list_pull_commits(call: Call) -> Reply:
+    """Its commits, oldest first."""
+    _, pull = _pull(call)
+    git = call.world.git(call.repo)
+    shas = git.history(pull.head_sha, exclude=pulls.pull_base(call.world, call.repo, pull))[::-1]
+    return call.page(shas, lambda sha: payloads.commit(call.world, call.repo, git.commit(sha)))
+
+
+def list_pulls_of_commit(call: Call) -> Reply:
+    """The pull requests whose head is a commit."""
+    found = [issue for issue in call.repo.issues.values() if issue.pull and issue.pull.head_sha == call.params["sha"]]
+    return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
+
+
+def is_pull_merged(call: Call) -> Reply:
+    """204 where it is merged, else 404."""
+    _, pull = _pull(call)
+    if pull.merged_at is None:
+        raise not_found()
+    return Reply(None, 204)
+
+
+def list_requested_reviewers(call: Call) -> Reply:
+    """Who is asked for a review."""
+    _, pull = _pull(call)
+    users = [payloads.user(call.world, call.world.user(login)) for login in pull.requested_reviewers]
+    return Reply({"users": users, "teams": []})
+
+
+def request_reviewers(call: Call) -> Reply:
+    """Ask people for a review."""
+    issue, _ = _pull(call)
+    pulls.request_review(call.world, call.repo, issue, call.actor, call.names("reviewers"))
+    return Reply(payloads.pull(call.world, call.repo, issue, full=False), 201)
+
+
+def remove_requested_reviewers(call: Call) -> Reply:
+    """Ask people no longer."""
+    issue, _ = _pull(call)
+    pulls.withdraw_request(call.world, call.repo, issue, call.actor, call.names("reviewers"))
+    return Reply(payloads.pull(call.world, call.repo, issue, full=False))
+
+
+def _pull(call: Call) -> tuple[Issue, Pull]:
+    return call.world.pull(call.repo, call.params["number"])
+
+
+PULL_HANDLERS: dict[str, Handler] = {
+    "list_pulls": list_pulls,
+    "create_pull": create_pull,
+    "get_pull": get_pull,
+    "update_pull": update_pull,
+    "list_pull_files": list_pull_files,
+    "list_pull_commits": list_pull_commits,
+    "list_pulls_of_commit": list_pulls_of_commit,
+    "is_pull_merged": is_pull_merged,
+    "list_requested_reviewers": list_requested_reviewers,
+    "request_reviewers": request_reviewers,
+    "remove_requested_reviewers": remove_requested_reviewers,
+}
+
+
+def list_reviews(call: Call) -> Reply:
+    """The reviews, oldest first; a pending one is seen by its author alone."""
+    issue, pull = _pull(call)
+    found = [item for item in pull.reviews if item.state != "PENDING" or item.login == call.viewer.login]
+    return call.page(found, lambda item: payloads.review(call.world, call.repo, issue, item))
+
+
+def create_review(call: Call) -> Reply:
+    """A review with its line comments."""
+    issue, _ = _pull(call)
+    body = call.body
+    comments = body.get("comments") or []
+    if not isinstance(comments, list) or not all(isinstance(item, dict) for item in comments):
+        raise unprocessable("Invalid request.\n\nFor 'properties/comments', it is not an array of objects.")
+    given = pulls.review(
+        call.world,
+        call.repo,
+        issue,
+        call.actor,
+        body.get("event"),
+        body=body.get("body"),
+        comments=comments,
+        commit_id=body.get("commit_id"),
+    )
+    return Reply(payloads.review(call.world, call.repo, issue, given))
+
+
+def get_review(call: Call) -> Reply:
+    """One review."""
+    issue, _, given = _review(call)
+    return Reply(payloads.review(call.world, call.repo, issue, given))
+
+
+def submit_review(call: Call) -> Reply:
+    """Submit a pending review."""
+    issue, _, given = _review(call)
+    pulls.submit(call.world, call.repo, issue, given, call.actor, call.body.get("event"), call.body.get("body"))
+    return Reply(payloads.review(call.world, call.repo, issue, given))
+
+
+def dismiss_review(call: Call) -> Reply:
+    """Take the weight from a review."""
+    issue, _, given = _review(call)
+    pulls.dismiss(call.world, call.repo, issue, given, call.actor, str(call.body.get("message", "")))
+    return Reply(payloads.review(call.world, call.repo, issue, given))
+
+
+def list_comments_of_review(call: Call) -> Reply:
+    """The line comments of one review."""
+    issue, pull, given = _review(call)
+    return _notes(call, issue, [note for note in pull.review_comments if note.review_id == given.id])
+
+
+def list_review_comments(call: Call) -> Reply:
+    """The line comments of all reviews that were submitted."""
+    issue, pull = _pull(call)
+    pending = {given.id for given in pull.reviews if given.state == "PENDING"}
+    return _notes(call, issue, [note for note in pull.review_comments if note.review_id not in pending])
+
+
+def create_review_comment(call: Call) -> Reply:
+    """Comment on a line without a review, or answer with ``in_reply_to``."""
+    issue, _ = _pull(call)
+    first = call.body.get("in_reply_to")
+    if isinstance(first, int):
+        _, note = pulls.find_note(call.repo, first)
+        answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
+    else:
+        answer = pulls.note_on_line(call.world, call.repo, issue, call.actor, call.body)
+    return Reply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
+
+
+def reply_to_review_comment(call: Call) -> Reply:
+    """Answer a line comment."""
+    issue, note = _note(call)
+    answer = pulls.reply(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
+    return Reply(payloads.review_comment(call.world, call.repo, issue, answer), 201)
+
+
+def get_review_comment(call: Call) -> Reply:
+    """One line comment."""
+    return Reply(payloads.review_comment(call.world, call.repo, *_note(call)))
+
+
+def update_review_comment(call: Call) -> Reply:
+    """Change a line comment."""
+    issue, note = _note(call)
+    require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
+    pulls.edit_note(call.world, call.repo, issue, note, call.actor, call.body.get("body"))
+    return Reply(payloads.review_comment(call.world, call.repo, issue, note))
+
+
+def delete_review_comment(call: Call) -> Reply:
+    """Remove a line comment."""
+    issue, note = _note(call)
+    require_author_or(call.world, call.actor.login, note.login, call.repo, "write")
+    pulls.delete_note(call.world, call.repo, issue, note, call.actor)
+    return Reply(None, 204)
+
+
+def _notes(call: Call, issue: Issue, notes: list[ReviewComment]) -> Reply:
+    return call.page(notes, lambda note: payloads.review_comment(call.world, call.repo, issue, note))
+
+
+def _review(call: Call) -> tuple[Issue, Pull, Review]:
+    issue, pull = _pull(call)
+    for given in pull.reviews:
+        if given.id == call.params["review_id"]:
+            return issue, pull, given
+    raise not_found()
+
+
+def _note(call: Call) -> tuple[Issue, ReviewComment]:
+    return pulls.find_note(call.repo, call.params["comment_id"])
+
+
+REVIEW_HANDLERS: dict[str, Handler] = {
+    "list_reviews": list_reviews,
+    "create_review": create_review,
+    "get_review": get_review,
+    "submit_review": submit_review,
+    "dismiss_review": dismiss_review,
+    "list_comments_of_review": list_comments_of_review,
+    "list_review_comments": list_review_comments,
+    "create_review_comment": create_review_comment,
+    "reply_to_review_comment": reply_to_review_comment,
+    "get_review_comment": get_review_comment,
+    "update_review_comment": update_review_comment,
+    "delete_review_comment": delete_review_comment,
+}

@@ -1,0 +1,283 @@
+"""The report of a night, the issue of a kernel that became worse, and the result of a bisection. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from service.escape import code, code_block, inline, plain, sentence
+from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, signed, table
+from service.report.status import reason
+from service.report.verdicts import Conclusion, provenance_line
+from workers.contracts import JobView, NightChange, NightlySummary, RegressionUpdate
+
+CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
+STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
+MAX_NAMED = 5
+MAX_ROWS = 60
+METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
+EVIDENCE = {
+    "band": "outside of the series' band",
+    "change_point": "its level moved",
+    "values": "values are wrong",
+    "recovery": "back near the old level",
+}
+HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
+
+
+def has_regressed(summary: NightlySummary) -> bool:
+    """Whether a change for the worse was confirmed in this night; one that stays from an earlier night is not news."""
+    return bool(_news(summary))
+
+
+def nightly_verdict(summary: NightlySummary, _job: JobView) -> str:
+    """The verdict in one line: wrong values first, then what is slower or larger."""
+    at = f"at {code(summary.revision[:12])}"
+    news = _news(summary)
+    wrong = [kernel.kernel for kernel in summary.kernels if kernel.wrong]  # also where nobody knows since when
+    worse = _kernels([change for change in news if change.metric != "wrong_values"])
+    parts = [f"wrong values in {_named(wrong)}"] if wrong else []
+    parts += [f"a confirmed regression in {_named(worse)}"] if worse else []
+    if parts:
+        return f"**Found {at}:** {' and '.join(parts)}."
+    if not summary.kernels:
+        why = "every kernel was measured at this commit before" if summary.known else "no kernel was measured"
+        return f"**Nothing to do {at}:** {why}."
+    measured = [kernel for kernel in summary.kernels if kernel.skipped is None]
+    if not measured:
+        return f"**Nothing could be measured {at}:** {_first_reason(summary)}"
+    back = _kernels([change for change in summary.changes if change.state == RECOVERED])
+    if back:
+        return f"**Recovered at {code(summary.revision[:12])}:** {_named(back)}; nothing else became worse."
+    still = _kernels([change for change in summary.changes if change.state == UNDECIDED])
+    doubt = f" Not decided: {_named(still)}; the next night compares again." if still else ""
+    return f"**No regression {at}** in {counted(len(measured), 'kernel')}.{doubt}"
+
+
+def nightly_after(summary: NightlySummary, _job: JobView, _links: Links) -> str:
+    """What a maintainer does next."""
+    news = _news(summary)
+    if news:
+        return f"look at the commits between the two: {code(f'git log --oneline {news[0].good[:12]}..{news[0].bad[:12]}')}."
+    if summary.left:
+        return f"nothing; the budget ended, and {_named(summary.left)} come first the next night."
+    return "nothing."
+
+
+def nightly_conclusion(summary: NightlySummary) -> Conclusion:
+    """How the check ends: wrong values are a failure, a slower kernel is for people to weigh."""
+    news = _news(summary)
+    if any(kernel.wrong for kernel in summary.kernels):
+        return Conclusion.failure
+    return Conclusion.neutral if news or not summary.kernels else Conclusion.success
+
+
+def nightly_sections(summary: NightlySummary) -> str:
+    """The report below its verdict."""
+    ordered = sorted(summary.changes, key=lambda change: STATES.index(change.state))
+    return paragraphs(
+        changes_table([change for change in ordered if change.state != QUIET]),
+        _testbed(summary),
+        bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
+        folded(
+            "Compared, and no change was found", changes_table([change for change in ordered if change.state == QUIET])
+        ),
+        folded("Measured", _measured(summary)),
+        folded("Not measured", _skipped(summary)),
+        provenance_line(summary.provenance),
+    )
+
+
+def changes_table(changes: Sequence[NightChange]) -> str:
+    """Give changes as a table, those beyond sixty folded."""
+    rows = [_row(change) for change in changes]
+    more = folded("More changes", table(HEADER, rows[MAX_ROWS:], numeric=(4,)))
+    return paragraphs(table(HEADER, rows[:MAX_ROWS], numeric=(4,)), more)
+
+
+def _news(summary: NightlySummary) -> list[NightChange]:
+    return [one for one in summary.changes if one.state == CONFIRMED and one.evidence != "recovery"]
+
+
+def _kernels(changes: Sequence[NightChange]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(change.kernel for change in changes))
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(code(name) for name in names[:MAX_NAMED]) + more
+
+
+def _row(change: NightChange) -> tuple[str, ...]:
+    known = change.ratio_low is not None and change.ratio_high is not None
+    interval = f" ({change.ratio_low:.3f} to {change.ratio_high:.3f})" if known else ""
+    amount = "–" if change.metric == "wrong_values" else f"{change.ratio:.3f}{interval}"
+    state = "still worse" if change.state == CONFIRMED and change.evidence == "recovery" else change.state
+    return (
+        code(change.kernel),
+        change.timed_pass,
+        inline(change.workload, 120),
+        METRICS.get(change.metric, change.metric),
+        amount,
+        f"{code(change.good[:12])} to {code(change.bad[:12])}",
+        "no change" if state == QUIET else state,
+        EVIDENCE.get(change.evidence, change.evidence),
+    )
+
+
+def _testbed(summary: NightlySummary) -> str:
+    if not summary.new_testbed:
+        return ""
+    return (
+        f"**New testbed:** {inline('; '.join(summary.new_testbed), 400)}. Numbers from here on are series of their own, and what "
+        "differs from the night before is no regression."
+    )
+
+
+def _measured(summary: NightlySummary) -> str:
+    done = [f"{code(one.kernel)}: {counted(one.points, 'number')} kept" for one in summary.kernels if not one.skipped]
+    spent = f"{summary.spent_s / 60:.0f} of {summary.budget_s / 60:.0f} minutes of GPU time on {inline(summary.gpu)}."
+    return paragraphs(bullets(done), spent)
+
+
+def _skipped(summary: NightlySummary) -> str:
+    told = [
+        f"{code(one.kernel)}: {reason(one.skipped)} {sentence(one.skipped.cure) if one.skipped.cure else ''}".rstrip()
+        for one in summary.kernels
+        if one.skipped is not None
+    ]
+    told += [f"{_named(summary.left)}: the budget ended; they come first the next night"] if summary.left else []
+    told += [f"{_named(summary.known)}: measured at this commit before"] if summary.known else []
+    return bullets(told)
+
+
+def _first_reason(summary: NightlySummary) -> str:
+    skipped = summary.kernels[0].skipped
+    return reason(skipped) if skipped is not None else "the runner gave no measurement."
+
+
+def regression_title(update: RegressionUpdate) -> str:
+    """The issue's title; it stays as it is whatever follows."""
+    became = "gives wrong values" if update.wrong else "became slower or larger"
+    return f"{plain(update.kernel, 80)} {became} on {plain(update.gpu, 60)}"
+
+
+def regression_issue(update: RegressionUpdate, update_id: str) -> str:
+    """The issue's body, by whose last line it is found again."""
+    told = paragraphs(
+        _head(update),
+        _next(),
+        changes_table(update.changes),
+        _reproduce(update),
+        "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
+        _first(update_id),
+    )
+    return signed(told, NO_JOB, Kind.regression, update.key())
+
+
+def regression_comment(update: RegressionUpdate, job_id: str, update_id: str) -> str:
+    """What is new, as a comment on the issue."""
+    if update.stands:
+        told = paragraphs(_head(update), _next(), changes_table(update.changes), _reproduce(update))
+    else:
+        head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
+        why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
+        told = paragraphs(f"{head} {why}", changes_table(update.changes))
+    return signed(told, job_id, Kind.regression, update_id)
+
+
+def is_first(body: str, update_id: str) -> bool:
+    """Whether an issue was opened by this very update, which is then not told a second time."""
+    return _first(update_id) in body
+
+
+def reply_triaged(count: int) -> str:
+    """Answer a triage that was done."""
+    numbers = "1 series" if count == 1 else f"{count} series"
+    return (
+        f"**Accepted.** What is measured now is the new base of {numbers}, and this issue is closed. **Next:** nothing."
+    )
+
+
+def reply_no_regression() -> str:
+    """Answer a triage outside of an issue of the nightly run."""
+    return (
+        "`triaged` accepts the regression that an issue of the nightly run reports, and this is no such issue. Nothing was done. "
+        "Give it on the issue that the bot opened."
+    )
+
+
+def reply_nothing_to_triage() -> str:
+    """Answer a triage where no confirmed change stands."""
+    return "No confirmed change stands here: it has recovered, or was accepted before. Nothing was done."
+
+
+def _head(update: RegressionUpdate) -> str:
+    found = [change for change in update.changes if change.state == CONFIRMED]
+    at = f"on {inline(update.gpu, 60)}, found at {code(update.revision[:12])}"
+    if update.wrong:
+        return f"**{code(update.kernel)} gives wrong values** {at}: {sentence(update.wrong)}"
+    if not found:
+        return f"**{code(update.kernel)} has recovered in part** {at}; other changes stand."
+    worst = max(found, key=lambda change: change.ratio)
+    what = "peak memory" if worst.metric == "peak_bytes" else f"{worst.timed_pass} time"
+    size = inline(worst.workload, 120)
+    return f"**{code(update.kernel)} became worse** {at}: {what} {worst.ratio:.3f} times what it was at {size}."
+
+
+def _next() -> str:
+    return "**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
+
+
+def _reproduce(update: RegressionUpdate) -> str:
+    found: NightChange | None = next((change for change in update.changes if change.state == CONFIRMED), None)
+    if found is None:
+        return ""
+    name, good, bad = shlex.quote(update.kernel), shlex.quote(found.good), shlex.quote(found.bad)
+    verify = " --verify" if update.wrong else ""
+    commands = [f"git checkout {bad}", f"kernelsmith compare {name} --against {good}{verify}"]
+    commands += [] if update.wrong else [f"kernelsmith bisect {name} {good}..{bad}"]
+    return paragraphs("On a checkout, on a machine with such a GPU:", code_block("\n".join(commands), "sh"))
+
+
+def _first(update_id: str) -> str:
+    return f"<!-- first {update_id} -->"
+
+
+class Suspect(Protocol):
+    """A commit, or several in a row, of which one made a kernel worse."""
+
+    @property
+    def commits(self) -> tuple[str, ...]: ...
+    @property
+    def unjudged(self) -> tuple[str, ...]: ...
+    @property
+    def merge(self) -> str | None: ...
+
+
+def bisected_report(
+    kernel: str,
+    whole: str,
+    suspects: Sequence[Suspect],
+    subjects: Mapping[str, str],
+    steps: int,
+    ends: tuple[str, str],
+) -> str:
+    """Who made a kernel worse; ``subjects`` are the first lines of the commits' messages, which are untrusted."""
+    good, bad = (code(sha[:12]) for sha in ends)
+    if not suspects:
+        told = {"same": "is not worse than", "undecided": "cannot be told from", "broken": "cannot be compared with"}
+        return f"**{code(kernel)}: {bad} {told.get(whole, 'is not worse than')} {good}.** Nothing was searched."
+    head = f"**{code(kernel)} became worse in {counted(len(suspects), 'place')}** between {good} and {bad}:"
+    spent = f"<sub>{counted(steps, 'comparison')}, each an interleaved run of two commits.</sub>"
+    return paragraphs(head, bullets([_line(one, subjects) for one in suspects]), spent)
+
+
+def _line(suspect: Suspect, subjects: Mapping[str, str]) -> str:
+    first, last = suspect.commits[0], suspect.commits[-1]
+    brought = f", brought by the merge {code(suspect.merge[:12])}" if suspect.merge else ""
+    if len(suspect.commits) == 1:
+        return f"{code(last[:12])} {inline(subjects.get(last, ''), 120)}{brought}"
+    why = f"{counted(len(suspect.unjudged), 'commit')} between them could not be judged"
+    return f"one of {len(suspect.commits)} commits, {code(first[:12])} to {code(last[:12])}{brought}: {why}"

@@ -1,0 +1,208 @@
+"""The text of a pull request and of its commits, with the trailer by which one is found again. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpu_runner.contracts import Status
+from service.escape import clip, code, code_block, inline, plain, sentence
+from service.report.benchmarks import benchmark_table, memory_table, overall_speedup
+from service.report.create import profile_table
+from service.report.layout import Kind, Links, bullets, folded, paragraphs, ratio, signed
+from service.report.modify import TITLES as CHANGE_TITLES
+from service.report.modify import confirmed_verdict, files_table, modified_verdict, warning
+from service.report.optimize import APPLIED_TITLES, finalized_verdict, lineage, variants_table
+from service.report.status import job_footer
+from service.report.verdicts import provenance_line, verdict_section, verdict_words
+from workers.contracts import (
+    CommitPurpose,
+    CommitUpdate,
+    ConfirmSummary,
+    FinalizeSummary,
+    JobView,
+    KernelProfile,
+    ModifySummary,
+    PullRequestUpdate,
+)
+
+UPDATE = "Kernelsmith-Update"
+_TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
+
+
+def with_trailer(message: str, update_id: str) -> str:
+    """A commit message that names the update it was made for, on its last line."""
+    text = message.rstrip()
+    body, _, last = text.rpartition("\n")
+    gap = "\n" if body and _TRAILER.fullmatch(last) else "\n\n"
+    return f"{text}{gap}{UPDATE}: {update_id}\n"
+
+
+def is_commit_of(message: str, update_id: str) -> bool:
+    """Whether a commit was made for an update; only its last line counts."""
+    return message.rstrip().rpartition("\n")[2] == f"{UPDATE}: {update_id}"
+
+
+SUBJECT_LIMIT = 72
+MAX_PATHS = 30
+SUBJECTS: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "Add the reference of {kernel} and its tests",
+    CommitPurpose.profile: "Add the profile of {kernel}",
+    CommitPurpose.kernel: "Add the {kernel} kernel",
+    CommitPurpose.revision: "Revise the {kernel} kernel",
+    CommitPurpose.optimization: "Optimize the {kernel} kernel",
+    CommitPurpose.modification: "Change the {kernel} kernel",
+    CommitPurpose.restoration: "Restore the {kernel} kernel",
+    CommitPurpose.benchmark_data: "Add benchmark data of {kernel}",
+}
+REASONS: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "It says what the kernel has to compute; the tests fail until the kernel is there.",
+    CommitPurpose.profile: "It is there to be reviewed, and goes again with the commit that optimizes the kernel.",
+    CommitPurpose.kernel: "Its values and gradients were proved against the reference before this commit.",
+    CommitPurpose.revision: "It was proved against the reference again before this commit.",
+    CommitPurpose.optimization: (
+        "Its values and gradients were proved against the reference, and it was compared with what stood before."
+    ),
+    CommitPurpose.modification: (
+        "Its values and gradients were proved against the reference, and the library's whole test file passes with it."
+    ),
+    CommitPurpose.restoration: "What was tried did not pass the library's own checks, so what stood before stands again.",
+    CommitPurpose.benchmark_data: "Measured by the library's own benchmark script.",
+}
+
+
+# Source: https://www.conventionalcommits.org/en/v1.0.0/
+TYPES: dict[CommitPurpose, str] = {
+    CommitPurpose.reference: "test",
+    CommitPurpose.profile: "docs",
+    CommitPurpose.kernel: "feat",
+    CommitPurpose.revision: "fix",
+    CommitPurpose.optimization: "perf",
+    CommitPurpose.modification: "feat",
+    CommitPurpose.restoration: "revert",
+    CommitPurpose.benchmark_data: "test",
+}
+
+
+def conventional(kind: str, subject: str, job: JobView) -> str:
+    """A subject as the repository wants it: with a type and the kernel as its scope where it asks for that."""
+    if not job.request.options.conventional_commits:
+        return subject
+    return f"{kind}({plain(job.request.kernel, 40)}): {subject[:1].lower()}{subject[1:]}"
+
+
+def commit_message(update: CommitUpdate, job: JobView) -> str:
+    """Give subject, body and trailers."""
+    kernel = plain(job.request.kernel, 40)
+    subject = SUBJECTS[update.purpose].format(kernel=kernel)
+    subject = clip(conventional(TYPES[update.purpose], subject, job), SUBJECT_LIMIT)
+    files = [f"- {'remove ' if change.text is None else ''}{plain(change.path, 200)}" for change in update.changes]
+    if len(files) > MAX_PATHS:
+        files = [*files[:MAX_PATHS], f"- and {len(files) - MAX_PATHS} more"]
+    trailers = [f"Kernelsmith-Job: {plain(job.job_id)}", f"Kernelsmith-Stage: {update.stage.value} {update.attempt}"]
+    return "\n\n".join([subject, REASONS[update.purpose], "\n".join(files), "\n".join(trailers)]) + "\n"
+
+
+TITLE_LIMIT = 120
+MAX_WORDS = 4_000
+
+
+def pull_request_title(update: PullRequestUpdate, job: JobView) -> str:
+    """The title."""
+    kernel = plain(job.request.kernel, 64)
+    if update.modification is not None:
+        first = job.request.words.strip().partition("\n")[0]
+        return clip(conventional("feat", f"Change {kernel}: {plain(first, 100)}", job), TITLE_LIMIT)
+    if update.profile is None:
+        return clip(conventional("perf", f"Optimize {kernel}{_gain(update.optimization)}", job), TITLE_LIMIT)
+    return clip(conventional("feat", f"Add {kernel}: {plain(update.profile.module_class_name, 64)}", job), TITLE_LIMIT)
+
+
+def pull_request_body(update: PullRequestUpdate, job: JobView, links: Links) -> str:
+    """The body: the profile of a new kernel, or what an optimization or a request changed, and the proof there is."""
+    body = paragraphs(
+        *_about(update, job, links),
+        folded("Reference", code_block(update.problem_source, "python")),
+        "The bot pushes to this branch and never merges. A commit of yours on it stays, and stops the job until `/kernel retry`.",
+        job_footer(job, links),
+    )
+    return signed(body, job.job_id, Kind.pull)
+
+
+def _about(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
+    if update.modification is not None:
+        return _changed(update.modification, update.confirmation, job, links)
+    if update.profile is not None:
+        return _new(update, update.profile, job, links)
+    return _optimized(update, job, links)
+
+
+def _changed(change: ModifySummary, confirmed: ConfirmSummary | None, job: JobView, links: Links) -> tuple[str, ...]:
+    told = confirmed_verdict(confirmed, job) if confirmed is not None else modified_verdict(change, job)
+    return (
+        f"{told}\n\nIt was asked for {_origin(job, links)}, in these words:",
+        code_block(job.request.words, "text", MAX_WORDS),
+        warning(change),
+        files_table(change),
+        benchmark_table(confirmed.benchmark, CHANGE_TITLES) if confirmed is not None else "**Not measured yet.**",
+        folded("Proof", verdict_section(confirmed.verdict if confirmed is not None else change.verdict)),
+        provenance_line(confirmed.provenance) if confirmed is not None else "",
+    )
+
+
+def _new(update: PullRequestUpdate, profile: KernelProfile, job: JobView, links: Links) -> tuple[str, ...]:
+    return (
+        f"This adds {code(profile.operation_name)} ({code(profile.functional_name)}, {code(profile.module_class_name)}): "
+        f"{code(profile.forward_computation, 400)}. It was asked for {_origin(job, links)}.",
+        _proof(update),
+        f"### Kernel profile\n\n{profile_table(profile)}",
+    )
+
+
+def _optimized(update: PullRequestUpdate, job: JobView, links: Links) -> tuple[str, ...]:
+    kernel, found = code(job.request.kernel), update.optimization
+    asked = f"It was asked for {_origin(job, links)}. Only the kernel and its benchmark data are changed."
+    if found is None:
+        page = code(f"optimization/{job.request.kernel}/profile.md", 200)
+        return (
+            f"This is to make {kernel} faster or smaller. {asked}",
+            f"**Profiled so far:** {page} says what bounds it and what is tried. It goes again with the kernel's commit.",
+        )
+    winner = found.winner
+    changes = [f"({inline(v.title, 100)}): {sentence(v.notes.change)}" for v in lineage(winner, found.variants)]
+    told = f"**What was changed** {changes[0]}" if len(changes) == 1 else ""
+    return (
+        f"{finalized_verdict(found, job)}\n{asked}",
+        told or (paragraphs("**What was changed**, one on top of the other:", bullets(changes)) if changes else ""),
+        benchmark_table(found.benchmark, APPLIED_TITLES) if found.benchmark is not None else "",
+        folded("Peak memory", memory_table(found.benchmark, APPLIED_TITLES) if found.benchmark is not None else ""),
+        folded("All variants", variants_table(found.variants, winner.name if winner is not None else None)),
+        folded("Proof", verdict_section(found.verdict) if found.verdict is not None else ""),
+        provenance_line(found.provenance),
+    )
+
+
+def _gain(found: FinalizeSummary | None) -> str:
+    benchmark = found.benchmark if found is not None and found.applied else None
+    mean = overall_speedup(benchmark.rows) if benchmark is not None and not benchmark.predicted else None
+    return f": {ratio(mean)} as fast" if mean is not None else ""
+
+
+def _origin(job: JobView, links: Links) -> str:
+    origin = job.request.origin
+    if not origin.number:
+        return "on the command line"
+    number = f"in #{origin.number}"
+    return f"{number} ({links.own('comment', origin.url)})" if origin.url else number
+
+
+def _proof(update: PullRequestUpdate) -> str:
+    verdict = update.verdict
+    if verdict is None:
+        return "**Not proved yet.** So far there is only the reference, inside of the test file."
+    if verdict.status is not Status.passed:
+        return paragraphs(f"**Not proved:** {verdict_words(verdict)}.", folded("Proof", verdict_section(verdict)))
+    where = " in Triton's interpreter, which says nothing of speed" if verdict.interpreted else ""
+    kernels = f" Its kernels: {', '.join(code(name, 80) for name in verdict.kernels[:8])}." if verdict.kernels else ""
+    return paragraphs(
+        f"**Proved{where}:** {verdict_words(verdict)}.{kernels}", folded("Proof", verdict_section(verdict))
+    )
