@@ -93,7 +93,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what the whole run keeps out of the collector's later passes."""
+    """Leave what the whole run keeps out of the collector's later passes, and share between tests what they do alike."""
+    if "workers.store.database" in sys.modules:
+        from tests import done_once
+
+        done_once.do_once()
     gc.collect()
     gc.freeze()
     gc.enable()

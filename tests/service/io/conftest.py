@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import structlog
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -27,6 +25,7 @@ from service.localhub.hub_deliveries import Order
 from service.localhub.webhooks import HookAnswer, Transport
 from service.localhub.world import utc_now
 from service.settings import Settings
+from tests.done_once import keys
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages
 from tests.service.io.standing_stages import Measure
@@ -127,12 +126,7 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def app_keys() -> tuple[str, str]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return private.decode(), public.decode()
+    return keys()
 
 
 @pytest.fixture
