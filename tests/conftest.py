@@ -98,6 +98,10 @@ def pytest_collection_finish() -> None:
         from tests import done_once
 
         done_once.do_once()
+    if "workers.gpu_host.execute" in sys.modules:
+        from tests import warm_runner
+
+        warm_runner.warm()
     gc.collect()
     gc.freeze()
     gc.enable()
