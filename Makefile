@@ -10,10 +10,11 @@ KEEP ?=
 COUNT ?= 500
 SEED ?=
 DEMO ?= create
+LIBRARY := liger-kernel==0.8.5
 export TRITON_INTERPRET ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-all cheats chaos check lint types architecture format migrate docs clean
+.PHONY: help demo test test-all library cheats chaos check lint types architecture format migrate docs clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -32,6 +33,13 @@ test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest c
 
 test-all: $(VENV)/installed ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+$(VENV)/liger: $(VENV)/installed
+	$(BIN)/python -m pip download -q --no-deps --no-build-isolation --no-binary liger-kernel -d $(VENV)/sdist $(LIBRARY)
+	mkdir -p $@ && tar -xzf $(VENV)/sdist/*.tar.gz -C $@ --strip-components 1
+
+library: $(VENV)/liger ## Run the tests that need the source of Liger-Kernel, which is fetched once
+	LIGER_SOURCE=$(abspath $(VENV)/liger) $(BIN)/python -m pytest $(PYTEST_ARGS) $(shell grep -rl LIGER_SOURCE tests --include='test_*.py')
 
 cheats: $(VENV)/installed ## Judge every cheat and every honest candidate on this host, and print what became of each
 	$(BIN)/python -m tests.cheats --jobs $(JOBS)

@@ -29,7 +29,10 @@ os.environ["TRITON_INTERPRET"] = "1"
 os.environ["KERNELSMITH_REQUIRE_ISOLATION"] = '["process"]'
 
 from gpu_runner.verify.draws import MASTER_BYTES, Draws  # noqa: E402 - after the environment is set
+from tests import run_folder  # noqa: E402
 from workers import redaction  # noqa: E402
+
+RUN_FOLDER = pytest.StashKey[Path]()
 
 # A busy machine is no fault of the code. Properties are tried on the same examples in every run, but with `--draws secret`.
 settings.register_profile("untimed", deadline=None, derandomize=True)
@@ -73,6 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Python's collector waits while everything is imported: it finds nothing there, and takes a fifth of that time.
     """
     gc.disable()
+    if not hasattr(config, "workerinput") and config.option.basetemp is None:
+        folder = config.stash[RUN_FOLDER] = run_folder.make()
+        config.option.basetemp = folder / "tests"
     if (word := config.getoption("--draws")) == "secret":
         settings.load_profile("search")
     else:
@@ -80,6 +86,19 @@ def pytest_configure(config: pytest.Config) -> None:
         Draws.fresh = classmethod(lambda cls: cls(master))  # type: ignore[method-assign,assignment]
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Leave neither a folder nor a process, and fail where a process was left; the folder of a run that fails is kept."""
+    folder = session.config.stash.get(RUN_FOLDER, None)
+    if folder is None or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return
+    run_folder.end(folder)
+    # Without xdist some processes end with this one, and with it they have ended with its workers.
+    if getattr(session.config.option, "tx", None) and (left := run_folder.kill_left(folder)):
+        sys.stderr.write("\n".join(["", "processes that the tests left:", *left, ""]))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -93,7 +112,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what the whole run keeps out of the collector's later passes."""
+    """Leave what the whole run keeps out of the collector's later passes, and share between tests what they do alike."""
+    if "workers.store.database" in sys.modules:
+        from tests import done_once
+
+        done_once.do_once()
+    if "workers.gpu_host.execute" in sys.modules:
+        from tests import warm_runner
+
+        warm_runner.warm()
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 import structlog
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
@@ -29,6 +27,7 @@ from service.github.session import RateLimits
 from service.settings import Settings
 from tests.conversations.normal import Normal
 from tests.conversations.talk import REPOSITORY, Talk
+from tests.done_once import keys
 from tests.recorded import runner
 from tests.recorded.libraries import PLAIN
 from workers import inbox, runtime
@@ -37,17 +36,6 @@ from workers.settings import Settings as WorkerSettings
 
 SECRET = "a secret of the webhook, long enough"
 PEOPLE = (("maintainer", "write"), ("second", "admin"), ("visitor", "read"))
-
-
-@pytest.fixture(scope="session")
-def keys() -> tuple[str, str]:
-    """Give an App's private and public key."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return private.decode(), public.decode()
 
 
 @pytest.fixture
@@ -88,7 +76,6 @@ Open = Callable[..., Talk]
 @pytest.fixture
 def open_talk(
     tmp_path: Path,
-    keys: tuple[str, str],
     errors: list[str],
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
@@ -99,9 +86,9 @@ def open_talk(
 
         def start(files: dict[str, bytes] | None = None, real_runner: bool = False) -> Talk:
             clock = _production(tmp_path, None if real_runner else request.config.getoption("--record"), monkeypatch)
-            hub = _hub(tmp_path / "hub", clock, keys[1], files or PLAIN)
+            hub = _hub(tmp_path / "hub", clock, keys()[1], files or PLAIN)
             server = stack.enter_context(HubServer(hub))
-            talk = _served(stack, hub, server, clock, keys[0], tmp_path / "desk", errors)
+            talk = _served(stack, hub, server, clock, keys()[0], tmp_path / "desk", errors)
             opened.append(talk)
             return talk
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.conversations.conftest import Open
 from tests.conversations.talk import gist
 from tests.recorded.libraries import REGLU, create
+from tests.warm_runner import cold
 from workers.contracts import JobState
+
+
+@pytest.fixture(autouse=True)
+def _by_its_command() -> Iterator[None]:
+    with cold():
+        yield
 
 
 @pytest.mark.slow

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from tests.conversations.asking import Line
 from tests.conversations.modifying import LIGER
+from tests.done_once import keys
 from tests.faults import modelled, optimizing
 from tests.faults.installation import REPOSITORY, ROOT, SECRET, SEVERAL_MACHINES, Installation
 from tests.faults.modelled import Modelled
@@ -187,13 +186,9 @@ def _people_and_app(hub: Hub, port: int, folder: Path, files: Mapping[str, bytes
     hub.add_user("maintainer")
     hub.create_repository(owner, name, files=dict(files))
     hub.add_collaborator(REPOSITORY, "maintainer", "write")
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    (folder / "app.pem").write_bytes(private)
-    app = hub.add_app("smith", owner, public.decode(), f"http://127.0.0.1:{port}/webhook", SECRET)
+    private, public = keys()
+    (folder / "app.pem").write_text(private)
+    app = hub.add_app("smith", owner, public, f"http://127.0.0.1:{port}/webhook", SECRET)
     hub.install(app, owner)
     return {
         "KERNELSMITH_APP_ID": str(app.id),

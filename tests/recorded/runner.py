@@ -20,6 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.compact import compact
 from tests.recorded.pause import pause
 
 EVERYTHING_THERE = {"passed": True, "exit_code": 0, "cases": [], "summary": "exit code 0", "log": "", "collected": []}
@@ -100,7 +101,7 @@ def _record(recording: Path, request: Path) -> None:
         result.rmdir()
     kept = {name: answer[name] for name in ("payload", "error", "isolation", "host", "duration_s")}
     if kept["error"] is None:
-        recording.write_text(json.dumps(kept, indent=1) + "\n")
+        recording.write_text(compact(kept) + "\n")
     else:
         print(f"not recorded: {kept['error']}")
 

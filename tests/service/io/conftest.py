@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import structlog
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -28,6 +26,7 @@ from service.app import Parts, create_app, make_parts
 from service.github.clients import GitHubClients
 from service.github.session import RateLimits
 from service.settings import Settings
+from tests.done_once import keys
 from tests.service.io.samples import PROBLEM, REPOSITORY
 from tests.service.io.stages import Analyze, stages
 from tests.service.io.standing_stages import Measure
@@ -128,12 +127,7 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def app_keys() -> tuple[str, str]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return private.decode(), public.decode()
+    return keys()
 
 
 @pytest.fixture

@@ -24,6 +24,10 @@ from workers.models.recording import Recording
 
 ANEW = "prompts, briefs, layouts or the library of the recorded jobs have changed: python -m tests.recorded.models {} records anew"
 
+# What else the real runner does for a job that is replayed, `test_candidates_at_once.py` and `test_modifying.py` show every time.
+LONG = ("candidates", "modify")
+REPEATED = [pytest.param(job, id=job.name, marks=[pytest.mark.long] if job.name in LONG else []) for job in JOBS]
+
 
 def recorded(job: RecordedCommand) -> dict[str, Any]:
     with tarfile.open(job.recording()) as archive:
@@ -36,7 +40,7 @@ def recorded(job: RecordedCommand) -> dict[str, Any]:
 @pytest.mark.usefixtures("environment")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+@pytest.mark.parametrize("job", REPEATED)
 def test_a_recorded_job_is_repeated_without_a_model_and_gives_the_same_commits(
     job: RecordedCommand, tmp_path: Path
 ) -> None:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from github import Auth, Github, GithubIntegration
 from github.Repository import Repository
 
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
+from tests.done_once import keys
 
 FILES = {"README.md": b"# lib\n", "src/ops.py": b"def one():\n    return 1\n", "data/rows.csv": b"a,b\r\n1,2\r\n"}
 
@@ -61,12 +60,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def key_pair() -> tuple[str, str]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return private.decode(), public.decode()
+    return keys()
 
 
 @pytest.fixture

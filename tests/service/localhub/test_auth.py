@@ -11,7 +11,7 @@ import requests
 from github import Auth, BadCredentialsException, Github, GithubException, UnknownObjectException
 
 from deploy.localhub.world import utc_now
-from tests.service.localhub.conftest import Place
+from tests.deploy.localhub.conftest import Place
 
 
 def ask(place: Place, path: str, authorization: str) -> requests.Response:
@@ -58,19 +58,28 @@ def test_a_token_expires_by_the_hubs_clock(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("seconds", "words"),
     [
-        ({"exp": int(time.time()) - 5}, "'exp'"),
-        ({"exp": int(time.time()) + 3_600}, "too far in the future"),
-        ({"iat": int(time.time()) + 3_600, "exp": int(time.time()) + 3_700}, "'iat'"),
-        ({"iss": "999999"}, "'iss'"),
+        ({"exp": -5}, "'exp'"),
+        ({"exp": 3_600}, "too far in the future"),
+        ({"iat": 3_600, "exp": 3_700}, "'iat'"),
     ],
 )
-def test_a_jwt_out_of_its_time_is_refused(place: Place, changes: dict[str, object], words: str) -> None:
-    token = jwt.encode(claims(place, **changes), place.private_key, algorithm="RS256")
+def test_a_jwt_out_of_its_time_is_refused(place: Place, seconds: dict[str, int], words: str) -> None:
+    now = int(time.time())
+    token = jwt.encode(
+        claims(place, **{name: now + more for name, more in seconds.items()}), place.private_key, algorithm="RS256"
+    )
     answer = ask(place, "/app", f"Bearer {token}")
     assert answer.status_code == 401
     assert words in answer.json()["message"]
+
+
+def test_a_jwt_of_another_app_is_refused(place: Place) -> None:
+    token = jwt.encode(claims(place, iss="999999"), place.private_key, algorithm="RS256")
+    answer = ask(place, "/app", f"Bearer {token}")
+    assert answer.status_code == 401
+    assert "'iss'" in answer.json()["message"]
 
 
 def test_a_jwt_may_be_issued_by_the_client_id(place: Place) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpu_runner.contracts import Graph, Problem, parse_problem
 from gpu_runner.contracts.envelope import from_json, to_json
+from tests.compact import compact
 from workers.authors.compiler import CompilerAuthor
 from workers.authors.protocol import Brief, Proposal, Refusal, SourceStyle
 
@@ -36,7 +37,7 @@ def captured(name: str) -> tuple[Problem, Graph]:
 def write(name: str, source: str, graph: Graph) -> None:
     """Keep a problem and its graph."""
     form = {"problem": source, "graph": to_json(graph)}
-    (FOLDER / f"{name}.json").write_text(json.dumps(form, indent=1) + "\n")
+    (FOLDER / f"{name}.json").write_text(compact(form) + "\n")
 
 
 def style(name: str, *, liger: bool = False, entry: str | None = "candidate") -> SourceStyle:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,16 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
+from tests.done_once import undone
 from tests.workers.store.servers import Postgres
 from workers.store.database import MIGRATIONS, Database, SchemaError
 from workers.store.models import Base
+
+
+@pytest.fixture(autouse=True)
+def _undone() -> Iterator[None]:
+    with undone():
+        yield
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

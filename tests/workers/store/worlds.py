@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import SecretStr
-from sqlalchemy import event
 
 from tests.workers.engine.fakes import RUNNER, fake_stages
 from workers import inbox, outbox, runtime
@@ -19,8 +15,6 @@ from workers.runtime import Runtime
 from workers.settings import Settings
 from workers.store.blobs import BlobStore
 from workers.store.database import Database
-
-COMPILED: dict[str, dict[Any, Any]] = {}
 
 
 class Clock:
@@ -97,43 +91,15 @@ def record(delivery_id: str, event: str, payload: bytes) -> bool:
     return is_new
 
 
-@functools.cache
-def migrated() -> bytes:
-    """Give the file of an empty database, so that not every test pays for the migrations."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "template.sqlite3"
-        database = Database(f"sqlite:///{path}")
-        database.migrate()
-        database.dispose()
-        return path.read_bytes()
-
-
-def fast(database: Database) -> Database:
-    """Let worlds share what SQLAlchemy has compiled, and spare the disk: a test survives no power cut."""
-    dialect = database.engine.dialect.name
-    database.engine = database.engine.execution_options(compiled_cache=COMPILED.setdefault(dialect, {}))
-    if dialect == "sqlite":
-        event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
-    return database
-
-
-def copy_migrated(path: Path) -> None:
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(migrated())
-
-
 def build(folder: Path, url: str | None, stages: Stages | None = None) -> World:
     settings = Settings(data_dir=folder, lease_s=60, architecture="interpreter").model_copy(
         update={"database_url": None if url is None else SecretStr(url), "redis_url": None}
     )
-    if url is None:
-        copy_migrated(folder / "kernelsmith.sqlite3")
     clock, messages = Clock(), Messages()
     chosen = fake_stages() if stages is None else stages
     made = Runtime(
         settings,
-        fast(Database(settings.database())),
+        Database(settings.database()),
         BlobStore(settings.artifacts()),
         notifier=messages,
         stages=lambda: chosen,
