@@ -135,7 +135,7 @@ def _server(_of_process: int) -> ForkServer:
 
 @contextmanager
 def _launched(host: Any, scratch: Path, arguments: Sequence[str], stdin: int = subprocess.DEVNULL) -> Iterator[Any]:
-    from workers.gpu_host import launching
+    from workers.gpu_host import runner as launching
 
     if host.command != COMMAND or not host.interpret or stdin != subprocess.DEVNULL:
         with launching.launched(host, scratch, arguments, stdin) as child:
@@ -163,7 +163,8 @@ def warm() -> None:
 @contextmanager
 def cold() -> Iterator[None]:
     """Start each runner by its command, as the product does."""
-    from workers.gpu_host import execute, launching
+    from workers.gpu_host import execute
+    from workers.gpu_host import runner as launching
 
     before = execute.launched  # type: ignore[attr-defined]
     execute.launched = launching.launched  # type: ignore[attr-defined]

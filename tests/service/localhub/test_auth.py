@@ -11,7 +11,7 @@ import requests
 from github import Auth, BadCredentialsException, Github, GithubException, UnknownObjectException
 
 from deploy.localhub.world import utc_now
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 
 def ask(place: Place, path: str, authorization: str) -> requests.Response:

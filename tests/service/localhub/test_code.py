@@ -13,7 +13,7 @@ from github import GithubException, InputGitAuthor, InputGitTreeElement, Unknown
 from github.GitCommit import GitCommit
 from github.Repository import Repository
 
-from tests.deploy.localhub.conftest import FILES, Place
+from tests.service.localhub.conftest import FILES, Place
 
 
 def commit_file(repo: Repository, parent: str, path: str, text: str, message: str = "Add a file") -> GitCommit:

@@ -10,7 +10,7 @@ from github import GithubException, RateLimitExceededException, UnknownObjectExc
 
 from deploy.localhub.api import HANDLERS
 from deploy.localhub.operations import MUTATIONS, OPERATIONS
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 
 def test_every_operation_of_the_table_has_a_handler() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.localhub.conftest import FILES, Place
+from tests.service.localhub.conftest import FILES, Place
 
 
 def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ import requests
 
 from deploy.localhub.conversation import CommentEntry, CommitEntry, EventEntry, OpeningEntry, ReviewEntry
 from deploy.localhub.hub import Hub
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 
 def test_a_conversation_is_read_in_the_order_in_which_it_came(hub: Hub) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from github import GithubException, UnknownObjectException
 
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 
 def test_a_comment_can_be_written_edited_read_and_deleted(place: Place) -> None:

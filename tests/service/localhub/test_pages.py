@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from deploy.localhub.hub import Hub
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 NOTE = {"path": "x.py", "line": 1, "body": "why *this*?"}
 

@@ -8,7 +8,7 @@ import pytest
 from github import GithubException, UnknownObjectException
 from github.PullRequest import PullRequest
 
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 CHANGED = "def one():\n    return 2\n\n\ndef two():\n    return 2\n"
 

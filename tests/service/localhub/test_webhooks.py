@@ -15,7 +15,7 @@ import pytest
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HubServer
 from deploy.localhub.webhooks import HookAnswer
-from tests.deploy.localhub.conftest import Place
+from tests.service.localhub.conftest import Place
 
 
 class Receiver:
