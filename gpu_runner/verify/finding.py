@@ -61,9 +61,10 @@ class Examined:
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:
-    """Give the finding that names the verdict: a cheat before all else, then the first one."""
+    """The finding that names the verdict: a cheat, else a write where none belongs, which may be why values are wrong."""
     cheats = [finding for finding in findings if finding.status is Status.cheating]
-    return (cheats or list(findings))[0]
+    writes = [finding for finding in findings if finding.status in (Status.out_of_bounds, Status.mutated_input)]
+    return (cheats or writes or list(findings))[0]
 
 
 def largest(excused: Iterable[Evidence]) -> tuple[Evidence, ...]:

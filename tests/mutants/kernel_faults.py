@@ -172,6 +172,8 @@ def loop_bounds(tree: ast.Module) -> Iterator[Edit]:
 def narrow_casts(tree: ast.Module) -> Iterator[Edit]:
     """A value rounded on its way: to a narrower dtype, or with low bits of its mantissa cleared."""
     for place in _values(tree):
+        if isinstance(place.node, ast.Constant):
+            continue  # a number of Python, which has no dtype
         text = text_of(place.node)
         yield place.edit(f"{text}.to(tl.bfloat16).to(tl.float32)")
         yield place.edit(f"{text}.to(tl.float16).to(tl.float32)")

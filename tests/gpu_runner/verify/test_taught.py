@@ -97,8 +97,8 @@ def test_atomic_sums_in_bfloat16_reach_an_address_once_for_every_element(tmp_pat
     assert not bool(got[whole + 1 :].any())
 
 
-def test_of_several_settings_the_first_is_taken(tmp_path: Path) -> None:
+def test_of_several_settings_any_may_be_taken(tmp_path: Path) -> None:
     settings = "@triton.autotune([triton.Config({'K': 3}), triton.Config({'K': 5})], key=['count'])\n"
     kernel = settings + PLAIN.replace("N: tl.constexpr", "N: tl.constexpr, K: tl.constexpr") + STORE.format("v * K")
     got, x = ran(kernel, "float32", tmp_path)
-    torch.testing.assert_close(got, x * 3)
+    assert any(torch.allclose(got, x * factor) for factor in (3, 5))
