@@ -9,7 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-# Most of a compilation is LLVM's, which holds no lock of Python's, and ptxas', a process of its own.
+# LLVM holds no lock of Python's, and ptxas and the C compiler are processes of their own; Triton's own Python, about half of a
+# compilation, takes turns.
 MOST_THREADS = 8
 
 
@@ -24,9 +25,7 @@ class _Threads(ThreadPoolExecutor):
 def _with_launcher(kernel: Any) -> Any:
     from triton.runtime.driver import driver
 
-    driver.active.launcher_cls(
-        kernel.src, kernel.metadata
-    )  # it stays in Triton's cache on disk, where the launch finds it
+    driver.active.launcher_cls(kernel.src, kernel.metadata)  # for Triton's cache on disk, where the launch finds it
     return kernel
 
 
