@@ -14,8 +14,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 
 from deploy.localhub.api import api_routes
 from deploy.localhub.downloads import download_routes
@@ -37,10 +37,14 @@ def make_app(world: World) -> Starlette:
         _LOG.error("localhub broke on %s %s", request.method, request.url.path, exc_info=error)
         return JSONResponse({"message": "Server Error", "status": "500"}, 500)
 
+    async def gone(_request: Request, _error: Exception) -> Response:
+        # Nobody reads the answer; a client that is killed while it sends is no fault of this server.
+        return Response(status_code=400)
+
     return Starlette(
         routes=routes,
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)],
-        exception_handlers={Exception: broken},
+        exception_handlers={ClientDisconnect: gone, Exception: broken},
     )
 
 

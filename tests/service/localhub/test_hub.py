@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import requests
 
@@ -74,6 +77,21 @@ def test_what_breaks_in_the_hub_is_kept_for_the_test_to_see(place: Place) -> Non
     assert requests.get(place.server.api_url + "/repos/acme/lib2", timeout=10).status_code == 500
     assert "AttributeError" in place.hub.errors[0]
     place.hub.world.errors.clear()
+
+
+def test_a_client_that_is_killed_while_it_sends_is_no_fault_of_the_hub(place: Place) -> None:
+    number = place.hub.open_issue("acme/lib", "alice", "Wanted", "").number
+    where = urlsplit(place.server.api_url)
+    head = (
+        f"PATCH {where.path}/repos/acme/lib/issues/{number} HTTP/1.1\r\nHost: {where.netloc}\r\n"
+        f"Authorization: Bearer {place.hub.add_token('alice')}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    with socket.create_connection((where.hostname or "", where.port or 0)) as line:
+        line.sendall(head.encode())
+    time.sleep(0.5)
+    assert place.repo().get_issue(number).title == "Wanted"
+    assert place.hub.errors == []
 
 
 def test_the_command_serves_until_it_is_told_to_stop_and_saves(tmp_path: Path) -> None:
