@@ -198,7 +198,7 @@ def answer_from(path: Path) -> None:
 
 
 def _installed_stages() -> Stages:
-    from workers.stages import STAGES
+    from workers.stages.table import STAGES
 
     return STAGES
 

@@ -15,7 +15,7 @@ from workers.gpu_host.supervise import serve
 from workers.observability import configure
 from workers.runtime import Runtime, current
 from workers.settings import Settings
-from workers.stages import STAGES
+from workers.stages.table import STAGES
 from workers.upkeep import collect as collect_all
 from workers.upkeep import reconcile as reconcile_all
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.workers.engine.mortals import main
-from workers.stages import STAGES
+from workers.stages.table import STAGES
 
 if __name__ == "__main__":
     main(STAGES)

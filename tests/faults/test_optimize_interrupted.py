@@ -23,7 +23,7 @@ from tests.workers.store import worlds
 from tests.workers.store.worlds import World
 from workers import embedded, inbox, runtime
 from workers.contracts import CommitUpdate, JobState, JobView, PullRequestUpdate, StageName, StatusUpdate
-from workers.stages import STAGES
+from workers.stages.table import STAGES
 from workers.store.models import GpuWork, OutboxUpdate, StageAttempt
 from workers.upkeep import reconcile
 
