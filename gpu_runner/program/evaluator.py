@@ -93,6 +93,7 @@ class Evaluator:
             "iter": lambda value: iter(self.iterate(value)),
             "callable": self.is_callable,
         }
+        self.on_host: Callable[[Any], Any] | None = None  # puts on the host what a library is asked to put on a GPU
         self.members: dict[str, Any] = {}  # of libraries, once each, so that a member is itself
         self.attribute_of: list[
             Callable[[Any, str], Any]
@@ -854,6 +855,8 @@ class Evaluator:
                 args, named = tuple(map(self.callback, args)), {key: self.callback(item) for key, item in named.items()}
             if function.name not in language.KEEPS_NO_ORDER:
                 self._check_order(args)
+            if self.on_host is not None and function.name != "apply":
+                args, named = tuple(map(self.on_host, args)), {key: self.on_host(item) for key, item in named.items()}
         elif not isinstance(function, Instance | functools.partial | torch.nn.Module) and not _is_of_the_runner(
             function
         ):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_runner.program import bridge, kernels, models
+from gpu_runner.program.devices import Device
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.modules import Program
 
@@ -16,9 +17,14 @@ EVALUATED, IMPORTED, EITHER = "evaluated", "imported", "either"
 
 
 def load(
-    sources: Mapping[str, ast.Module], roots: Iterable[str], own: Iterable[str], module: str, symbol: str
+    sources: Mapping[str, ast.Module],
+    roots: Iterable[str],
+    own: Iterable[str],
+    module: str,
+    symbol: str,
+    device: Device | None = None,
 ) -> tuple[Evaluator, Any]:
-    """An evaluator, and the callable ``symbol`` of ``module`` in it.
+    """An evaluator, and the callable ``symbol`` of ``module`` in it; where a ``device`` is given, it is told of that one.
 
     Raises:
         Violation: the program leaves its language. ImportError, AttributeError: there is no such callable.
@@ -28,6 +34,8 @@ def load(
     models.install(evaluator, program.freeze, program.is_library)
     kernels.install(evaluator, program.freeze)
     bridge.install(evaluator, program.freeze)
+    if device is not None:
+        device.install(evaluator)
     found: Any = program.module(module)
     if found is None:
         raise ModuleNotFoundError(f"No module named '{module}'")

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gpu_runner.program.devices import Device
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches
@@ -52,14 +53,22 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     try:
         if meta["mode"] == IMPORTED:
             raise Violation(None, "It is to be imported.")
-        evaluator, found = load_program(Sources(state.work), meta["roots"], meta["own"], meta["module"], meta["symbol"])
-        state.values["opaque"] = lambda: evaluator.opaque
-        _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
+        state.values["sources"] = Sources(state.work)
+        _evaluate(state, None)
     except Violation as violation:
         if meta["mode"] == EVALUATED and not _is_of_library(violation, meta):
             raise
         _import(state, meta)
     return {}, []
+
+
+def _evaluate(state: State, device: Device | None) -> None:
+    """Have the evaluator carry out the host code from now on, told of a device."""
+    meta = state.values["meta"]
+    where = meta["module"], meta["symbol"]
+    evaluator, found = load_program(state.values["sources"], meta["roots"], meta["own"], *where, device)
+    state.values["opaque"] = lambda: evaluator.opaque
+    _take(state, found, lambda: (evaluator.path, evaluator.line) if evaluator.depth else None)
 
 
 def _order() -> Order:
@@ -110,6 +119,35 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answ
 
 def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:
     arguments = settle(state, meta, tensors)
+    device = None if state.values.get("imported") else device_of(meta)
+    with _on(state, device):
+        return _answer(state, meta, tensors, arguments, device)
+
+
+def device_of(meta: dict[str, Any]) -> Device | None:
+    """The device that a case tells of; None for the one that is there."""
+    if not meta["gpu"] and not meta["compiling"]:
+        return None
+    return Device(meta["gpu"], meta["multiprocessors"], is_compiling=meta["compiling"])
+
+
+@contextmanager
+def _on(state: State, device: Device | None) -> Iterator[None]:
+    """Load the program anew for another device, so that it may have asked as it was imported, and the usual one afterwards."""
+    if device is None:
+        yield
+        return
+    usual = {name: state.values[name] for name in ("candidate", "where", "opaque")}
+    try:
+        _evaluate(state, device)
+        yield
+    finally:
+        state.values |= usual
+
+
+def _answer(
+    state: State, meta: dict[str, Any], tensors: list[torch.Tensor], arguments: Arguments, device: Device | None
+) -> Answer:
     log, steps = _prepared(state, meta, tensors, arguments)
     with _logged(log, state):
         kept = steps.all()
@@ -123,11 +161,18 @@ def _run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
             "untouched": [label for label, value in kept.items() if _is_unaccounted(value, log)],
             "imported": bool(state.values.get("imported")),
             "trail": trail,
-            "processors": torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0,
+            "processors": _multiprocessors(state, device),
+            "asked": device is not None and device.was_asked,
             **steps.facts(),
         }
     facts |= {"values": steps.reply.entries, "raw": list(arguments.raw), "raw_upstream": len(arguments.raw_upstream)}
     return facts, [*steps.reply.tensors, *held]
+
+
+def _multiprocessors(state: State, device: Device | None) -> int:
+    if device is not None and not state.gpu:
+        return device.multiprocessors
+    return torch.cuda.get_device_properties(0).multi_processor_count if state.gpu else 0
 
 
 def leave_trail(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Answer:

@@ -93,7 +93,8 @@ class Answer:
     shared: tuple[tuple[str, str], ...] = ()  # pairs of gradients in the same memory
     changed: tuple[str, ...] = ()  # results of the first run that were others after the later ones
     imported: bool = False  # CPython carried out the host code
-    processors: int = 0  # of the GPU; zero in the interpreter
+    processors: int = 0  # of the GPU, or of the one that it was told of; zero in the interpreter
+    asked: bool = False  # it asked about the device in a case that tells of another one
     trail: Trail = Trail()
 
 
@@ -224,6 +225,7 @@ def _read(reply: Reply) -> Answer:
         tuple(str(label) for label in meta["changed"]),
         bool(meta["imported"]),
         int(meta["processors"]),
+        bool(meta["asked"]),
         _read_trail(meta["trail"]),
     )
 

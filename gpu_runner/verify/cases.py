@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
+from gpu_runner.peaks import GPUS
 from gpu_runner.verify import divided
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.scalars import Scalar, moved_scalars, scalars_at_an_end, scalars_beyond
@@ -35,6 +36,7 @@ GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
+MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 
 
@@ -118,6 +120,9 @@ class Case:
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     same: tuple[str, ...] = ()  # inputs that are one tensor
     mixed: bool = False  # weights in float32 beside inputs in half precision
+    gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
+    multiprocessors: int = 0
+    compiling: bool = False  # host code is told that torch.compile traces it
     spare: tuple[tuple[tuple[str, Scalar], ...], ...] = ()  # other scalars, where the reference refuses these
 
     @property
@@ -145,6 +150,8 @@ class Case:
             ("infinities and NaN in some rows", self.content is Content.odd),
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
             ("weights in float32", self.mixed),
+            (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
+            ("as while torch.compile traces", self.compiling),
         )
 
     def gentler(self) -> Iterator[Case]:
@@ -240,7 +247,7 @@ class _Plan:
         cases += self._extremes()
         if not self.quick:
             cases += self._wide()
-        cases = self._covered(self._with_scalars(cases))
+        cases = self._on_other_gpus(self._covered(self._with_scalars(cases)))
         return cases + self._divided() + ([] if self.quick else self._related())
 
     def measured(self, dtypes: tuple[str, ...], workloads: tuple[Workload, ...]) -> list[Case]:
@@ -456,6 +463,27 @@ class _Plan:
                 special = wild = False
             found.append(replace(dealt, special_rows=special, wild=wild, may_raise=may_raise))
         return found
+
+    def _on_other_gpus(self, cases: list[Case]) -> list[Case]:
+        """Deal the GPUs out to usual cases that are not the first; one case more is as ``torch.compile`` calls it.
+
+        In the interpreter a candidate may refuse what it does on a GPU alone.
+        """
+        stream = self.draws.stream("devices")
+        usual = [
+            place
+            for place, case in enumerate(cases)
+            if place and case.content is Content.ordinary and case.name != "drawn, a second time"
+        ]
+        gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
+        for gpu, place in zip((*gpus, None), stream.sample(usual, min(len(gpus) + 1, len(usual))), strict=False):
+            if gpu is None:
+                cases[place] = replace(cases[place], compiling=True)
+                continue
+            few = stream.choice((gpu.multiprocessors, stream.randint(1, gpu.multiprocessors)))
+            may_raise = cases[place].may_raise or self.interpreted
+            cases[place] = replace(cases[place], gpu=gpu.name, multiprocessors=few, may_raise=may_raise)
+        return cases
 
     def _related(self) -> list[Case]:
         """Elements in several places at once, one tensor for two inputs, weights in another dtype than the inputs, no rows."""

@@ -276,7 +276,8 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
                     if not _may_refuse(proof.case, error):
                         raise
                     trial.refused.append(Check("refused_by_candidate", workload, True))
-                    trial.trails.append((proof, peer, None))
+                    if not (proof.case.gpu or proof.case.compiling):
+                        trial.trails.append((proof, peer, None))
                 else:
                     comparing.begin(proof, answer, "cuda" if session.gpu else "cpu", peer, overwrites)
                 if len(trial.findings) >= MOST_EVIDENCE:
@@ -397,7 +398,8 @@ class _Comparing:
 def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> Answer:
     call = _call(proof, peer, overwrites)
     answer = read_answer(session.call("run", call.meta, call.tensors, check=expecting(proof)))
-    trial.trails.append((proof, peer, answer.trail))
+    if not answer.asked:  # CPython's program knows the device that is there alone
+        trial.trails.append((proof, peer, answer.trail))
     trial.imported |= answer.imported
     return answer
 

@@ -129,6 +129,9 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "directions": [_entry(call, name, laid, False) for name, laid in proof.directions.items()],
         "skip": [],
         "tolerant": False,
+        "gpu": proof.case.gpu,
+        "multiprocessors": proof.case.multiprocessors,
+        "compiling": proof.case.compiling,
         **more,
     }
     if proof.other is not None:

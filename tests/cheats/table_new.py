@@ -1127,4 +1127,18 @@ NEW: dict[str, NewCheat] = {
         "run",
         "The middle program reads what the others have added, when as many have come before it as it expects.",
     ),
+    "on_a_gpu_alone": NewCheat("reglu", 7, "forward", "run", "On a GPU one input is taken for the other."),
+    "many_multiprocessors": NewCheat(
+        "reglu",
+        7,
+        "backward",
+        "run",
+        "Where the GPU said at import that it has many multiprocessors the gradient is wrong.",
+    ),
+    "by_the_name_of_the_gpu": NewCheat(
+        "reglu", 7, "forward", "run", "On GPUs of some names one input is taken for the other."
+    ),
+    "while_it_is_compiled": NewCheat(
+        "reglu", 7, "forward", "run", "Where torch traces a program one input is taken for the other."
+    ),
 }

@@ -57,6 +57,9 @@ HONEST: dict[str, Honest] = {
     "glu_autotuned": Honest("glu", "triton.autotune with configs by comprehension"),
     "relu_squared_heuristics": Honest("relu_squared", "triton.heuristics with lambdas"),
     "relu_squared_triton_op": Honest("relu_squared", "torch.library.triton_op and wrap_triton"),
+    "reglu_by_device": Honest(
+        "reglu", "settings by the GPU's properties and name, cached; memory on a device by its name"
+    ),
     "relu_squared_custom_op": Honest("relu_squared", "torch.library.custom_op, register_fake, register_autograd"),
     "residual_identity": Honest("residual", "the upstream gradient is both gradients"),
     "bias_torch_sum": Honest("add_bias", "bias gradient by torch.sum(dy, 0), needs_input_grad"),

@@ -1,0 +1,155 @@
+"""Other GPUs than the one that is there, for host code that asks about the device.
+
+What a program computes must not depend on the GPU's name, its number of multiprocessors, or on whether torch traces it. In some
+cases the evaluator answers for another GPU, in the interpreter for one at all; kernels run where they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from gpu_runner.peaks import GPUS, Gpu
+from gpu_runner.program import language
+from gpu_runner.program.evaluator import Evaluator
+from gpu_runner.program.objects import Native
+
+MEMORY_BYTES = 48 * 2**30
+_KIB = 2**10
+# Of one program, by architecture. Source: CUDA C++ Programming Guide, technical specifications by compute capability.
+_SHARED_MEMORY = {
+    "sm_80": 163 * _KIB, "sm_86": 99 * _KIB, "sm_89": 99 * _KIB, "sm_90": 227 * _KIB, "sm_100": 227 * _KIB, "sm_120": 99 * _KIB,
+}  # fmt: skip
+_ELSEWHERE = torch.device("cuda", 0)
+
+
+class DeviceProperties(SimpleNamespace):
+    """What ``torch.cuda.get_device_properties`` gives."""
+
+
+class Device:
+    """What a program is told about its device in one case; ``was_asked`` says whether it asked.
+
+    On a GPU it is told another name and a part of the multiprocessors, so that programs which wait for each other still run at the
+    same time. In the interpreter it is told that its tensors lie on a GPU.
+    """
+
+    def __init__(self, gpu: str, multiprocessors: int, *, is_compiling: bool) -> None:
+        self.was_asked = False
+        self._is_compiling = is_compiling
+        self._gpu = GPUS[gpu] if gpu else None
+        self._is_there = torch.cuda.is_available()
+        here = torch.cuda.get_device_properties(0).multi_processor_count if self._is_there else multiprocessors
+        self.multiprocessors = min(multiprocessors, here) if gpu else here if self._is_there else 0
+
+    def install(self, evaluator: Evaluator) -> None:
+        """Have an evaluator, which has loaded nothing yet, answer for this device."""
+        answers: dict[str, Callable[..., Any]] = {}
+        if self._is_compiling:
+            answers |= dict.fromkeys(
+                ("torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"), lambda: True
+            )
+        if self._gpu is not None:
+            answers |= self._elsewhere(self._gpu) if self._is_there else self._anywhere(self._gpu)
+            if not self._is_there:
+                evaluator.members |= {"torch.version.cuda": "12.8", "torch.version.hip": None}
+                evaluator.attribute_of.insert(0, self._attribute)
+                evaluator.on_host = _on_host
+        for path, answer in answers.items():
+            evaluator.special[path] = self._noted(answer)
+
+    def _noted(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **named: Any) -> Any:
+            self.was_asked = True
+            return answer(*args, **named)
+
+        return noted
+
+    def _elsewhere(self, gpu: Gpu) -> dict[str, Callable[..., Any]]:
+        def properties(device: Any = None) -> DeviceProperties:
+            known = torch.cuda.get_device_properties(device)
+            values = {name: getattr(known, name) for name in language.DEVICE_PROPERTIES if hasattr(known, name)}
+            return DeviceProperties(**values | {"name": gpu.name, "multi_processor_count": self.multiprocessors})
+
+        def of_driver(device: Any = 0) -> dict[str, Any]:
+            from triton.runtime import driver
+
+            known = driver.active.utils.get_device_properties(device)
+            return {**known, "multiprocessor_count": self.multiprocessors}
+
+        return {
+            "torch.cuda.get_device_properties": properties,
+            "torch.cuda.get_device_name": lambda *_, **__: gpu.name,
+            "triton.runtime.driver.active.utils.get_device_properties": of_driver,
+        }
+
+    def _anywhere(self, gpu: Gpu) -> dict[str, Callable[..., Any]]:
+        architecture = int(gpu.architecture.removeprefix("sm_"))
+        capability = divmod(architecture, 10)
+        shared = _SHARED_MEMORY[gpu.architecture]
+        properties = DeviceProperties(
+            name=gpu.name,
+            major=capability[0],
+            minor=capability[1],
+            multi_processor_count=self.multiprocessors,
+            total_memory=MEMORY_BYTES,
+            L2_cache_size=gpu.l2_bytes,
+            warp_size=32,
+            max_threads_per_multi_processor=2048,
+            shared_memory_per_block=48 * 2**10,
+            shared_memory_per_block_optin=shared,
+            shared_memory_per_multiprocessor=shared + 2**10,
+            regs_per_multiprocessor=65536,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+        )
+        of_driver = {
+            "max_shared_mem": shared,
+            "max_num_regs": 65536,
+            "multiprocessor_count": self.multiprocessors,
+            "warpSize": 32,
+        }
+
+        def target() -> Any:
+            from triton.backends.compiler import GPUTarget
+
+            return GPUTarget("cuda", architecture, 32)
+
+        plain: Mapping[str, Any] = {
+            "torch.cuda.is_available": True,
+            "torch.cuda.device_count": 1,
+            "torch.cuda.current_device": 0,
+            "torch.cuda.is_bf16_supported": True,
+            "torch.cuda.get_device_name": gpu.name,
+            "torch.cuda.get_device_capability": capability,
+            "torch.cuda.get_device_properties": properties,
+            "triton.runtime.driver.active.utils.get_device_properties": of_driver,
+            "triton.runtime.driver.active.get_current_device": 0,
+        }
+        answers = {path: _always(value) for path, value in plain.items()}
+        return answers | {"triton.runtime.driver.active.get_current_target": target}
+
+    def _attribute(self, value: Any, name: str) -> Any:
+        if not isinstance(value, torch.Tensor) or name not in ("device", "is_cuda", "is_cpu", "get_device", "cuda"):
+            return NotImplemented
+        self.was_asked = True
+        if name == "get_device":
+            return Native(name, lambda: 0, value)
+        if name == "cuda":
+            return Native(name, lambda *_, **__: value, value)
+        return _ELSEWHERE if name == "device" else name == "is_cuda"
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def _on_host(value: Any) -> Any:
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
+    if isinstance(value, str) and value.partition(":")[0] == "cuda":
+        return "cpu"
+    return value
