@@ -20,7 +20,7 @@ from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.trail import Trail, bound, function_of
 from gpu_runner.verify.answer import BY_AUTOGRAD
 from gpu_runner.verify.mode import Mode
-from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison
+from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
 
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
 _MEMORY_USED_AGAIN = ("second", "interleaved")  # runs
@@ -83,7 +83,7 @@ class Log(Mode):
         self._dry = dry
         self.compiles_only = compiles_only
         self.was_tuned = False
-        self.trail = Trail(lambda tensor: self.guard_bytes(tensor) // tensor.element_size())
+        self.trail = Trail()
         self._poison = Poison(secrets.randbits(48)) if poison else None
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
@@ -95,7 +95,6 @@ class Log(Mode):
         self._tuning = 0
         self._memory: dict[int, tuple[StorageWeakRef, Memory]] = {}
         self._guards: dict[int, tuple[StorageWeakRef, torch.Tensor, int, int]] = {}
-        self._given: dict[int, int] = {}  # of each input, the bytes of the guard at each end of its memory
         self._made: Counter[tuple[int, torch.dtype]] = Counter()  # buffers of a form in this run
         # What buffers of a form held after an earlier run: memory that is used again may nearly hold the answer already.
         self._left_behind: dict[tuple[int, torch.dtype, int], torch.Tensor] = {}
@@ -166,7 +165,6 @@ class Log(Mode):
     def is_input(self, tensor: torch.Tensor, name: str) -> None:
         """Say that this is an input of the problem, or an upstream gradient."""
         self._set(tensor, Memory(frozenset({name}), is_input=True))
-        self._given[_key(tensor)] = GUARD_ELEMENTS * tensor.element_size()
 
     def lies(self, tensor: torch.Tensor) -> None:
         """Say that an input is given as this view of its memory."""
@@ -225,13 +223,6 @@ class Log(Mode):
             return True
         handed_on = bool(memory.inputs) and all(name.startswith("upstream") for name in memory.inputs)
         return handed_on and not memory.is_computed
-
-    def guard_bytes(self, tensor: torch.Tensor) -> int:
-        """How many bytes at each end of a tensor's storage are a guard."""
-        guard = self._guards.get(_key(tensor))
-        if guard is not None and not guard[0].expired():
-            return GUARD_ELEMENTS * int(guard[1].element_size())
-        return self._given.get(_key(tensor), 0) if self._known(tensor).is_input else 0
 
     def work(self) -> list[dict[str, Any]]:
         """What torch did, as plain values: see ``answer.Work``."""
@@ -325,8 +316,8 @@ class Log(Mode):
             number = self._made[raw.numel(), raw.dtype]
             self._made[raw.numel(), raw.dtype] += 1
             self._use_again(raw, number)
-            view = raw.as_strided(plain.shape, plain.stride(), GUARD_ELEMENTS)
-        reference = StorageWeakRef(raw.untyped_storage())
+            view = between_guards(raw).as_strided(plain.shape, plain.stride())
+        reference = StorageWeakRef(view.untyped_storage())
         self._memory.pop(reference.cdata, None)
         self._guards[reference.cdata] = (reference, raw, phase, number)
         return view

@@ -132,8 +132,8 @@ class _Guarded:
                 raise Violation(None, f"A kernel {does} memory that it was not given.", Status.out_of_bounds)
 
 
-def guard_memory(guard_bytes: Callable[[torch.Tensor], int] = lambda _: 0) -> None:
-    """Bound the interpreter of this process, once; ``guard_bytes`` says how much at each end of a tensor's storage is a guard."""
+def guard_memory() -> None:
+    """Bound the interpreter of this process, once, to the storages of a launch's arguments."""
     from triton.runtime import interpreter
 
     if isinstance(interpreter._interpreter, _Guarded):  # noqa: SLF001 - there is no public place for it
@@ -146,7 +146,7 @@ def guard_memory(guard_bytes: Callable[[torch.Tensor], int] = lambda _: 0) -> No
 
     def init_args(self: Any, args: Any, kwargs: Any) -> Any:
         on_host = original(self, args, kwargs)
-        guarded.begin(_ranges(tensors_in(on_host), guard_bytes))
+        guarded.begin(_ranges(tensors_in(on_host)))
         return on_host
 
     interpreter.GridExecutor._init_args_hst = init_args  # noqa: SLF001 - as above
@@ -252,10 +252,7 @@ def fill_compiled_lanes() -> None:
     TritonSemantic.load = load
 
 
-def _ranges(tensors: Sequence[torch.Tensor], guard_bytes: Callable[[torch.Tensor], int]) -> list[tuple[int, int]]:
-    """The addresses of the storages of tensors, without the guards around them."""
-    found: dict[tuple[int, int], None] = {}
-    for tensor in tensors:
-        storage, guard = tensor.untyped_storage(), guard_bytes(tensor)
-        found[storage.data_ptr() + guard, storage.data_ptr() + storage.nbytes() - guard] = None
-    return list(found)
+def _ranges(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+    """The addresses of the storages of tensors."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return list({(storage.data_ptr(), storage.data_ptr() + storage.nbytes()): None for storage in storages})

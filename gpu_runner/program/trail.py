@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -21,13 +21,9 @@ _MOST_LITERALS = 4096  # elements
 
 
 class Trail:
-    """Storages have numbers in the order in which they are met, so that two runs of the same program leave the same trail.
+    """Storages have numbers in the order in which they are met, so that two runs of the same program leave the same trail."""
 
-    ``begin`` says by how much a tensor's storage offset is larger because its memory is guarded.
-    """
-
-    def __init__(self, begin: Callable[[torch.Tensor], int]) -> None:
-        self._begin = begin
+    def __init__(self) -> None:
         self.events: list[list[Any]] = []  # what, path, line, digest
         self._whole = hashlib.sha256()
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
@@ -63,7 +59,7 @@ class Trail:
         if isinstance(value, torch.Tensor):
             layout = None
             if value.layout == torch.strided:
-                layout = (tuple(value.shape), value.stride(), value.storage_offset() - self._begin(value))
+                layout = (tuple(value.shape), value.stride(), value.storage_offset())
             return ("tensor", self._number(value), layout, str(value.dtype), value.device.type)
         if isinstance(value, dict):
             return [(str(key), self._told(item)) for key, item in sorted(value.items(), key=lambda item: str(item[0]))]

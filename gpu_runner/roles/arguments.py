@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gpu_runner.roles import State
-from gpu_runner.verify.poison import bits_equal
+from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
 
 @dataclass
@@ -21,6 +21,9 @@ class Arguments:
     parameters: dict[str, Any] = field(default_factory=dict)  # of a module, in place of its own
     leaves: dict[str, torch.Tensor] = field(default_factory=dict)  # inputs that want a gradient
     raw: dict[str, torch.Tensor] = field(default_factory=dict)  # guarded buffers by input
+    memory: dict[str, torch.Tensor] = field(
+        default_factory=dict
+    )  # of inputs and upstream gradients, what lies between the guards
     upstream: list[torch.Tensor | None] = field(default_factory=list)  # one per output
     raw_upstream: list[torch.Tensor] = field(default_factory=list)
     directions: dict[str, torch.Tensor] = field(
@@ -114,8 +117,8 @@ class Arguments:
 
     def shares(self, tensor: torch.Tensor) -> bool:
         """Say whether a tensor lies in the memory of an input or of an upstream gradient."""
-        held = [*self.raw.values(), *self.raw_upstream]
-        return any(tensor.untyped_storage().data_ptr() == raw.untyped_storage().data_ptr() for raw in held)
+        held = self.memory.values()
+        return any(tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() for memory in held)
 
     def rolled(self, rows: int) -> Arguments:
         """Give the same arguments with every input moved on by ``rows`` along its first dimension: fresh content, same values."""
@@ -191,9 +194,9 @@ def _settled(
     given = Arguments()
     values: dict[str, Any] = dict(meta["scalars"])
     for entry in inputs:
-        raw = _kept(state, prefix + entry["name"], tensors[entry["tensor"]])
-        given.raw[entry["name"]] = raw
-        value = _view(raw, entry)
+        raw, memory = _kept(state, prefix + entry["name"], tensors[entry["tensor"]])
+        given.raw[entry["name"]], given.memory[entry["name"]] = raw, memory
+        value = _view(memory, entry)
         if entry["grad"]:
             value.requires_grad_()
             given.leaves[entry["name"]] = value
@@ -206,13 +209,13 @@ def _settled(
         if entry is None:
             given.upstream.append(None)
             continue
-        raw = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
+        raw, memory = _kept(state, f"{prefix}upstream {place}", tensors[entry["tensor"]])
         given.raw_upstream.append(raw)
-        given.upstream.append(_view(raw, entry))
+        given.memory[f"upstream {place}"] = memory
+        given.upstream.append(_view(memory, entry))
     for entry in meta.get("directions", ()) if not prefix else ():
-        given.directions[entry["name"]] = _view(
-            _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]]), entry
-        )
+        _, memory = _kept(state, f"direction {entry['name']}", tensors[entry["tensor"]])
+        given.directions[entry["name"]] = _view(memory, entry)
     return arranged(given, values, meta)
 
 
@@ -240,17 +243,20 @@ def arranged(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> 
     return given
 
 
-def _kept(state: State, name: str, sent: torch.Tensor) -> torch.Tensor:
-    cache: dict[tuple[Any, ...], torch.Tensor] = state.values.setdefault("buffers", {})
+def _kept(state: State, name: str, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A guarded buffer, and what lies between its guards."""
+    cache: dict[tuple[Any, ...], tuple[torch.Tensor, torch.Tensor]] = state.values.setdefault("buffers", {})
     key = (name, tuple(sent.shape), sent.dtype)
     if key not in cache:
-        cache[key] = sent.to(state.device, copy=True)
-        return cache[key]
-    return cache[key].copy_(sent)
+        raw = sent.to(state.device, copy=True)
+        cache[key] = raw, between_guards(raw)
+    else:
+        cache[key][0].copy_(sent)
+    return cache[key]
 
 
-def _view(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
-    return raw.detach().as_strided(entry["shape"], entry["stride"], entry["offset"]).detach()
+def _view(memory: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
+    return memory.detach().as_strided(entry["shape"], entry["stride"], entry["offset"] - GUARD_ELEMENTS).detach()
 
 
 def _written(raw: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:

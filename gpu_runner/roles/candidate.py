@@ -42,7 +42,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
         teach_libdevice()
         teach_maxima()
         take_any()
-        guard_memory(lambda tensor: _current[-1].guard_bytes(tensor) if _current else 0)
+        guard_memory()
         order_programs(_order_imported if meta["mode"] == IMPORTED else _order)
     elif meta["mode"] != EVALUATED:
         take_the_first_that_launches()
@@ -221,10 +221,8 @@ def _prepared(
 ) -> tuple[Log, Steps]:
     log = Log(state.values["where"], meta["poison"], state.values["opaque"], **how)
     for given in (arguments, *([arguments.other] if meta.get("others") else [])):
-        for name, raw in given.raw.items():
-            log.is_input(raw, name)
-        for place, raw in enumerate(given.raw_upstream):
-            log.is_input(raw, f"upstream {place}")
+        for name, memory in given.memory.items():
+            log.is_input(memory, name)
         for tensor in (*given.tensors(), *given.upstream):
             if tensor is not None:
                 log.lies(tensor)

@@ -80,9 +80,10 @@ def place_of(shape: tuple[int, ...], layout: Layout, stream: random.Random) -> P
     wide = [dim for dim, size in enumerate(shape) if size > 1]
     shift = stream.randint(1, MOST_SHIFT)
     if layout is Layout.apart:
-        # A row's own length: one of two halves of a projection.
-        gap = stream.choice((stream.randint(1, MOST_GAP), shape[-1])) if rank > 1 else 0
-        return Place(gap=gap, shift=stream.choice((0, shift)))
+        # A row's own length: the first or the second half of a projection.
+        if rank > 1 and stream.random() < 0.5:
+            return Place(gap=shape[-1], shift=stream.choice((0, shape[-1])))
+        return Place(gap=stream.randint(1, MOST_GAP) if rank > 1 else 0, shift=stream.choice((0, shift)))
     if layout is Layout.shifted:
         return Place(shift=stream.choice((0, FAR_SHIFT)) + 2 * (shift // 2) + 1)
     if layout is Layout.permuted and rank > 1:

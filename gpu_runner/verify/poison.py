@@ -9,6 +9,13 @@ _PERIOD = 4099  # prime, so that it falls in step with no row
 _WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+def between_guards(raw: torch.Tensor) -> torch.Tensor:
+    """What lies between the guards of a buffer, in a storage of its own: offsets in it are those of a user's tensor."""
+    return (
+        torch.from_dlpack(raw[GUARD_ELEMENTS:-GUARD_ELEMENTS]) if raw.numel() > 2 * GUARD_ELEMENTS else raw.new_empty(0)
+    )
+
+
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The elements as whole numbers of the same width."""
     dense = tensor.contiguous()
@@ -42,7 +49,9 @@ class Poison:
 
     def left(self, tensor: torch.Tensor, raw: torch.Tensor, phase: int) -> int:
         """How many elements of a tensor in that buffer hold what they held at first."""
-        before = self._sequence(raw, phase).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        before = self._sequence(raw, phase).as_strided(
+            tensor.shape, tensor.stride(), GUARD_ELEMENTS + tensor.storage_offset()
+        )
         return int((bits(tensor) == bits(before)).sum())
 
     def _sequence(self, like: torch.Tensor, phase: int) -> torch.Tensor:
