@@ -8,7 +8,7 @@ from gpu_runner.contracts import parse_problem
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.inputs import make_inputs, make_upstream
 from gpu_runner.verify.laying import Place, lay
-from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, bits_equal
+from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards, bits_equal
 from tests.problems import problem_source
 
 CASE = Case("case", (("T", 6), ("H", 40)), "bfloat16", 11)
@@ -58,7 +58,7 @@ def test_an_expanded_upstream_stays_one_number() -> None:
 def test_memory_that_nobody_wrote_is_known_by_its_bits() -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64):
         raw, poison = torch.empty(2 * GUARD_ELEMENTS + 8, dtype=dtype), Poison(5)
-        inner, phase = raw[GUARD_ELEMENTS:-GUARD_ELEMENTS], poison.fill(raw)
+        inner, phase = between_guards(raw), poison.fill(raw)
         assert poison.left(inner, raw, phase) == 8
         inner[3] += 1
         assert poison.left(inner, raw, phase) == 7
