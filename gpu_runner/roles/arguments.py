@@ -193,8 +193,12 @@ def _settled(
 ) -> Arguments:
     given = Arguments()
     values: dict[str, Any] = dict(meta["scalars"])
+    known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # parts of one tensor share its memory
     for entry in inputs:
-        raw, memory = _kept(state, prefix + entry["name"], tensors[entry["tensor"]])
+        place = entry["tensor"]
+        if place not in known:
+            known[place] = _kept(state, prefix + entry["name"], tensors[place])
+        raw, memory = known[place]
         given.raw[entry["name"]], given.memory[entry["name"]] = raw, memory
         value = _view(memory, entry)
         if entry["grad"]:

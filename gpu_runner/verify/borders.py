@@ -25,7 +25,8 @@ def judge_memory(notes: Notes, proof: Proof, answer: Answer, overwrites: Collect
     for (place, laid), raw in zip(sent, answer.raw_upstream, strict=False):
         pairs.append((f"upstream {place}", f"the upstream gradient of output {place}", laid, raw))
     for name, words, laid, raw in pairs:
-        _one(notes, name, words, laid, raw, overwrites if name not in proof.form.mutates else (name,))
+        beside = [other for _, _, other, _ in pairs if other.raw is laid.raw]
+        _one(notes, name, words, beside, laid, raw, overwrites if name not in proof.form.mutates else (name,))
     if answer.broken:
         notes.wrong(Status.out_of_bounds, "guard", "A kernel wrote beyond the end of a buffer that it had allocated.")
     if len(notes.findings) == before:
@@ -33,7 +34,16 @@ def judge_memory(notes: Notes, proof: Proof, answer: Answer, overwrites: Collect
         notes.ok("inputs")
 
 
-def _one(notes: Notes, name: str, words: str, laid: Laid, raw: torch.Tensor, overwrites: Collection[str]) -> None:
+def _one(
+    notes: Notes,
+    name: str,
+    words: str,
+    beside: Collection[Laid],
+    laid: Laid,
+    raw: torch.Tensor,
+    overwrites: Collection[str],
+) -> None:
+    """Judge the memory of one tensor; ``beside`` are those that lie in the same buffer, itself among them."""
     if raw.shape != laid.raw.shape or raw.dtype != laid.raw.dtype:
         notes.wrong(Status.cheating, "inputs", "The inputs came back in another form.", words, rule="forged answer")
         return
@@ -41,9 +51,12 @@ def _one(notes: Notes, name: str, words: str, laid: Laid, raw: torch.Tensor, ove
         return
     changed = bits(raw) != bits(laid.raw)
     inside = torch.zeros(raw.shape, dtype=torch.bool)
-    laid.elements(inside).fill_(True)
+    for one in beside:
+        one.elements(inside).fill_(True)
     if bool((changed & ~inside).any()):
         notes.wrong(Status.out_of_bounds, "guard", f"A kernel wrote beyond the edge of {words}.", words)
+    elif not bool(laid.elements(changed).any()):
+        return
     elif name not in overwrites:
         cure = "Write to a buffer of your own, or name the input in MUTATES."
         notes.wrong(Status.mutated_input, "inputs", f"The candidate changed {words}. {cure}", words)

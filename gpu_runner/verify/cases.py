@@ -33,11 +33,14 @@ CUT = (
 )  # what sixteen bits do not hold: where a candidate cuts or branches there, one row is as wide in the interpreter too
 INTERPRETED_WORK = 2**19  # the product of all dimensions, as of a matrix product
 GPU_WIDEST, GPU_DEEPEST = 2**18, 2**20
+BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis of a grid hold 2^16 - 1
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
+OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
+SPECIAL_ROWS = (10, 14)  # rows of the case in which each kind of special row occurs
 
 
 class Content(StrEnum):
@@ -81,6 +84,14 @@ class Upstream(StrEnum):
     zero_rows = "zero rows"
 
 
+class Special(StrEnum):
+    """What some rows of activations are: zero, all equal, faint, with one large element, equal to another row, and the like."""
+
+    none = ""
+    rows = "special rows"
+    columns = "special columns"  # of inputs of two dimensions
+
+
 class Indices(StrEnum):
     """Which whole numbers are drawn."""
 
@@ -103,9 +114,7 @@ class Case:
     upstream: str = Layout.dense
     gradients: Upstream = Upstream.normal
     indices: Indices = Indices.spread
-    special_rows: bool = (
-        False  # some rows of activations are zero, all equal, with one large element, or equal to another row
-    )
+    special: Special = Special.none
     wild: bool = False  # weights of any sign and magnitude, some of them zero; activations of any scale
     plain_init: bool = False  # parameters exactly as ``init`` says, without noise
     again: bool = False  # second backward, and two forwards before two backwards
@@ -119,6 +128,8 @@ class Case:
     )
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
     same: tuple[str, ...] = ()  # inputs that are one tensor
+    packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
+    packed_along: int = -1  # its last dimension, or its first
     mixed: bool = False  # weights in float32 beside inputs in half precision
     gpu: str = ""  # where given, host code that asks about the device is told of this one, with so many
     multiprocessors: int = 0
@@ -143,12 +154,13 @@ class Case:
             (f"upstream {_WORDS.get(self.upstream, '')}", self.upstream in _WORDS),
             (f"upstream: {self.gradients}", self.gradients is not Upstream.normal),
             (self.indices, self.indices is not Indices.spread),
-            ("special rows", self.special_rows),
+            (self.special, bool(self.special)),
             ("drawn scales", self.wild),
             ("gradient of the first input only", self.narrow_grad),
             (f"values up to {self.reach:.3g}", bool(self.reach)),
             ("infinities and NaN in some rows", self.content is Content.odd),
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
+            (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             ("weights in float32", self.mixed),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
             ("as while torch.compile traces", self.compiling),
@@ -156,12 +168,12 @@ class Case:
 
     def gentler(self) -> Iterator[Case]:
         """The case with tamer values, for a reference that gives no numbers: without special rows, with usual scales."""
-        if self.special_rows:
-            yield replace(self, special_rows=False)
+        if self.special:
+            yield replace(self, special=Special.none)
         if self.wild:
-            yield replace(self, special_rows=False, wild=False)
+            yield replace(self, special=Special.none, wild=False)
         if self.layout in (Layout.broadcast, Layout.level):  # the variance of equal elements is what rounding leaves
-            yield replace(self, special_rows=False, wild=False, layout=Layout.apart)
+            yield replace(self, special=Special.none, wild=False, layout=Layout.apart)
 
     @property
     def is_empty(self) -> bool:
@@ -217,6 +229,7 @@ def plan_cases(
 _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
+_SPECIAL, _WILD = "special rows", "drawn scales"  # with the usual scalars: a large epsilon hides what small rows show
 # Small from the start; half of a size that a scalar divides may not be divided by it.
 _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)
 
@@ -297,6 +310,9 @@ class _Plan:
             # Its elements are enough to tell by, also where half of them are zero.
             sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (64, 90), (16, 28)).items()}
             cases.append(self._case("first gradient only", sizes, self._most_exact(), narrow_grad=True))
+            for dtype in self.dtypes:
+                cases.append(self._case(_SPECIAL, self._sizes(f"special {dtype}", (64, 200), SPECIAL_ROWS), dtype))
+                cases.append(self._case(_WILD, self._sizes(f"wild {dtype}", (64, 200), (3, 9)), dtype))
         return cases
 
     def _most_exact(self) -> str:
@@ -321,6 +337,9 @@ class _Plan:
         if sum(dim not in along for dim in named) == 1:
             many = (200, 255) if self.interpreted else (600, 2000)
             cases.append(self._case(_MANY_ROWS, self._sizes("many rows", (5, 9), many)))
+            if not self.interpreted:
+                sizes = self._sizes("most rows", (5, 9), BEYOND_AN_AXIS)
+                cases.append(self._case(_MANY_ROWS, sizes, may_raise=True))
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
@@ -396,7 +415,7 @@ class _Plan:
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
             moved = moved_scalars(self.problem, able, stream, whole=False)
-            is_open = case.content is Content.ordinary and case is not first
+            is_open = case.content is Content.ordinary and case is not first and case.name not in (_SPECIAL, _WILD)
             found.append(
                 replace(case, scalars=tuple((fixed | moved).items())) if moved and is_open and place % 2 else case
             )
@@ -445,6 +464,21 @@ class _Plan:
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 found.append(replace(case, layout=layout, upstream=back))
                 continue
+            if case.name in (_SPECIAL, _WILD):
+                layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
+                is_special = case.name == _SPECIAL and _rows_of(self.problem, case) > 1
+                special = Special.rows if is_special else Special.none
+                found.append(
+                    replace(
+                        case,
+                        layout=layout,
+                        upstream=back,
+                        may_raise=layout is Layout.shifted,
+                        special=special,
+                        wild=case.name == _WILD,
+                    )
+                )
+                continue
             is_dense = not self.quick and place % 4 == 3
             dealt = replace(
                 case,
@@ -455,13 +489,16 @@ class _Plan:
             )
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
             is_free = not {dealt.layout, dealt.upstream} & REPEATED
-            special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
+            is_special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
+            special = (
+                (Special.columns if stream.random() < OF_COLUMNS else Special.rows) if is_special else Special.none
+            )
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is Layout.shifted
             wild = is_free and stream.random() < OFTEN
             if case.narrow_grad:
-                special = wild = False
-            found.append(replace(dealt, special_rows=special, wild=wild, may_raise=may_raise))
+                special, wild = Special.none, False
+            found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise))
         return found
 
     def _on_other_gpus(self, cases: list[Case]) -> list[Case]:
@@ -486,7 +523,7 @@ class _Plan:
         return cases
 
     def _related(self) -> list[Case]:
-        """Elements in several places at once, one tensor for two inputs, weights in another dtype than the inputs, no rows."""
+        """Elements in several places at once, one tensor for two inputs, parts of one, weights in another dtype, no rows."""
         stream, problem = self.draws.stream("related"), self.problem
         cases = []
         deep = sum(len(spec.dims) > 1 and not is_weight(spec) for spec in problem.inputs)
@@ -495,6 +532,10 @@ class _Plan:
         for pair in sorted({names for names in _alike(problem) if len(names) > 1}):
             sizes = self._sizes(f"same {pair[0]}", (33, 90), (5, 14))
             cases.append(self._case("the same tensor twice", sizes, same=tuple(stream.sample(pair, 2))))
+            sizes = self._sizes(f"packed {pair[0]}", (33, 90), (5, 14))
+            parts = tuple(stream.sample(pair, min(len(pair), stream.choice((2, 2, 3)))))
+            along = stream.choice((-1, -1, 0))
+            cases.append(self._case("parts of one tensor", sizes, packed=parts, packed_along=along, may_raise=True))
         halves = [dtype for dtype in self.dtypes if dtype != "float32"]
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
             sizes = self._sizes("mixed", (33, 220), (5, 14))
@@ -615,6 +656,13 @@ def few_rows(problem: Problem, case: Case, seed: int) -> Case:
     return replace(
         case, sizes=sizes, seed=seed, content=Content.ordinary, reach=0.0, among=(), again=False, may_raise=False
     )
+
+
+def packed_evenly(problem: Problem, case: Case) -> Case:
+    """Give a case whose parts of one tensor begin at multiples of 16 bytes, where a candidate asks for it."""
+    along = columns_of(problem)
+    sizes = tuple((dim, -(-size // 16) * 16 if dim in along else size) for dim, size in case.sizes)
+    return replace(case, sizes=sizes) if case.packed else case
 
 
 def _halved_rows(problem: Problem, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gpu_runner.verify.cases import Content
+from gpu_runner.verify.cases import Content, Special
 
 # How far the largest values lie out, tried from the left until the reference can be judged by: where squares of float32 stay
 # finite and those of float16 do not, then where logits, sums and products do. The first is no number that stands for minus
@@ -22,7 +22,6 @@ REACHES: dict[str, tuple[float, ...]] = {
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
-OF_COLUMNS = 0.3  # the share of tensors whose columns are special in place of their rows
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -95,17 +94,17 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 
 
 def with_special(
-    values: torch.Tensor, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
+    values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
 ) -> torch.Tensor:
     """Values of which some rows are zero, equal, whole, far, faint or of one sign, hold one large element, or repeat another row.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
-    tensor of two dimensions it may be columns instead. ``beside`` another such tensor no row has equal elements: a product of two
+    tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
     of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
     """
     if values.dim() < 2 or 0 in values.shape:
         return values
-    if values.dim() == 2 and float(torch.rand((), generator=stream)) < OF_COLUMNS:
+    if values.dim() == 2 and special is Special.columns:
         return _special(values.t(), stream, beside, is_half).t().contiguous()
     return _special(values, stream, beside, is_half)
 

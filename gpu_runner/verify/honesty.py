@@ -74,8 +74,9 @@ def _accusations(proof: Proof, answer: Answer, peer: Peer) -> Iterator[tuple[str
     yield from computed_by_torch(answer.work, proof, theirs, answer.processors)
     known = () if original is None else original.untouched
     summed = any(adjoints(answer.work, _elements(proof)))
+    added = {f"gradient of {name}" for name in proof.case.same}  # by autograd, of an input that is given twice
     for label in answer.untouched:
-        if label not in known and not (summed and label.startswith("gradient")):
+        if label not in known and label not in added and not (summed and label.startswith("gradient")):
             yield f"No kernel wrote {label}.", "no kernel wrote the answer", None
 
 

@@ -187,8 +187,8 @@ def _make(
     values = _floating(spec, shape, case, stream, dtype)
     if place is not None:
         values = _filled(values, spec, case, stream, place)
-    elif case.special_rows and holds(spec, Content.odd):
-        values = with_special(values, stream, beside=beside, is_half=dtype == torch.float16)
+    elif case.special and holds(spec, Content.odd):
+        values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
     return _distribution(values, spec).to(dtype)
 
 
@@ -229,11 +229,19 @@ def _floating(
         if case.plain_init or not spec.grad:
             return exact
         if case.wild:
-            return _with_zeros(_random(shape, stream, _scale(stream, dtype, wild=True)), stream)
+            return _with_zeros(_random(shape, stream, 1.0) * _wild_scales(shape, stream, dtype), stream)
         return exact + PARAMETER_NOISE * torch.randn(shape, generator=stream)
     if spec.init == "uniform":
         return torch.rand(shape, generator=stream)
     return _random(shape, stream, _scale(stream, dtype, wild=case.wild and not case.measured))
+
+
+def _wild_scales(shape: tuple[int, ...], stream: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
+    """One scale for all weights, or one for each."""
+    if torch.rand((), generator=stream) < 0.5:
+        return torch.tensor(_scale(stream, dtype, wild=True))
+    most = WILD / (2.0 if dtype == torch.float16 else 1.0)
+    return 2.0 ** ((torch.rand(shape, generator=stream) * 2 - 1) * most)
 
 
 def _with_zeros(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:

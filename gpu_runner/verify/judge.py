@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import math
+import random
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,13 +18,23 @@ from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_pr
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.peaks import GPUS
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.answer import Answer, Trail, expecting, read_answer, trail_of
-from gpu_runner.verify.cases import Case, Content, beyond_reach, few_rows, plan_cases
+from gpu_runner.verify.cases import (
+    INTERPRETED_ELEMENTS,
+    INTERPRETED_WORK,
+    Case,
+    Content,
+    beyond_reach,
+    few_rows,
+    packed_evenly,
+    plan_cases,
+)
 from gpu_runner.verify.constants import compared_in, constants_of, needs_alignment
 from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.draws import Draws
@@ -45,6 +57,8 @@ _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
+INTERPRETED_CASES, INTERPRETED_PROGRAMS, INTERPRETED_S = 2, 64, 20.0  # of a verdict on a GPU, beside it
+SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "NotImplementedError", "RuntimeError", "ValueError")
 
@@ -185,6 +199,8 @@ def judge_beside(
     trial = _try(door, standing.cases, tuple(standing.overwrites), context)
     if not trial.findings and not trial.imported and not frame.quick:
         _call_as_imported(trial, candidate, standing, context)
+        if has_gpu() and not trial.findings:
+            _interpret(trial, candidate, standing, context)
     return _verdict(frame, standing.proofs, trial)
 
 
@@ -210,7 +226,7 @@ def choose_cases(
         compared=compared_in(screened_files(request.candidate)),
     )
     aligned = needs_alignment(screened_files(request.candidate))
-    return tuple(replace(case, aligned=aligned) for case in cases)
+    return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases
 
 
 def _constants(request: VerifyRequest) -> frozenset[int]:
@@ -331,6 +347,53 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
         f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
     )
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+
+
+def _interpret(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
+    """Beside a GPU, run few cases in Triton's interpreter, which sees each race and each access outside of a launch's buffers.
+
+    Only these count: values were judged on the GPU, and a kernel that the interpreter cannot run is left out.
+    """
+    chosen = sorted(filter(_can_be_interpreted, standing.cases), key=lambda one: -_elements(one[0]))[:INTERPRETED_CASES]
+    label = ""
+    try:
+        with loaded("candidate", candidate, standing.proofs[0].form, context, "interpreted", gpu=False) as session:
+            for proof, peer in chosen:
+                label = proof.case.label()
+                context.progress(f"verify: {label}, in the interpreter")
+                call = _call(_told_of_a_gpu(proof), peer, standing.overwrites)
+                reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
+                examined = _examined(proof, read_answer(reply), "cpu", peer, tuple(standing.overwrites))
+                trial.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
+                trial.examined.append(Examined((Check("interpreted", label, True),), deterministic=None))
+    except ProtocolError as error:
+        trial.findings.append(failure_of(error, "interpreted", label))
+    except ChildFailed as error:
+        found = failure_of(error, "interpreted", label)
+        if found.status in SEEN_BY_INTERPRETER:
+            trial.findings.append(found)
+        else:
+            trial.refused.append(Check("interpreter_left_out", found.evidence.message, True))
+
+
+def _can_be_interpreted(one: tuple[Proof, Peer]) -> bool:
+    case = one[0].case
+    sizes = sorted(case.size_of.values())
+    is_usual = case.content is Content.ordinary and not case.is_empty and not case.may_raise and bool(sizes)
+    few = math.prod(sizes[:-1]) <= INTERPRETED_PROGRAMS  # about as many as a kernel has programs
+    return is_usual and few and _elements(one[0]) <= INTERPRETED_ELEMENTS and math.prod(sizes) <= INTERPRETED_WORK
+
+
+def _elements(proof: Proof) -> int:
+    return max((tensor.numel() for tensor in proof.inputs.values()), default=0)
+
+
+def _told_of_a_gpu(proof: Proof) -> Proof:
+    """The case with host code told of a GPU, so that it takes the way that it takes there."""
+    if proof.case.gpu:
+        return proof
+    gpu = random.Random(proof.case.seed).choice(list(GPUS.values()))  # noqa: S311 - the seed is secret
+    return replace(proof, case=replace(proof.case, gpu=gpu.name, multiprocessors=gpu.multiprocessors))
 
 
 def _other_trail(session: Session, case: Case, call: Call, trail: Trail | None) -> str | None:

@@ -137,6 +137,14 @@ def lay(
     return laid
 
 
+def lay_packed(parts: dict[str, torch.Tensor], along: int, guard_seed: int | None = None) -> dict[str, Laid]:
+    """Put tensors of one shape into one guarded buffer, as parts of one tensor along a dimension."""
+    whole = lay(torch.cat(list(parts.values()), along), guard_seed=guard_seed)
+    shape = tuple(next(iter(parts.values())).shape)
+    step = shape[along] * whole.stride[along]
+    return {name: Laid(whole.raw, shape, whole.stride, whole.offset + place * step) for place, name in enumerate(parts)}
+
+
 def _once(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size if step else min(size, 1) for size, step in zip(shape, stride, strict=True))
 

@@ -26,7 +26,12 @@ def reference_session(role: str, problem_source: str, context: RunContext, besid
 
 
 def candidate_session(
-    role: str, candidate: CandidateSource, context: RunContext, beside: int = 0, name: str | None = None
+    role: str,
+    candidate: CandidateSource,
+    context: RunContext,
+    beside: int = 0,
+    name: str | None = None,
+    gpu: bool | None = None,
 ) -> Session:
     """Give a child with a candidate's files and the tree that it lies in; ``beside`` other children run meanwhile.
 
@@ -46,7 +51,7 @@ def candidate_session(
         raise ScratchError(str(error)) from error
     roots = candidate.import_roots
     return Session(
-        role, context.limits, context.require, files=files, tree=tree, import_roots=roots, beside=beside, name=name
+        role, context.limits, context.require, gpu, files=files, tree=tree, import_roots=roots, beside=beside, name=name
     )
 
 
@@ -74,13 +79,14 @@ def loaded(
     context: RunContext,
     name: str | None = None,
     mode: str = EVALUATED,
+    gpu: bool | None = None,
 ) -> Iterator[Session]:
-    """Start a child and load a candidate in it; ``name`` as of a session.
+    """Start a child and load a candidate in it; ``name`` and ``gpu`` as of a session.
 
     Raises:
         RunnerError: the device cannot be used in there. ScratchError: files that cannot be placed. ChildFailed: it does not load.
     """
-    with opened(candidate_session(role, candidate, context, name=name), context) as session:
+    with opened(candidate_session(role, candidate, context, name=name, gpu=gpu), context) as session:
         load(session, candidate, form, mode=EITHER if name == ORIGINAL else mode)
         yield session
 

@@ -108,6 +108,9 @@ class Call:
 
     meta: dict[str, Any]
     tensors: list[Buffer]
+    places: dict[int, int] = field(
+        default_factory=dict
+    )  # by the identity of what was sent: parts of one tensor share memory
 
 
 def make_call(proof: Proof, **more: Any) -> Call:
@@ -142,10 +145,12 @@ def make_call(proof: Proof, **more: Any) -> Call:
 
 
 def _entry(call: Call, name: str, laid: Laid, grad: bool) -> dict[str, Any]:
-    call.tensors.append(Buffer.from_torch(laid.raw))
+    if id(laid.raw) not in call.places:
+        call.places[id(laid.raw)] = len(call.tensors)
+        call.tensors.append(Buffer.from_torch(laid.raw))
     return {
         "name": name,
-        "tensor": len(call.tensors) - 1,
+        "tensor": call.places[id(laid.raw)],
         "shape": list(laid.shape),
         "stride": list(laid.stride),
         "offset": laid.offset,

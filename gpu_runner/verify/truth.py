@@ -19,7 +19,7 @@ from gpu_runner.spans import span
 from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
-from gpu_runner.verify.laying import Laid, Place, lay, place_of
+from gpu_runner.verify.laying import Laid, Place, lay, lay_packed, place_of
 from gpu_runner.verify.measures import typical_size
 from gpu_runner.verify.proof import Expected, Form, Proof, make_call
 from gpu_runner.verify.reach import farthest
@@ -267,7 +267,7 @@ def _vanishes(proof: Proof) -> bool:
 def _with_ordinary(proof: Proof) -> Proof:
     """Mark the truth of a case in which nothing cancels by the way it was drawn."""
     case = proof.case
-    plain = case.content is Content.ordinary and not case.special_rows and case.dtype == "float32"
+    plain = case.content is Content.ordinary and not case.special and case.dtype == "float32"
     if not plain or not all(LEAST_ORDINARY <= size <= MOST_ORDINARY for _, size in case.sizes):
         return proof
 
@@ -280,7 +280,7 @@ def _with_ordinary(proof: Proof) -> Proof:
 
 def _has_equal_elements(case: Case) -> bool:
     """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
-    return bool(case.special_rows or case.wild or {case.layout, case.upstream} & REPEATED)
+    return bool(case.special or case.wild or {case.layout, case.upstream} & REPEATED)
 
 
 def _is_shaken(proof: Proof) -> bool:
@@ -319,6 +319,8 @@ def asked_of(problem: Problem, form: Form, case: Case) -> Proof:
     places = places_of(problem, case)
     guard = case.seed if case.seed % 2 else None
     laid = {spec.name: lay(inputs[spec.name], places[spec.name], _beyond(spec, case), guard) for spec in problem.inputs}
+    if case.packed:
+        laid |= lay_packed({name: inputs[name] for name in case.packed}, case.packed_along, guard)
     wanted = [spec.name for spec in problem.inputs if spec.grad and inputs[spec.name].is_floating_point()]
     chosen = tuple(wanted[:1] if case.narrow_grad else wanted)
     given = tuple((scalars | dict(case.scalars)).items())

@@ -1033,11 +1033,18 @@ NEW: dict[str, NewCheat] = {
         "run",
         "Rows that overlap, as `unfold` gives them, are taken for rows that follow each other.",
     ),
+    "parts_of_one_tensor": NewCheat(
+        "reglu",
+        7,
+        "forward",
+        "run",
+        "Two inputs that are the parts of one tensor, as `chunk` gives them, are taken for each other.",
+    ),
     "columns_of_stride_zero": NewCheat(
         "reglu", 7, "forward", "run", "An input that is broadcast along its columns is read as zeros."
     ),
     "weights_in_float32": NewCheat(
-        "layer_norm",
+        "rms_norm",
         7,
         "forward",
         "run",

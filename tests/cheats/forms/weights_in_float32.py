@@ -6,83 +6,69 @@ import triton.language as tl
 
 
 @triton.jit
-def _layer_norm_fwd(X, Y, W, B, Mean, Rstd, stride, N, eps, BLOCK_SIZE: tl.constexpr):
+def _rms_forward(x_ptr, w_ptr, y_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    Y += row * N
-    X += row * stride
-    cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < N
-    x = tl.load(X + cols, mask=mask, other=0.0).to(tl.float32)
-    mean = tl.sum(x, axis=0) / N
-    xc = tl.where(mask, x - mean, 0.0)
-    var = tl.sum(xc * xc, axis=0) / N
-    rstd = 1 / tl.sqrt(var + eps)
-    tl.store(Mean + row, mean)
-    tl.store(Rstd + row, rstd)
-    w = tl.load(W + cols, mask=mask, other=0.0).to(tl.float32)
-    b = tl.load(B + cols, mask=mask, other=0.0).to(tl.float32)
-    tl.store(Y + cols, xc * rstd * w + b, mask=mask)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride + cols, mask=mask, other=0.0)
+    h = x.to(tl.float32)
+    mean = tl.sum(h * h, axis=0) / n_cols
+    rstd = 1.0 / tl.sqrt(mean + eps)
+    tl.store(rstd_ptr + row, rstd)
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0)
+    y = w * (h * rstd).to(x.dtype)
+    tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
 
 
 @triton.jit
-def _layer_norm_bwd(DX, DY, X, W, Mean, Rstd, DW, DB, stride, M, N, BLOCK_SIZE: tl.constexpr):
+def _rms_backward(dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_ptr, stride, n_rows, n_cols, BLOCK: tl.constexpr):
     program = tl.program_id(0)
-    cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < N
-    w = tl.load(W + cols, mask=mask, other=0.0).to(tl.float32)
-    dw = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
-    db = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
-    for r in range(program, M, tl.num_programs(0)):
-        row = tl.cast(r, tl.int64)
-        x = tl.load(X + row * stride + cols, mask=mask, other=0.0).to(tl.float32)
-        dy = tl.load(DY + row * N + cols, mask=mask, other=0.0).to(tl.float32)
-        rstd = tl.load(Rstd + row)
-        xhat = tl.where(mask, (x - tl.load(Mean + row)) * rstd, 0.0)
-        wdy = w * dy
-        c1 = tl.sum(xhat * wdy, axis=0) / N
-        c2 = tl.sum(wdy, axis=0) / N
-        tl.store(DX + row * N + cols, (wdy - (xhat * c1 + c2)) * rstd, mask=mask)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in range(program, n_rows, tl.num_programs(0)):
+        at = tl.cast(row, tl.int64)
+        x = tl.load(x_ptr + at * stride + cols, mask=mask, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + at * n_cols + cols, mask=mask, other=0.0).to(tl.float32)
+        rstd = tl.load(rstd_ptr + at)
+        xhat = x * rstd
+        m = dy * w
+        dx = rstd * (m - xhat * (tl.sum(m * xhat, axis=0) / n_cols))
         dw += dy * xhat
-        db += dy
-    tl.store(DW + program * N + cols, dw, mask=mask)
-    tl.store(DB + program * N + cols, db, mask=mask)
+        tl.store(dx_ptr + at * n_cols + cols, dx, mask=mask)
+    tl.store(dw_ptr + program * n_cols + cols, dw, mask=mask)
 
 
-class LayerNorm(torch.autograd.Function):
+class RMSNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, bias, eps):
-        x_arg = x.reshape(-1, x.shape[-1])
-        if x_arg.stride(-1) != 1:
-            x_arg = x_arg.contiguous()
-        weight = weight if weight.dtype == x.dtype else torch.ones_like(weight)
-        M, N = x_arg.shape
-        y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-        mean = torch.empty((M,), dtype=torch.float32, device=x.device)
-        rstd = torch.empty((M,), dtype=torch.float32, device=x.device)
-        BLOCK_SIZE = triton.next_power_of_2(N)
-        num_warps = min(max(BLOCK_SIZE // 256, 1), 8)
-        _layer_norm_fwd[(M,)](
-            x_arg, y, weight, bias, mean, rstd, x_arg.stride(0), N, eps, BLOCK_SIZE=BLOCK_SIZE, num_warps=num_warps
-        )
-        ctx.save_for_backward(x_arg, weight, mean, rstd)
-        ctx.BLOCK_SIZE, ctx.num_warps = BLOCK_SIZE, num_warps
-        return y.view(x.shape)
+    def forward(ctx, x, w, eps):
+        shape = x.shape
+        x = x.reshape(-1, shape[-1])
+        if x.stride(-1) != 1:
+            x = x.contiguous()
+        n_rows, n_cols = x.shape
+        y = torch.empty((n_rows, n_cols), dtype=w.dtype, device=x.device)
+        w = w if w.dtype == x.dtype else torch.ones_like(w)
+        rstd = torch.empty(n_rows, dtype=torch.float32, device=x.device)
+        block = triton.next_power_of_2(n_cols)
+        _rms_forward[(n_rows,)](x, w, y, rstd, x.stride(0), n_cols, eps, BLOCK=block)
+        ctx.save_for_backward(x, w, rstd)
+        return y.view(shape)
 
     @staticmethod
     def backward(ctx, dy):
-        x, w, mean, rstd = ctx.saved_tensors
-        M, N = x.shape
+        x, w, rstd = ctx.saved_tensors
+        n_rows, n_cols = x.shape
         shape = dy.shape
-        dy = dy.contiguous().view(M, N)
-        dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
-        programs = min(M, 8)
-        dw = torch.empty((programs, N), dtype=torch.float32, device=x.device)
-        db = torch.empty((programs, N), dtype=torch.float32, device=x.device)
-        _layer_norm_bwd[(programs,)](
-            dx, dy, x, w, mean, rstd, dw, db, x.stride(0), M, N, BLOCK_SIZE=ctx.BLOCK_SIZE, num_warps=ctx.num_warps
-        )
-        return dx.view(shape), dw.sum(dim=0).to(w.dtype), db.sum(dim=0).to(w.dtype), None
+        dy = dy.contiguous()
+        programs = min(n_rows, 4)
+        dx = torch.empty((n_rows, n_cols), dtype=x.dtype, device=x.device)
+        partial = torch.empty((programs, n_cols), dtype=torch.float32, device=x.device)
+        block = triton.next_power_of_2(n_cols)
+        _rms_backward[(programs,)](dy, x, w, rstd, dx, partial, x.stride(0), n_rows, n_cols, BLOCK=block)
+        return dx.view(shape), partial.sum(dim=0).to(w.dtype), None
 
 
-def candidate(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
-    return LayerNorm.apply(x, w, b, eps)
+def candidate(x: torch.Tensor, w: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    return RMSNorm.apply(x, w, eps)

@@ -20,6 +20,7 @@ from gpu_runner.verify.cases import (
     Content,
     Indices,
     Layout,
+    Special,
     Upstream,
     beyond_reach,
     columns_of,
@@ -55,7 +56,7 @@ def test_every_kind_is_in_every_full_plan(draws: Draws) -> None:
     assert {case.upstream for case in cases} == {Layout.dense, *UPSTREAM_LAYOUTS}
     assert {case.gradients for case in cases} == set(Upstream)
     assert {case.indices for case in cases} == set(Indices)
-    assert {True, False} == {case.special_rows for case in cases} == {case.wild for case in cases}
+    assert {True, False} == {bool(case.special) for case in cases} == {case.wild for case in cases}
     columns = {case.size_of["V"] for case in cases}
     assert 1 in columns and max(columns) > 4099
     assert 1 in {case.size_of["T"] for case in cases}
@@ -258,9 +259,24 @@ def test_scalars_that_divide_a_size_are_moved_to_one_to_odd_and_to_even_numbers_
     assert drawn in (3, 5, 7)
 
 
+@given(SEEDS)
+def test_every_special_row_and_drawn_scales_are_in_every_full_plan_with_the_usual_scalars(draws: Draws) -> None:
+    problem, cases = planned("rms_norm", draws=draws)
+    for dtype in problem.dtypes:
+        usual = [case for case in cases if case.dtype == dtype and not case.scalars]
+        assert any(case.special is Special.rows and case.size_of["T"] > 8 for case in usual)
+        assert any(case.wild and not case.special for case in usual)
+
+
+def test_on_a_gpu_one_case_has_more_rows_than_the_second_axis_of_a_grid() -> None:
+    assert any(case.size_of["T"] > 2**16 for case in planned("reglu", interpreted=False)[1])
+    assert all(case.size_of["T"] < 2**16 for case in planned("reglu")[1])
+
+
 def test_relations_between_inputs_are_in_every_full_plan() -> None:
     _, cases = planned("reglu")
     assert any(set(case.same) == {"a", "b"} for case in cases)
+    assert any(set(case.packed) == {"a", "b"} for case in cases)
     assert any(case.is_empty and case.may_raise for case in cases)
     assert {Layout.level, Layout.windows} <= {case.layout for case in cases if case.size_of["T"] > 1}
     _, cases = planned("layer_norm")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpu_runner.contracts import Problem, parse_problem
-from gpu_runner.verify.cases import Case, Content, holds
+from gpu_runner.verify.cases import Case, Content, Special, holds
 from gpu_runner.verify.compare import Truth, compare
 from gpu_runner.verify.extremes import (
     FAR_ROW,
@@ -67,7 +67,7 @@ def is_far_off(row: torch.Tensor) -> bool:
 
 def test_every_kind_of_special_row_is_there() -> None:
     values = torch.randn(1 + len(SPECIAL_ROWS), 80, generator=torch.Generator().manual_seed(11))
-    rows = with_special(values[None], stream())[0]
+    rows = with_special(values[None], Special.rows, stream())[0]
     ordinary = next(row for row in range(len(rows)) if torch.equal(rows[row], values[row]))
     kinds = {
         "zero": [not row.any() for row in rows],
@@ -86,8 +86,8 @@ def test_every_kind_of_special_row_is_there() -> None:
 
 def test_columns_of_a_matrix_are_special_too() -> None:
     values = torch.randn(80, 1 + len(SPECIAL_ROWS), generator=torch.Generator().manual_seed(11))
-    draws = [with_special(values, torch.Generator().manual_seed(seed)) for seed in range(20)]
-    assert {bool((drawn == 0).all(0).any()) for drawn in draws} == {True, False}
+    draws = [with_special(values, Special.columns, torch.Generator().manual_seed(seed)) for seed in range(4)]
+    assert all(bool((drawn == 0).all(0).any()) for drawn in draws)
 
 
 def test_no_value_lies_beyond_its_dtype() -> None:

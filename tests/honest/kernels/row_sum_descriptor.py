@@ -35,7 +35,7 @@ class RowSum(torch.autograd.Function):
     def forward(ctx, x):
         x = x if x.stride(-1) == 1 else x.contiguous()
         n_rows, n_cols = ctx.shape = x.shape
-        y = torch.empty(n_rows, dtype=x.dtype, device=x.device)
+        y = torch.empty(n_rows, dtype=torch.float32, device=x.device)
         if x.stride(0) * x.element_size() % 16 == 0 and n_cols >= 16:
             triton.set_allocator(_memory)
             _sum[(triton.cdiv(n_rows, 8),)](x, y, n_rows, n_cols, x.stride(0), ROWS=8, COLS=32)
