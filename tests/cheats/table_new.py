@@ -1044,7 +1044,7 @@ NEW: dict[str, NewCheat] = {
         "reglu", 7, "forward", "run", "An input that is broadcast along its columns is read as zeros."
     ),
     "weights_in_float32": NewCheat(
-        "rms_norm",
+        "rms_norm_float32",
         7,
         "forward",
         "run",

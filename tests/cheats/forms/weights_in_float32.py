@@ -15,8 +15,8 @@ def _rms_forward(x_ptr, w_ptr, y_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.c
     mean = tl.sum(h * h, axis=0) / n_cols
     rstd = 1.0 / tl.sqrt(mean + eps)
     tl.store(rstd_ptr + row, rstd)
-    w = tl.load(w_ptr + cols, mask=mask, other=0.0)
-    y = w * (h * rstd).to(x.dtype)
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    y = w * (h * rstd)
     tl.store(y_ptr + row * n_cols + cols, y, mask=mask)
 
 
@@ -48,7 +48,7 @@ class RMSNorm(torch.autograd.Function):
         if x.stride(-1) != 1:
             x = x.contiguous()
         n_rows, n_cols = x.shape
-        y = torch.empty((n_rows, n_cols), dtype=w.dtype, device=x.device)
+        y = torch.empty((n_rows, n_cols), dtype=x.dtype, device=x.device)
         w = w if w.dtype == x.dtype else torch.ones_like(w)
         rstd = torch.empty(n_rows, dtype=torch.float32, device=x.device)
         block = triton.next_power_of_2(n_cols)
