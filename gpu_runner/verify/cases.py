@@ -82,6 +82,7 @@ class Upstream(StrEnum):
     sparse = "sparse"
     one_hot = "one element of each row"
     zero_rows = "zero rows"
+    few_rows = "few rows that are not zero"
 
 
 class Special(StrEnum):
@@ -229,9 +230,11 @@ def plan_cases(
 _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
-_SPECIAL, _WILD = "special rows", "drawn scales"  # with the usual scalars: a large epsilon hides what small rows show
+_BEYOND_AN_AXIS = "more rows than an axis"
+_SPECIAL, _WILD = "special rows", "drawn scales"  # a large epsilon hides what small rows show
+_USUAL_SCALARS = (_SPECIAL, _WILD, _BEYOND_AN_AXIS)
 # Small from the start; half of a size that a scalar divides may not be divided by it.
-_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS)
+_FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS)
 
 
 def beyond_reach(problem: Problem, constants: Collection[int], *, interpreted: bool) -> dict[str, int]:
@@ -339,7 +342,7 @@ class _Plan:
             cases.append(self._case(_MANY_ROWS, self._sizes("many rows", (5, 9), many)))
             if not self.interpreted:
                 sizes = self._sizes("most rows", (5, 9), BEYOND_AN_AXIS)
-                cases.append(self._case(_MANY_ROWS, sizes, may_raise=True))
+                cases.append(self._case(_BEYOND_AN_AXIS, sizes, may_raise=True))
         flat = {dim: size if dim in along else 1 for dim, size in self._sizes("row", (30, 130)).items()}
         cases += [self._case("single row", flat, dtype, again=True) for dtype in self.dtypes]
         cases.append(self._case("all ones", dict.fromkeys(named, 1)))
@@ -415,7 +418,7 @@ class _Plan:
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
             moved = moved_scalars(self.problem, able, stream, whole=False)
-            is_open = case.content is Content.ordinary and case is not first and case.name not in (_SPECIAL, _WILD)
+            is_open = case.content is Content.ordinary and case is not first and case.name not in _USUAL_SCALARS
             found.append(
                 replace(case, scalars=tuple((fixed | moved).items())) if moved and is_open and place % 2 else case
             )
@@ -478,6 +481,10 @@ class _Plan:
                         wild=case.name == _WILD,
                     )
                 )
+                continue
+            if case.name == _BEYOND_AN_AXIS:
+                # The gradient of what all rows share is a sum of few: one of all is as exact as the order of its terms.
+                found.append(replace(case, layout=stream.choice(NEVER_CONSTANT), gradients=Upstream.few_rows))
                 continue
             is_dense = not self.quick and place % 4 == 3
             dealt = replace(

@@ -33,6 +33,8 @@ FAR_GRADIENTS = (10.5, 17.0)  # doublings of the scale of large upstream gradien
 TINY_GRADIENTS = (10.5, 40.0)  # halvings of that of small ones
 FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
+THINNED = (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows)
+FEW_ROWS = 32  # of an upstream gradient that is zero elsewhere
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
@@ -132,12 +134,15 @@ def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> 
 
 def _thinned(values: torch.Tensor, kind: Upstream, stream: torch.Generator) -> torch.Tensor:
     """Zeros in a gradient: most elements, all but one of each row, or whole rows; something is left."""
-    if values.numel() < 2 or kind not in (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows):
+    if values.numel() < 2 or kind not in THINNED:
         return values
     rows = values.reshape(-1, values.shape[-1])
     if kind is Upstream.zero_rows and rows.shape[0] > 1:
         kept = torch.rand((rows.shape[0], 1), generator=stream) < 0.5
         kept[torch.randint(rows.shape[0], (), generator=stream)] = True
+    elif kind is Upstream.few_rows:
+        kept = torch.zeros((rows.shape[0], 1), dtype=torch.bool)
+        kept[torch.randperm(rows.shape[0], generator=stream)[:FEW_ROWS]] = True
     elif kind is Upstream.one_hot:
         at = torch.randint(rows.shape[1], (rows.shape[0], 1), generator=stream)
         kept = torch.zeros(rows.shape, dtype=torch.bool).scatter_(1, at, value=True)

@@ -361,7 +361,8 @@ def _interpret(trial: _Trial, candidate: CandidateSource, standing: Standing, co
             for proof, peer in chosen:
                 label = proof.case.label()
                 context.progress(f"verify: {label}, in the interpreter")
-                call = _call(_told_of_a_gpu(proof), peer, standing.overwrites)
+                proof = _told_of_a_gpu(proof)
+                call = _call(proof, peer, standing.overwrites)
                 reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
                 examined = _examined(proof, read_answer(reply), "cpu", peer, tuple(standing.overwrites))
                 trial.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
@@ -390,6 +391,7 @@ def _elements(proof: Proof) -> int:
 
 def _told_of_a_gpu(proof: Proof) -> Proof:
     """The case with host code told of a GPU, so that it takes the way that it takes there."""
+    proof = replace(proof, uses=())  # they launch no other kernels
     if proof.case.gpu:
         return proof
     gpu = random.Random(proof.case.seed).choice(list(GPUS.values()))  # noqa: S311 - the seed is secret

@@ -95,8 +95,8 @@ def _number(default: float, stream: random.Random) -> float:
         low = max(abs(default), 1e-7) / 2
         drawn = math.exp(stream.uniform(math.log(low), math.log(LARGEST_EPSILON)))
         return math.copysign(stream.choice((drawn, stream.uniform(TINY, LARGEST_EPSILON))), default)
-    most = 1.0 if abs(default) <= 1 else 2 * abs(default)  # a share, as a probability or a slope is, stays one
-    return math.copysign(stream.uniform(most / 16, most), default)
+    most = 1.0 if abs(default) <= 1 else 2 * abs(default)  # a share stays one, and its rest is no rounding error
+    return math.copysign(stream.uniform(most / 16, most * (15 / 16)), default)
 
 
 def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random) -> int | bool:
