@@ -1,4 +1,7 @@
-"""Spares Triton's interpreter work that it does again and again, or whose result it throws away. What it computes stays."""
+"""Spares Triton's interpreter work that it does again and again, or whose result it throws away. What it computes stays.
+
+And lets Triton 3.6 work with the numpy of today.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,21 @@ def hasten_interpreter() -> None:
     interpreter._patch_builtin = _patching(interpreter)  # noqa: SLF001 - as bfloat16: there is no public place for it
     interpreter._get_np_dtype = _numbered(interpreter._get_np_dtype)  # noqa: SLF001 - as above
     interpreter.ReduceOps.generic_reduce = _reduced
+    interpreter._patch_lang_tensor = _indexing(interpreter._patch_lang_tensor)  # noqa: SLF001 - as above
     builder = interpreter.interpreter_builder
     # Each sum and product of whole numbers is done once more in int64, for an assertion that is made in debugging alone.
     if not builder.options.debug:
         builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+
+
+def _indexing(original: Callable[..., None]) -> Callable[..., None]:
+    """Let a scalar be an index where it is an array of one element: numpy from 2.4 on refuses what Triton up to 3.6 asks of it."""
+
+    def patch_lang_tensor(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    return patch_lang_tensor
 
 
 def _reduced(self: Any, input: tuple[Any, ...]) -> list[Any]:

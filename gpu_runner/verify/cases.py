@@ -231,8 +231,8 @@ _BOUNDARY = "around a constant"
 _DIVIDED = "other divisors"
 _MANY_ROWS = "many rows"
 _BEYOND_AN_AXIS = "more rows than an axis"
-_SPECIAL, _WILD = "special rows", "drawn scales"  # a large epsilon hides what small rows show
-_USUAL_SCALARS = (_SPECIAL, _WILD, _BEYOND_AN_AXIS)
+_SPECIAL, _SPECIAL_COLUMNS, _WILD = "special rows", "special columns", "drawn scales"
+_USUAL_SCALARS = (_SPECIAL, _SPECIAL_COLUMNS, _WILD, _BEYOND_AN_AXIS)  # a large epsilon hides what small rows show
 # Small from the start; half of a size that a scalar divides may not be divided by it.
 _FITTED = (_BOUNDARY, _DIVIDED, _MANY_ROWS, _BEYOND_AN_AXIS)
 
@@ -313,6 +313,8 @@ class _Plan:
             # Its elements are enough to tell by, also where half of them are zero.
             sizes = {dim: max(size, 5) for dim, size in self._sizes("narrow", (64, 90), (16, 28)).items()}
             cases.append(self._case("first gradient only", sizes, self._most_exact(), narrow_grad=True))
+            sizes = self._sizes("special columns", (64, 200), SPECIAL_ROWS)
+            cases.append(self._case(_SPECIAL_COLUMNS, sizes, self._most_exact()))
             for dtype in self.dtypes:
                 cases.append(self._case(_SPECIAL, self._sizes(f"special {dtype}", (64, 200), SPECIAL_ROWS), dtype))
                 cases.append(self._case(_WILD, self._sizes(f"wild {dtype}", (64, 200), (3, 9)), dtype))
@@ -370,7 +372,10 @@ class _Plan:
                 label = f"wide {place} {dtype}"
                 width = round(math.exp(self.draws.stream(label).uniform(math.log(4100), math.log(WIDEST_DRAWN))))
                 sizes = self._sizes(label, (9, 40), (2, 3)) | {dim: width}
-                cases.append(self._case("wider than one block", sizes, dtype))
+                # What is saved for a backward is tried twice where it is wide too.
+                cases.append(
+                    self._case("wider than one block", sizes, dtype, again=not place and dtype == self._most_exact())
+                )
         return cases
 
     def _around_constants(self) -> list[Case]:
@@ -467,10 +472,10 @@ class _Plan:
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
                 found.append(replace(case, layout=layout, upstream=back))
                 continue
-            if case.name in (_SPECIAL, _WILD):
+            if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
-                is_special = case.name == _SPECIAL and _rows_of(self.problem, case) > 1
-                special = Special.rows if is_special else Special.none
+                kinds = {_SPECIAL: Special.rows, _SPECIAL_COLUMNS: Special.columns}
+                special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
                     replace(
                         case,

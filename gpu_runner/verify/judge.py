@@ -18,6 +18,7 @@ from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_pr
 from gpu_runner.contracts.status import Status
 from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
+from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import IMPORTED
@@ -113,6 +114,8 @@ def judge(request: VerifyRequest, context: RunContext, *, screened: bool = True)
         if objection is not None:
             evidence = Evidence("screen", objection.message, line=objection.line)
             return replace(frame, status=objection.status, rule=objection.rule, evidence=(evidence,))
+    if not interpreted and not request.quick:
+        warm_up(gpu=False)  # for what runs in the interpreter at the end
     with ExitStack() as stack:
         early = _start_early(request, problem, cases, context, stack, draws)
         try:

@@ -268,6 +268,13 @@ def test_every_special_row_and_drawn_scales_are_in_every_full_plan_with_the_usua
         assert any(case.wild and not case.special for case in usual)
 
 
+@given(SEEDS)
+def test_every_full_plan_has_special_columns_and_a_second_backward_of_a_wide_case(draws: Draws) -> None:
+    _, cases = planned("rms_norm", draws=draws)
+    assert any(case.special is Special.columns and not case.scalars and case.size_of["H"] > 60 for case in cases)
+    assert any(case.again and case.size_of["H"] > 4096 for case in cases)
+
+
 def test_on_a_gpu_one_case_has_more_rows_than_the_second_axis_of_a_grid() -> None:
     assert any(case.size_of["T"] > 2**16 for case in planned("reglu", interpreted=False)[1])
     assert all(case.size_of["T"] < 2**16 for case in planned("reglu")[1])
