@@ -28,6 +28,7 @@ from gpu_runner.spans import span
 from gpu_runner.verify.answer import Answer, Trail, expecting, read_answer, trail_of
 from gpu_runner.verify.cases import (
     INTERPRETED_ELEMENTS,
+    INTERPRETED_ROWS,
     INTERPRETED_WORK,
     Case,
     Content,
@@ -58,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
 KERNELBENCH_SEEDS = 5
-INTERPRETED_CASES, INTERPRETED_PROGRAMS, INTERPRETED_S = 2, 64, 20.0  # of a verdict on a GPU, beside it
+INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
 REFUSALS = ("AssertionError", "NotImplementedError", "RuntimeError", "ValueError")
@@ -199,11 +200,15 @@ def judge_beside(
     """
     door = door or (lambda form: loaded("candidate", candidate, form, context))
     frame = _beside(frame, standing)
-    trial = _try(door, standing.cases, tuple(standing.overwrites), context)
-    if not trial.findings and not trial.imported and not frame.quick:
-        _call_as_imported(trial, candidate, standing, context)
-        if has_gpu() and not trial.findings:
-            _interpret(trial, candidate, standing, context)
+    with ExitStack() as stack:
+        beside = None
+        if has_gpu() and not frame.quick:
+            beside = stack.enter_context(_Interpreting(candidate, standing, context))
+        trial = _try(door, standing.cases, tuple(standing.overwrites), context)
+        if not trial.findings and not trial.imported and not frame.quick:
+            _call_as_imported(trial, candidate, standing, context)
+            if beside is not None and not trial.findings:
+                beside.end(trial)
     return _verdict(frame, standing.proofs, trial)
 
 
@@ -352,44 +357,85 @@ def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Stand
     trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
 
 
-def _interpret(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
-    """Beside a GPU, run few cases in Triton's interpreter, which sees each race and each access outside of a launch's buffers.
+class _Interpreting:
+    """Beside a GPU, runs few cases in Triton's interpreter, which sees each race and each access outside of a launch's buffers.
 
-    Only these count: values were judged on the GPU, and a kernel that the interpreter cannot run is left out.
+    Only these count: values are judged on the GPU, and a kernel that the interpreter cannot run is left out. A context manager; it
+    works while the GPU does, and ends with the next of its cases where it is left before ``end``.
     """
-    chosen = sorted(filter(_can_be_interpreted, standing.cases), key=lambda one: -_elements(one[0]))[:INTERPRETED_CASES]
-    label = ""
-    try:
-        with loaded("candidate", candidate, standing.proofs[0].form, context, "interpreted", gpu=False) as session:
-            for proof, peer in chosen:
-                label = proof.case.label()
-                context.progress(f"verify: {label}, in the interpreter")
-                proof = _told_of_a_gpu(proof)
-                call = _call(proof, peer, standing.overwrites)
-                reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
-                examined = _examined(proof, read_answer(reply), "cpu", peer, tuple(standing.overwrites))
-                trial.findings += [finding for finding in examined.findings if finding.status in SEEN_BY_INTERPRETER]
-                trial.examined.append(Examined((Check("interpreted", label, True),), deterministic=None))
-    except ProtocolError as error:
-        trial.findings.append(failure_of(error, "interpreted", label))
-    except ChildFailed as error:
-        found = failure_of(error, "interpreted", label)
-        if found.status in SEEN_BY_INTERPRETER:
-            trial.findings.append(found)
-        else:
-            trial.refused.append(Check("interpreter_left_out", found.evidence.message, True))
+
+    def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
+        self._candidate, self._standing, self._context = candidate, standing, context
+        self._pool = ThreadPoolExecutor(1, "interpreting")
+        self._left = False
+        self._pending: Future[_Trial] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._pending = self._pool.submit(self._run)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the case that is running."""
+        self._left = True
+        self._pool.shutdown()
+
+    def end(self, trial: _Trial) -> None:
+        """Add what was seen to what the GPU showed."""
+        assert self._pending is not None
+        with span("waiting for the interpreter"):
+            seen = self._pending.result()
+        trial.examined += seen.examined
+        trial.findings += seen.findings
+        trial.refused += seen.refused
+
+    def _run(self) -> _Trial:
+        seen, label, form = _Trial(), "", self._standing.proofs[0].form
+        overwrites = tuple(self._standing.overwrites)
+        try:
+            with loaded("candidate", self._candidate, form, self._context, "interpreted", gpu=False) as session:
+                for proof, peer in _interpreted(self._standing.cases):
+                    if self._left:
+                        break
+                    label, call = proof.case.label(), _call(proof, peer, overwrites)
+                    reply = session.call("run", call.meta, call.tensors, INTERPRETED_S, check=expecting(proof))
+                    found = _examined(proof, read_answer(reply), "cpu", peer, overwrites).findings
+                    seen.findings += [finding for finding in found if finding.status in SEEN_BY_INTERPRETER]
+                    seen.examined.append(Examined((Check("interpreted", label, True),), deterministic=None))
+        except ProtocolError as error:
+            seen.findings.append(failure_of(error, "interpreted", label))
+        except ChildFailed as error:
+            failure = failure_of(error, "interpreted", label)
+            if failure.status in SEEN_BY_INTERPRETER:
+                seen.findings.append(failure)
+            else:
+                seen.refused.append(Check("interpreter_left_out", failure.evidence.message, True))
+        return seen
 
 
-def _can_be_interpreted(one: tuple[Proof, Peer]) -> bool:
-    case = one[0].case
-    sizes = sorted(case.size_of.values())
-    is_usual = case.content is Content.ordinary and not case.is_empty and not case.may_raise and bool(sizes)
-    few = math.prod(sizes[:-1]) <= INTERPRETED_PROGRAMS  # about as many as a kernel has programs
-    return is_usual and few and _elements(one[0]) <= INTERPRETED_ELEMENTS and math.prod(sizes) <= INTERPRETED_WORK
+def _interpreted(cases: Sequence[tuple[Proof, Peer]]) -> list[tuple[Proof, Peer]]:
+    """The case with most elements and the one with most rows, of those that are small enough."""
+    able = [(proof, peer) for proof, peer in cases if _can_be_interpreted(proof)]
+    largest = sorted(able, key=lambda one: -_elements(one[0]))[:1]
+    deepest = sorted((one for one in able if one not in largest), key=lambda one: -_rows(one[0]))[:1]
+    return [(_told_of_a_gpu(proof), peer) for proof, peer in (*largest, *deepest)]
+
+
+def _can_be_interpreted(proof: Proof) -> bool:
+    case = proof.case
+    is_usual = case.content is Content.ordinary and not case.is_empty and not case.may_raise and bool(case.sizes)
+    is_small = _elements(proof) <= INTERPRETED_ELEMENTS and math.prod(case.size_of.values()) <= INTERPRETED_WORK
+    return is_usual and is_small and _rows(proof) <= INTERPRETED_ROWS
 
 
 def _elements(proof: Proof) -> int:
     return max((tensor.numel() for tensor in proof.inputs.values()), default=0)
+
+
+def _rows(proof: Proof) -> int:
+    return max(
+        (tensor.numel() // max(1, tensor.shape[-1]) for tensor in proof.inputs.values() if tensor.dim()), default=0
+    )
 
 
 def _told_of_a_gpu(proof: Proof) -> Proof:
