@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 
+from gpu_runner.child.capture import HANDLERS
+from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.evaluate import Unsupported, evaluate
-from gpu_runner.roles import State
-from gpu_runner.roles.capture import HANDLERS
 from gpu_runner.tracing import checks
 from gpu_runner.tracing.joint import as_tuple, make_inputs
 from gpu_runner.tracing.sizes import defaults, dimensions
