@@ -68,8 +68,7 @@ def _rounding(state: State, meta: dict[str, Any], data: bool) -> Answer:
     from gpu_runner.tracing.joint import run
     from gpu_runner.tracing.joint import trace as trace_joint
     from gpu_runner.tracing.raw import to_plain
-    from gpu_runner.tracing.rounding import rounded_nodes
-    from gpu_runner.tracing.watching import Watch
+    from gpu_runner.tracing.rounding import Watch, rounded_nodes
 
     specs, call, narrow = meta["inputs"], _bound(state, meta), torch.bfloat16
     wide, wanted = _inputs(state, meta, data)
