@@ -11,8 +11,7 @@ from gpu_runner.context import RunContext
 from gpu_runner.contracts import CaptureRequest, CaptureResult, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Session
-from gpu_runner.tracing import checks
-from gpu_runner.tracing.tracer import Tracer
+from gpu_runner.tracing.tracer import Tracer, check
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 # A model with more in its parameters and buffers is built without data, and its values are never run.
@@ -58,7 +57,7 @@ def _captured_model(problem: Problem, call: Call) -> CaptureResult:
 
 def _captured(problem: Problem, call: Call) -> CaptureResult:
     graph = Tracer(call, problem).graph()
-    checks.check(graph, problem)
+    check(graph, problem)
     return CaptureResult(graph, operators=tuple(sorted({n.op for n in graph.nodes} - {"input", "upstream"})))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from gpu_runner.buffers import Buffer
 from gpu_runner.channel import Frame
+from gpu_runner.child.handlers import MAX_MESSAGE_CHARS, MAX_TRACE_CHARS
 from gpu_runner.codec import Kind
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ProtocolError
-from gpu_runner.roles import MAX_MESSAGE_CHARS, MAX_TRACE_CHARS
 
 _MEMORY_KINDS = {"MemoryError", "OutOfMemoryError"}
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from gpu_runner.roles import State
-from gpu_runner.roles.arguments import Arguments, settle
+from gpu_runner.child.calls import Arguments, settle
+from gpu_runner.child.handlers import State
 
 CALL, LAUNCHED = "call.json", "launched.json"
 WARM_UP = 2

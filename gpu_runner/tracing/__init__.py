@@ -1,1 +1,4 @@
-"""From a reference to its graph: `joint`, `decompositions` and `canonical` run in the child, the rest is pure and the parent's."""
+"""From a reference to its graph.
+
+The decompositions, `fake`, `joint`, `canonical` and `rounding` run in the child, `raw` in both; the rest is pure and the parent's.
+"""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from gpu_runner.contracts import Multiple
-from gpu_runner.tracing.divisors import names_of
+from gpu_runner.tracing.sizes import names_of
 
 Number = int | float
 _RELATIVE = 1e-12  # a double's rounding over a handful of operations

@@ -14,13 +14,8 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
-from gpu_runner.tracing import (  # noqa: F401 - they enter their rules into the table
-    backward_decompositions,
-    norm_decompositions,
-    stride_decompositions,
-)
+from gpu_runner.tracing.backward_decompositions import OWN_GRADIENTS
 from gpu_runner.tracing.decompositions import RULES
-from gpu_runner.tracing.products import OWN_GRADIENTS
 
 # What torch would take apart into steps that are outside of the vocabulary anyway; whole, a refusal can name it.
 _KEPT_WHOLE = ("embedding_dense_backward", "convolution_backward", "im2col", "col2im", "index_add", "index_copy")

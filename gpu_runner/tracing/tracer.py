@@ -1,4 +1,7 @@
-"""The plan of a capture: which traces are made, what they must have in common, and which scalars are baked in. Pure."""
+"""The plan of a capture: which traces are made, what they must have in common, and which scalars are baked in. Pure.
+
+In the graph that comes of it every output must depend on an input, and every input must matter.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,27 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpu_runner.contracts import Graph, Multiple, Problem, ProblemError, Rounding, to_json
+from gpu_runner.contracts import Graph, Multiple, NodeRef, Problem, ProblemError, Rounding, to_json
 from gpu_runner.errors import ChildError, ChildFailed
-from gpu_runner.tracing import divisors
 from gpu_runner.tracing.fitting import Fitter
-from gpu_runner.tracing.instances import is_instance
 from gpu_runner.tracing.raw import RawGraph, from_plain
 from gpu_runner.tracing.sizes import (
     ScalarValue,
     Setting,
     Triple,
+    changed,
+    corners,
     defaults,
     dimensions,
+    divisors,
+    out_of_step,
     scalar_sets,
     size_sets,
+    tries,
+    triple_of,
     variable_scalars,
 )
-from gpu_runner.tracing.unify import DifferentStructure, changed_numbers, check_same_structure, unify
+from gpu_runner.tracing.unify import DifferentStructure, changed_numbers, check_same_structure, is_instance, unify
 
 _SEED = 20_011
 READS_VALUES = "ReadsValues"  # the name of the child's exception
@@ -99,11 +106,11 @@ class Tracer:
     def _divided(self, graph: Graph, base: Triple) -> Graph:
         """Give the graph over whole scalars that sizes are divided by, one after the other, as far as rules are found for them."""
         first = self._trace(base[0], defaults(self._problem))
-        for name in divisors.divisors(self._problem, graph.specialised):
-            if self._runs(base[0], divisors.out_of_step(self._problem, name, base[0])):
+        for name in divisors(self._problem, graph.specialised):
+            if self._runs(base[0], out_of_step(self._problem, name, base[0])):
                 continue  # it chooses between functions, and divides nothing
-            tries = divisors.tries(self._problem, name, graph.multiples, first)
-            graph = next((found for rules in tries if (found := self._ruled(name, rules, graph, base))), graph)
+            tried = tries(self._problem, name, graph.multiples, first)
+            graph = next((found for rules in tried if (found := self._ruled(name, rules, graph, base))), graph)
         return graph
 
     def _runs(self, sizes: Mapping[str, int], scalars: Mapping[str, ScalarValue]) -> bool:
@@ -115,13 +122,13 @@ class Tracer:
 
     def _ruled(self, name: str, rules: Sequence[Multiple], graph: Graph, base: Triple) -> Graph | None:
         """Give the graph over one more scalar, None where the rules do not make one."""
-        triple = divisors.triple_of(self._problem, rules, base)
+        triple = triple_of(self._problem, rules, base)
         if triple is None:
             return None
         fixed = [other for other in graph.specialised if other != name]
         varied = [other for other in variable_scalars(self._problem) if other not in fixed]
         sets = scalar_sets(self._problem, varied)
-        sets = tuple(own | divided for own, divided in zip(sets, divisors.changed(self._problem, rules), strict=True))
+        sets = tuple(own | divided for own, divided in zip(sets, changed(self._problem, rules), strict=True))
         try:
             traces = [self._trace(s, v) for s, v in zip(triple, sets, strict=True)]
             check_same_structure([self._trace(base[0], defaults(self._problem)), *traces])
@@ -135,7 +142,7 @@ class Tracer:
 
     def _holds_at_its_ends(self, graph: Graph, of: RawGraph, base: Mapping[str, int]) -> bool:
         """A reference may do something else for one group. Where sizes of one leave operations out, values are compared."""
-        for sizes, scalars in divisors.corners(self._problem, graph.multiples, base):
+        for sizes, scalars in corners(self._problem, graph.multiples, base):
             setting = Setting(tuple(sizes.items()), tuple(scalars.items()))
             try:
                 same = is_instance(graph, of, self._trace(sizes, scalars), setting.values())
@@ -214,4 +221,49 @@ def _reference_line(source: str) -> int | None:
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == "reference":
             return node.lineno
+    return None
+
+
+def check(graph: Graph, problem: Problem) -> None:
+    """Check what depends on what.
+
+    Raises:
+        ProblemError: naming the output or the input, with its line.
+    """
+    behind = _inputs_behind(graph)
+    used: set[str] = set()
+    for number, output in enumerate(graph.outputs):
+        if not behind[output]:
+            raise ProblemError(
+                f"output {number} does not depend on any input",
+                _line(problem.source, None),
+                "Compute it from the inputs, or leave it out.",
+            )
+        used |= behind[output]
+    for name in graph.inputs:
+        if name not in used:
+            raise ProblemError(
+                f"no output depends on input `{name}`",
+                _line(problem.source, name),
+                f"Use `{name}` in the reference or take it out of its parameters and INPUTS.",
+            )
+
+
+def _inputs_behind(graph: Graph) -> dict[str, frozenset[str]]:
+    behind: dict[str, frozenset[str]] = {}
+    for node in graph.nodes:
+        if node.op == "input":
+            behind[node.name] = frozenset({node.name})
+            continue
+        values = [*node.args, *(value for _, value in node.kwargs)]
+        flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
+        behind[node.name] = frozenset().union(*(behind[item.name] for item in flat if isinstance(item, NodeRef)))
+    return behind
+
+
+def _line(source: str, parameter: str | None) -> int | None:
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "reference":
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            return next((a.lineno for a in given if a.arg == parameter), node.lineno)
     return None

@@ -58,7 +58,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Use:
-    """Another way to call a candidate than forward and backward; ``kind`` as ``roles.uses`` knows it."""
+    """Another way to call a candidate than forward and backward; ``kind`` as ``child.calls`` knows it."""
 
     kind: str  # no_grad, plain, subset, outputs, checkpoint, reentrant, double, changed, saved
     names: tuple[str, ...] = ()  # of a subset: the inputs that want a gradient

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
+from gpu_runner.child.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
-from gpu_runner.roles.reference import NOISY, ROUNDED, SHAKEN
 from gpu_runner.session import Reply, Session, has_gpu
 from gpu_runner.spans import span
 from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, fallbacks

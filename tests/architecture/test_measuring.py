@@ -11,9 +11,9 @@ import torch
 from gpu_runner import peaks
 from gpu_runner.benchmark import checks, conditions, contender, estimate, material, race
 from gpu_runner.benchmark.roofline import FAULT_SHARE
+from gpu_runner.child import gauge, input_sets, timing
 from gpu_runner.contracts import RecordRequest, Status, parse_problem
 from gpu_runner.profiler import rules
-from gpu_runner.roles import cold, gauge, sampling, timing
 from gpu_runner.tuning import final, plan, search, table, tuner
 from gpu_runner.verify import (
     cases,
@@ -133,13 +133,13 @@ def test_the_protocol_is_told() -> None:
         f"The last look takes {race.LAST_LEVEL:.0%}. Fewer than {race.LEAST_PAIRS} pairs give no word.",
         f"at least {race.RESOLUTION_US} µs of the clock",
         f"fell by more than {conditions.CLOCK_FALL:.0%} of the median",
-        f"2^{sampling.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
+        f"2^{input_sets.MOST_ELEMENTS.bit_length() - 1} elements, where it is",
         f"{estimate.RESAMPLES} resamples",
         f"lies beyond {estimate.MARGIN:.0%}",
         f"within the control, up to {estimate.MOST_SAME:.0%}",
         f"under {FAULT_SHARE:.0%} of what is sure of the floor",
         f"({peaks.DEFAULT.name}) times {peaks.COPY_SHARE}",
-        f"{cold.LEAST_BYTES >> 20} MiB at least",
+        f"{input_sets.LEAST_BYTES >> 20} MiB at least",
         f"{gauge.COPY_BYTES >> 30} GiB copy",
         f"more than 2^{cases.GPU_ELEMENTS.bit_length() - 1} elements",
     ):

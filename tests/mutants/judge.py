@@ -24,12 +24,13 @@ from typing import Any, NoReturn, Self
 import torch
 
 from gpu_runner.buffers import Buffer
+from gpu_runner.child import candidate
+from gpu_runner.child.handlers import State, report
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, VerifyRequest, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildFailed, ChildTimeout, ProtocolError
 from gpu_runner.program.imports import Library
 from gpu_runner.program.load import EVALUATED
 from gpu_runner.reply import Reply
-from gpu_runner.roles import State, candidate, report
 from gpu_runner.verify.answer import Answer, Work, read_answer
 from gpu_runner.verify.cases import beyond_reach
 from gpu_runner.verify.constants import constants_of

@@ -12,11 +12,11 @@ import torch
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Secret
 from gpu_runner.buffers import Buffer
+from gpu_runner.child import operations
+from gpu_runner.child.calls import Arguments
+from gpu_runner.child.handlers import State
+from gpu_runner.child.input_sets import drawn, sampled
 from gpu_runner.contracts import Pass
-from gpu_runner.roles import State, truth
-from gpu_runner.roles.arguments import Arguments
-from gpu_runner.roles.drawn import drawn
-from gpu_runner.roles.sampling import sampled
 from gpu_runner.session import Reply
 
 Answers = Callable[[Arguments], tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]]
@@ -30,7 +30,7 @@ class Child:
         self.state.values["reference"] = reference
 
     def call(self, method: str, meta: dict[str, Any], tensors: Any = ()) -> Reply:
-        found, given = truth.HANDLERS[method](self.state, meta, list(tensors))
+        found, given = operations.HANDLERS[method](self.state, meta, list(tensors))
         return Reply(found, tuple(Buffer.from_torch(tensor) for tensor in given))
 
 

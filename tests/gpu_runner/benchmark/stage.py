@@ -21,10 +21,11 @@ from gpu_runner.benchmark.measure import measure as run_measure
 from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.roofline import Rates
 from gpu_runner.buffers import Buffer
+from gpu_runner.child import timing
+from gpu_runner.child.handlers import State
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import BenchmarkRequest, BenchmarkResult, parse_problem
 from gpu_runner.errors import ChildDied, ChildError, ChildOutOfMemory
-from gpu_runner.roles import State, timing
 from gpu_runner.session import Reply
 
 _LOCK = threading.RLock()
@@ -80,7 +81,7 @@ class Room:
                 self.memory.take(self.name)
             elif method == "release":
                 self.memory.held.pop(self.name, None)
-            handlers = importlib.import_module(f"gpu_runner.roles.{self.role}").HANDLERS
+            handlers = importlib.import_module(f"gpu_runner.child.{self.role}").HANDLERS
             with self._imports(method):
                 try:
                     found, given = handlers[method](self.state, meta, [_owned(buffer) for buffer in tensors])

@@ -16,8 +16,8 @@ from gpu_runner.benchmark import proving
 from gpu_runner.benchmark.checks import objection
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
+from gpu_runner.child.calls import Arguments
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.roles.arguments import Arguments
 from gpu_runner.verify.proof import Call
 from tests.gpu_runner.benchmark.child import Child, answer, entry
 

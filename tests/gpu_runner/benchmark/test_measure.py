@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpu_runner.benchmark import measure
+from gpu_runner.child.input_sets import Ring
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, SourceFile, Word, Workload
-from gpu_runner.roles.ring import Ring
 from tests.gpu_runner.benchmark.stage import Room, Stage
 
 PROBLEM = """

@@ -6,8 +6,8 @@ import random
 
 import torch
 
-from gpu_runner.roles.arguments import Arguments
-from gpu_runner.roles.ring import STEP_BYTES, Ring
+from gpu_runner.child.calls import Arguments
+from gpu_runner.child.input_sets import STEP_BYTES, Ring
 
 
 def given() -> Arguments:

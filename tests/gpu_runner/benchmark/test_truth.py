@@ -12,9 +12,8 @@ from gpu_runner.benchmark import proving
 from gpu_runner.benchmark.checks import objection, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
+from gpu_runner.child.input_sets import MOST_ELEMENTS, drawn, sampled
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.roles.drawn import drawn
-from gpu_runner.roles.sampling import MOST_ELEMENTS, sampled
 from gpu_runner.session import Reply
 from gpu_runner.verify.proof import Call
 from tests.gpu_runner.benchmark.child import Child, entry

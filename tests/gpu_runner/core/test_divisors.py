@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpu_runner.contracts import Expr, Graph, Multiple, Node, parse_problem, to_json
-from gpu_runner.tracing import divisors
 from gpu_runner.tracing.fitting import Fitter
 from gpu_runner.tracing.raw import from_plain
-from gpu_runner.tracing.sizes import defaults, size_sets
+from gpu_runner.tracing.sizes import changed, defaults, names_of, size_sets, tries, triple_of, value_of
 from tests.gpu_runner.core.problems import PROBLEMS, full
 from tests.gpu_runner.core.test_tracing import captured, handled
 
@@ -78,7 +77,7 @@ def test_a_scalar_that_divides_a_size_is_a_symbol_with_its_rule(family: str) -> 
     source, rules = FAMILIES[family]
     _, graph = captured(source)
     assert (graph.multiples, graph.specialised) == (rules, ())
-    named = {name for rule in rules for name in divisors.names_of(rule)}
+    named = {name for rule in rules for name in names_of(rule)}
     texts = {text.text for node in graph.nodes for text in (*node.meta.shape, *node.args) if isinstance(text, Expr)}
     assert all(any(name in text for text in texts) for name in named)
 
@@ -88,8 +87,8 @@ def test_a_scalar_that_divides_a_size_is_a_symbol_with_its_rule(family: str) -> 
 def test_the_graph_is_the_reference_for_other_divisors(family: str, value: int) -> None:
     source, rules = FAMILIES[family]
     problem, graph = captured(source)
-    names = dict.fromkeys((name for rule in rules for name in divisors.names_of(rule)), value)
-    of = {rule.dimension: int(divisors.value_of(rule.of, names)) for rule in rules}
+    names = dict.fromkeys((name for rule in rules for name in names_of(rule)), value)
+    of = {rule.dimension: int(value_of(rule.of, names)) for rule in rules}
     sizes = {dim: of.get(dim, 1) * (3 + place) for place, dim in enumerate(problem.dimensions)}
     assert agrees(source, graph, sizes, names)
 
@@ -139,9 +138,9 @@ def test_sizes_to_trace_with_are_multiples_of_the_scalars_of_their_trace_and_of_
     problem = parse_problem(PROBLEMS["group_norm"])
     base = next(triple for triple in size_sets(problem) if not triple[0]["C"] % 8)
     rules = (Multiple("C", "groups"),)
-    triple = divisors.triple_of(problem, rules, base)
+    triple = triple_of(problem, rules, base)
     assert triple is not None
-    values = [scalars["groups"] for scalars in divisors.changed(problem, rules)]
+    values = [scalars["groups"] for scalars in changed(problem, rules)]
     assert values[0] == 8 and len(set(values)) == 3
     quotients = [sizes["C"] // int(value) for sizes, value in zip(triple, values, strict=True)]
     assert [q * int(v) for q, v in zip(quotients, values, strict=True)] == [sizes["C"] for sizes in triple]
@@ -152,6 +151,6 @@ def test_what_does_not_hold_in_the_problems_own_workloads_is_not_tried() -> None
     problem, call = parse_problem(PROBLEMS["group_norm"]), handled(PROBLEMS["group_norm"])
     specs, sizes = [vars(spec) for spec in problem.inputs], dict(problem.workloads[0].sizes)
     traced = call("trace", {"inputs": specs, "sizes": sizes, "scalars": defaults(problem), "seed": 3})
-    tried = list(divisors.tries(problem, "groups", (), from_plain(traced["graph"])))
+    tried = list(tries(problem, "groups", (), from_plain(traced["graph"])))
     assert (Multiple("C", "groups"),) in tried
     assert all(rule.dimension != "N" for rules in tried for rule in rules)  # there are two images

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpu_runner import doctor
+from gpu_runner.child.probe import WAYS
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import DoctorRequest, Isolation, Limits
 from gpu_runner.forkserver import keeper
-from gpu_runner.roles.probe import WAYS
 from gpu_runner.sandbox import landlock, levels, make_plan
 from gpu_runner.sandbox.levels import LEVELS
 from gpu_runner.sandbox.plan import Plan, environment, readable_paths

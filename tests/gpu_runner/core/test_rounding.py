@@ -10,9 +10,8 @@ import torch
 from gpu_runner.contracts import Graph, Node, Rounding, parse_problem
 from gpu_runner.errors import ChildDied, ChildError
 from gpu_runner.tracing.joint import run
-from gpu_runner.tracing.rounding import rounded_nodes
+from gpu_runner.tracing.rounding import Watch, rounded_nodes
 from gpu_runner.tracing.tracer import Tracer
-from gpu_runner.tracing.watching import Watch
 from tests.gpu_runner.core.problems import full, gated, rows
 from tests.gpu_runner.core.test_tracing import captured, handled
 

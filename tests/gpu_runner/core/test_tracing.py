@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 import torch
 
+from gpu_runner.child.capture import HANDLERS
+from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
 from gpu_runner.errors import ChildError
 from gpu_runner.evaluate import Unsupported, evaluate
-from gpu_runner.roles import State
-from gpu_runner.roles.capture import HANDLERS
-from gpu_runner.tracing import checks
 from gpu_runner.tracing.joint import as_tuple, make_inputs
 from gpu_runner.tracing.sizes import defaults, dimensions
-from gpu_runner.tracing.tracer import Tracer
+from gpu_runner.tracing.tracer import Tracer, check
 from tests.gpu_runner.core.problems import PROBLEMS, full, rows
 
 OTHER_SIZES = (6, 10, 4, 12, 14, 20)
@@ -53,7 +52,7 @@ def caught_once(source: str) -> Captured:
     """Capture as the action does."""
     problem, call = parse_problem(source), handled(source)
     graph = Tracer(call, problem).graph()
-    checks.check(graph, problem)
+    check(graph, problem)
     return Captured(problem, graph, call("load", {})["reference"])
 
 

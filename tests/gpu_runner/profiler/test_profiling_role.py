@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from gpu_runner.buffers import Buffer
+from gpu_runner.child.handlers import State
+from gpu_runner.child.profiling import count
 from gpu_runner.contracts import Pass, Workload, parse_problem
 from gpu_runner.outline import Outline, Output, unproved
 from gpu_runner.profiler import metrics, sheet
-from gpu_runner.roles import State
-from gpu_runner.roles.profiling import count
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.proof import Form, make_call
 from gpu_runner.verify.truth import Oracle

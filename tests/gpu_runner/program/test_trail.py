@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from gpu_runner import verify
+from gpu_runner.child import candidate
+from gpu_runner.child.handlers import State
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError
 from gpu_runner.program.log import Log
-from gpu_runner.roles import State, candidate
 from gpu_runner.session import Reply
 from gpu_runner.verify.answer import Event, Trail
 from gpu_runner.verify.cases import Case

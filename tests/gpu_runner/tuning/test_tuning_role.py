@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_runner.roles import State, tuning
+from gpu_runner.child import tuning
+from gpu_runner.child.handlers import State
 
 META = {
     "form": "reference",

@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 
-from gpu_runner.roles.autotuning import take_the_first_that_launches
+from gpu_runner.child.candidate import take_the_first_that_launches
 
 
 @triton.jit

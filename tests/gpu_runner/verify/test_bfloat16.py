@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpu_runner.roles.bfloat16 import narrow, widen
+from gpu_runner.child.interpreter import narrow, widen
 
 
 def test_narrowing_rounds_to_the_nearest_even_as_torch_does() -> None:

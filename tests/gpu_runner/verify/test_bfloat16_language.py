@@ -168,7 +168,7 @@ ATOMIC: dict[str, tuple[str, str]] = {
 HEAD = """import torch
 import triton
 import triton.language as tl
-from gpu_runner.roles.bfloat16 import teach_interpreter
+from gpu_runner.child.interpreter import teach_interpreter
 
 
 @triton.jit

@@ -9,7 +9,7 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
-from gpu_runner.roles.interpreter import hasten_interpreter
+from gpu_runner.child.interpreter import hasten_interpreter
 from gpu_runner.session import has_gpu
 from tests.gpu_runner.verify.test_taught import PLAIN, STORE, ran
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
+from gpu_runner.child.calls import Arguments
 from gpu_runner.context import RunContext
 from gpu_runner.contracts import parse_problem
-from gpu_runner.roles.arguments import Arguments
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.compare import compare
 from gpu_runner.verify.judge import prove

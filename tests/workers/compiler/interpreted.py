@@ -131,7 +131,7 @@ def _lifted(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 def main() -> None:
     """Run every case."""
-    from gpu_runner.roles.bfloat16 import teach_interpreter
+    from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
     cases = json.loads(Path(sys.argv[1]).read_text())

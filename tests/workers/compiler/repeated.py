@@ -52,7 +52,7 @@ def differences(name: str, sizes: dict[str, int], dtype: str, form: str) -> list
 
 def main() -> None:
     """Run every case."""
-    from gpu_runner.roles.bfloat16 import teach_interpreter
+    from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
     with open(sys.argv[1]) as file:

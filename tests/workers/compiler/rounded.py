@@ -54,8 +54,7 @@ def shares(case: dict[str, Any]) -> list[float]:
 
 def main() -> None:
     """Run every case."""
-    from gpu_runner.roles.bfloat16 import teach_interpreter
-    from gpu_runner.roles.libdevice import teach_libdevice
+    from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice
 
     teach_interpreter()
     teach_libdevice()

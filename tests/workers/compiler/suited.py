@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from gpu_runner import kernelbench
+from gpu_runner.child.capture import HANDLERS
+from gpu_runner.child.handlers import State
 from gpu_runner.contracts import Graph, Problem, parse_problem
-from gpu_runner.roles import State
-from gpu_runner.roles.capture import HANDLERS
 from gpu_runner.tracing.tracer import Tracer
 from tests.workers.compiler.captured import style
 from tests.workers.compiler.interpreted import FLOORS, RATIO, loaded
@@ -97,7 +97,7 @@ def _run(problem: Problem, function: Callable[..., Any], kind: torch.dtype, dtyp
 
 def main() -> None:
     """Judge every problem."""
-    from gpu_runner.roles.bfloat16 import teach_interpreter
+    from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
     results: dict[str, Any] = {}

@@ -96,7 +96,7 @@ def test_a_runner_of_an_older_version_or_of_another_host_is_not_asked(
 
 def test_the_version_is_that_of_the_runner_and_of_what_it_imports() -> None:
     names = [name for name, _ in standbys.version()]
-    assert any(name.endswith("gpu_runner/child.py") for name in names)
+    assert any(name.endswith("gpu_runner/child/__main__.py") for name in names)
     assert {Path(name).name for name in names} >= {"torch", "triton", "session.py"}
 
 

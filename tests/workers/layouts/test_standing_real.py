@@ -68,8 +68,8 @@ def test_a_kernel_that_is_built_on_another_is_touched_with_it(library: Tree) -> 
 
 PROBE = """\
 import torch
-from gpu_runner.roles.bfloat16 import teach_interpreter
-from gpu_runner.roles.libdevice import teach_libdevice
+from gpu_runner.child.interpreter import teach_interpreter
+from gpu_runner.child.interpreter import teach_libdevice
 
 teach_interpreter()
 teach_libdevice()

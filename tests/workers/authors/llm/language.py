@@ -14,8 +14,8 @@ from typing import Any
 
 import triton.language as tl
 
+from gpu_runner.child import interpreter
 from gpu_runner.program import kernels, language
-from gpu_runner.roles import libdevice
 from workers.authors.llm import checks
 
 FILE = Path(checks.__file__).parent / "prompts" / "language.md"
@@ -103,7 +103,9 @@ def _kernels() -> list[str]:
     dtypes = [name for name in offered if isinstance(getattr(tl, name, None), tl.dtype)]
     methods = language.KERNEL_ARGUMENT_ATTRIBUTES
     library = [
-        name for name in libdevice._BY_NUMPY.keys() | {"erf", "erfc", "lgamma", "rsqrt"} if not name.startswith("fast_")
+        name
+        for name in interpreter._BY_NUMPY.keys() | {"erf", "erfc", "lgamma", "rsqrt"}
+        if not name.startswith("fast_")
     ]
     return [
         f"# The language of kernels: Triton {version('triton')}",

@@ -12,9 +12,8 @@ import torch
 import triton
 import triton.language as tl
 
-from gpu_runner.roles import Handler, State
-from gpu_runner.roles.cold import l2_bytes
-from gpu_runner.roles.device import start
+from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.input_sets import l2_bytes
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import on_shapes, settle
-from gpu_runner.roles.device import start
-from gpu_runner.roles.uses import listed, second_gradients
+from gpu_runner.child.calls import listed, on_shapes, second_gradients, settle
+from gpu_runner.child.handlers import Handler, State, start
 from gpu_runner.verify.lift import lifted, rounded
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]

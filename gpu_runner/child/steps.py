@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
+from gpu_runner.child.calls import Arguments, overlaps, saved_changed, use
 from gpu_runner.program.log import Log
-from gpu_runner.roles.arguments import Arguments
-from gpu_runner.roles.uses import overlaps, saved_changed, use
 from gpu_runner.verify.poison import bits_equal
 
 # Taken before a candidate is imported, so that it calls what torch had then.

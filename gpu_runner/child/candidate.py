@@ -1,30 +1,34 @@
-"""The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent."""
+"""The role in which a candidate runs: its host code in the runner's evaluator, its kernels on the inputs that the judge sent.
+
+Where no time is of interest, a kernel under ``triton.autotune`` takes one of its settings, or the first that launches, and kernels
+are compiled in threads: the widths of a problem's cases want one each, and none has to wait for the one before it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import math
+import os
+import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from gpu_runner.child.calls import Arguments, settle
+from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
+from gpu_runner.child.steps import Reply, Steps, backward, is_plain, outputs_of
 from gpu_runner.program.devices import Device
 from gpu_runner.program.load import EVALUATED, IMPORTED, Sources
 from gpu_runner.program.load import load as load_program
 from gpu_runner.program.log import Log, native_place, watch_launches
 from gpu_runner.program.memory import Order, fill_compiled_lanes, guard_memory, order_programs
 from gpu_runner.program.objects import Violation
-from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments, settle
-from gpu_runner.roles.autotuning import take_any, take_the_first_that_launches
-from gpu_runner.roles.bfloat16 import teach_interpreter
-from gpu_runner.roles.compiling import compiling_in_threads
-from gpu_runner.roles.device import start
-from gpu_runner.roles.libdevice import teach_libdevice
-from gpu_runner.roles.maxima import teach_maxima
-from gpu_runner.roles.steps import Reply, Steps, backward, is_plain, outputs_of
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 EXPANDED = 64  # a number of which at least as many elements are views is a number, not an answer
@@ -276,6 +280,104 @@ def _is_unaccounted(value: Any, log: Log) -> bool:
 def _is_expanded(value: torch.Tensor) -> bool:
     span = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
     return bool(span * EXPANDED <= value.numel())
+
+
+def take_any() -> None:
+    """Let every autotuner of this process take a drawn one of its settings for each key: on a GPU times choose, so that any may be.
+
+    The interpreter launches all of them. A second time changes nothing.
+    """
+    from triton.runtime.autotuner import Autotuner
+
+    original = Autotuner.run
+    if getattr(original, "takes_any", False):
+        return
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.cache_results = False  # on disk
+        return original(self, *args, **kwargs)
+
+    def trial(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return [secrets.randbelow(2**32)] * 3  # in place of times
+
+    run.takes_any = True  # type: ignore[attr-defined]  # a mark on the function itself
+    Autotuner.run, Autotuner._bench = run, trial  # noqa: SLF001 - the one place where a setting is tried
+
+
+def take_the_first_that_launches() -> None:
+    """Let every autotuner of this process choose the first setting that the GPU can launch, and compile no other.
+
+    What is lent, reset or pruned around a trial stays as the autotuner does it.
+    """
+    from triton.runtime.autotuner import Autotuner
+
+    prune, bench = Autotuner.prune_configs, Autotuner._bench  # noqa: SLF001 - the one place where a setting is tried
+    if getattr(bench, "takes_the_first", False):
+        return
+
+    def begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__["has_launched"] = False
+        return prune(self, *args, **kwargs)
+
+    def trial(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.__dict__.get("has_launched", False):
+            return [math.inf] * 3
+        self.__dict__["do_bench"] = _once
+        times = bench(self, *args, **kwargs)
+        first = times[0] if isinstance(times, list | tuple) else times
+        self.__dict__["has_launched"] = math.isfinite(first)
+        return times
+
+    trial.takes_the_first = True  # type: ignore[attr-defined]  # a mark on the function itself
+    Autotuner.prune_configs, Autotuner._bench = begin, trial  # noqa: SLF001 - as above
+
+
+def _once(launch: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
+    """Launch without a clock; what cannot be launched raises, as under a clock."""
+    launch()
+    return [0.0] * 3
+
+
+# LLVM holds no lock of Python's, and ptxas and the C compiler are processes of their own; Triton's own Python, about half of a
+# compilation, takes turns.
+MOST_THREADS = 8
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads in which a kernel is compiled, and the C code that launches it, which Triton would build at the first launch."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Compile, and build the launcher."""
+        return super().submit(lambda: _with_launcher(fn(*args, **kwargs)))
+
+
+def _with_launcher(kernel: Any) -> Any:
+    from triton.runtime.driver import driver
+
+    driver.active.launcher_cls(kernel.src, kernel.metadata)  # for Triton's cache on disk, where the launch finds it
+    return kernel
+
+
+@functools.cache
+def _mode() -> Any:
+    from triton.runtime._async_compile import AsyncCompileMode
+
+    return AsyncCompileMode(_Threads(min(MOST_THREADS, os.cpu_count() or 1), "compile"))
+
+
+@contextmanager
+def compiling_in_threads() -> Iterator[None]:
+    """Have Triton compile in threads what is asked for inside. A later launch waits for its kernel, and raises what that raised.
+
+    Triton's own context ends when all is compiled; this one does not wait.
+    """
+    from triton.runtime._async_compile import active_mode
+
+    token = active_mode.set(_mode())
+    try:
+        yield
+    finally:
+        active_mode.reset(token)
 
 
 HANDLERS: dict[str, Handler] = {

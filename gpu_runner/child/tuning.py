@@ -16,16 +16,11 @@ from typing import Any, Self
 
 import torch
 
+from gpu_runner.child.calls import Arguments
+from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.input_sets import Ring, cold, given
+from gpu_runner.child.interpreter import teach_interpreter, teach_libdevice, teach_maxima
 from gpu_runner.contracts.tuning import TABLE
-from gpu_runner.roles import Handler, State
-from gpu_runner.roles.arguments import Arguments
-from gpu_runner.roles.bfloat16 import teach_interpreter
-from gpu_runner.roles.cold import cold
-from gpu_runner.roles.device import start
-from gpu_runner.roles.drawn import given
-from gpu_runner.roles.libdevice import teach_libdevice
-from gpu_runner.roles.maxima import teach_maxima
-from gpu_runner.roles.ring import Ring
 from gpu_runner.verify.compare import FLOORS
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.roles import Handler, State
+from gpu_runner.child.handlers import Handler, State
 
 if TYPE_CHECKING:
     import torch
@@ -22,10 +22,10 @@ def run(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tupl
         environment["KERNELSMITH_REPORT"] = str(state.work / meta["report"])
     if meta["module"] == "pytest":
         # A plugin that opens a socket as it loads would end the run where there is no network at all.
-        plugins = ["-p", "gpu_runner.roles.pytest_report", "-p", "no:cacheprovider", "-p", "no:rerunfailures"]
+        plugins = ["-p", "gpu_runner.child.suite_report", "-p", "no:cacheprovider", "-p", "no:rerunfailures"]
         command = ["-m", "pytest", *plugins, *arguments]
     elif meta["module"] == "imports":
-        command = ["-m", "gpu_runner.roles.imports", *arguments]
+        command = ["-m", "gpu_runner.child.suite_report", *arguments]
     elif meta["module"] == "benchmark":
         command = arguments
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.roles import Handler, State
+from gpu_runner.child.handlers import Handler, State
 
 if TYPE_CHECKING:
     import torch

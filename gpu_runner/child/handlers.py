@@ -1,4 +1,4 @@
-"""What a child can do. A role is a module of this package with a table of handlers; one child serves one role.
+"""What a role is: a module of this package with a table of handlers; one child serves one role.
 
     HANDLERS: dict[str, Handler]
 
@@ -54,7 +54,7 @@ def load(role: str) -> dict[str, Handler]:
     """
     if not _ROLE.fullmatch(role):
         raise ValueError(f"{role!r} is no role")
-    handlers: dict[str, Handler] = importlib.import_module(f"gpu_runner.roles.{role}").HANDLERS
+    handlers: dict[str, Handler] = importlib.import_module(f"gpu_runner.child.{role}").HANDLERS
     return handlers
 
 
@@ -82,3 +82,15 @@ def location(error: BaseException, work: Path) -> tuple[str | None, int | None]:
         if name.startswith(f"{work}/"):
             return name.removeprefix(f"{work}/"), line
     return None, None
+
+
+def start(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
+    """The first call to every child that computes: the device is opened before any untrusted code is imported.
+
+    What fails here is the host's fault and nobody else's.
+    """
+    import torch
+
+    if state.gpu:
+        torch.zeros(1, device="cuda").item()
+    return {}, []

@@ -16,12 +16,9 @@ from typing import Any
 
 import torch
 
-from gpu_runner.roles import Handler, State
-from gpu_runner.roles.cold import cold
-from gpu_runner.roles.device import start
-from gpu_runner.roles.drawn import given as arguments_of
-from gpu_runner.roles.ring import Ring
-from gpu_runner.roles.sampling import sampled
+from gpu_runner.child.handlers import Handler, State, start
+from gpu_runner.child.input_sets import Ring, cold, sampled
+from gpu_runner.child.input_sets import given as arguments_of
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 

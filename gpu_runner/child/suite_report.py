@@ -1,9 +1,16 @@
-"""A pytest plugin that writes one line of JSON for each test's outcome."""
+"""The report of the role ``suite``, written in the processes below its child: a line of JSON for each test or import.
+
+A pytest plugin for the outcomes of tests, and a program that tries imports and looks for installed packages.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import json
 import os
+import sys
+import time
 from typing import Any
 
 _WORST_CHARS = 2000
@@ -35,3 +42,32 @@ def write_line(node: str, outcome: str, duration_s: float, message: str | None) 
     line = json.dumps({"node": node, "outcome": outcome, "duration_s": duration_s, "message": message})
     with open(os.environ["KERNELSMITH_REPORT"], "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib adds nothing here
         file.write(line + "\n")
+
+
+PACKAGE = "package:"
+MAX_MESSAGE_CHARS = 1000
+
+
+def main(words: list[str]) -> None:
+    """Try each of the words."""
+    for word in words:
+        begin = time.monotonic()
+        outcome, message = _tried(word)
+        write_line(word, outcome, time.monotonic() - begin, message)
+
+
+def _tried(word: str) -> tuple[str, str | None]:
+    try:
+        if word.startswith(PACKAGE):
+            importlib.metadata.version(word.removeprefix(PACKAGE))
+        else:
+            importlib.import_module(word)
+    except ImportError as error:
+        return "failed", f"{error.name or word}: {error}"[:MAX_MESSAGE_CHARS]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise whatever it likes as it is imported
+        return "skipped", f"{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS]
+    return "passed", None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
+from gpu_runner.child.handlers import Handler, State
 from gpu_runner.profiler import command, launch
-from gpu_runner.roles import Handler, State
 
 Answer = tuple[dict[str, Any], list[torch.Tensor]]
 

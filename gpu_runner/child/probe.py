@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.roles import Handler, State
+from gpu_runner.child.handlers import Handler, State
 
 if TYPE_CHECKING:
     import torch

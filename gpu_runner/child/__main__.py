@@ -40,24 +40,24 @@ def _moved_up(handle: int) -> int:
 
 
 def _serve(channel: Channel, plan: Plan) -> int:
-    from gpu_runner import roles
+    from gpu_runner.child import handlers
 
     work = Path(plan.scratch) / "work"
-    state = roles.State(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
-    handlers: dict[str, roles.Handler] | None = None
+    state = handlers.State(scratch=Path(plan.scratch), work=work, gpu=plan.gpu)
+    role: dict[str, handlers.Handler] | None = None
     while True:
         try:
             frame = channel.receive(writable=True)
         except Closed:
             return 0
         try:
-            if handlers is None:
-                handlers = roles.load(plan.role)
+            if role is None:
+                role = handlers.load(plan.role)
                 # Only now, or an untrusted file named like a module that the role needs would be loaded in its place.
                 sys.path[:0] = [str((work / root).resolve()) for root in plan.import_roots]
-            meta, tensors = _call(handlers, state, frame)
+            meta, tensors = _call(role, state, frame)
         except BaseException as error:  # noqa: BLE001 - whatever untrusted code raises is reported, and the parent decides
-            channel.send(Kind.error, frame.header.nonce, roles.report(error, work), ())
+            channel.send(Kind.error, frame.header.nonce, handlers.report(error, work), ())
         else:
             channel.send(Kind.answer, frame.header.nonce, meta, tensors)
 
