@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,9 @@ from gpu_runner.verify.tolerances import (
     Truth,
 )
 
+# Of so many elements the different ones are counted: of few, the errors of one run and of another differ by chance, and elements
+# that are equal have one error.
+MOST_COUNTED = 2**14
 _TINY = 1e-300  # of float64, where nothing may be allowed at all
 NAMES = ("tensor", "row", "element", "share", "spread", "bias", "slope", "tail")
 
@@ -246,13 +250,24 @@ class Levels:
             worst = max(worst, float((piece.error / allowed.clamp(min=_TINY)).max()))
         return worst
 
+    @cached_property
+    def _different(self) -> tuple[float, torch.Tensor]:
+        """How many different true values there are in all, and by row; of many elements, how many elements."""
+        rows, columns = self.sheet.exact.shape
+        if rows * columns > MOST_COUNTED:
+            return float(rows * columns), torch.full((rows,), float(columns), dtype=torch.float64)
+        by_row = 1.0 + (self.sheet.exact.double().sort(-1).values.diff(dim=-1) != 0).sum(-1).double()
+        return float(self.sheet.exact.unique().numel()), by_row
+
     def _allowed(self) -> float:
-        return ERROR_RATIO * self._own_rms() + self.floor.tensor * self.sums.scale + self.natural
+        ratio = ERROR_RATIO * (1.0 + 1.0 / math.sqrt(self._different[0]))
+        return ratio * self._own_rms() + self.floor.tensor * self.sums.scale + self.natural
 
     def _allowed_by_row(self) -> torch.Tensor:
         # One row has fewer elements than the tensor, so the luck of the reference there is bounded by its typical row.
         own = torch.clamp(self.sums.mean(self.sums.own), min=1.5 * self._own_rms())
-        return ERROR_RATIO * own + self.floor.row * self._row_scale() + self.natural
+        ratio = ERROR_RATIO * (1.0 + self._different[1] ** -0.5)
+        return ratio * own + self.floor.row * self._row_scale() + self.natural
 
     def _allowed_by_element(
         self, piece: Piece, place: Place, typical: torch.Tensor, scale: torch.Tensor

@@ -60,8 +60,8 @@ def original(candidate: str) -> str:
 @functools.cache
 def room(candidate: str) -> dict[str, int]:
     """How many edits of each class of fault a candidate has room for."""
-    text = original(candidate)
-    counts = {name: sum(1 for _ in fault(ast.parse(text))) for name, fault in FAULTS.items()}
+    tree = ast.parse(original(candidate))
+    counts = {name: sum(1 for _ in fault(tree)) for name, fault in FAULTS.items()}
     return {name: count for name, count in counts.items() if count}
 
 

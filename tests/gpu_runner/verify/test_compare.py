@@ -56,6 +56,17 @@ def test_a_reference_that_loses_much_allows_as_much_twice() -> None:
     assert not compare((truth.exact - 4 * noise).float(), loose).passed
 
 
+@pytest.mark.parametrize(("rows", "columns", "equal"), [(1, 1, False), (2, 14, True)])
+def test_of_few_different_values_one_run_may_err_four_times_as_much_as_another(
+    rows: int, columns: int, equal: bool
+) -> None:
+    exact = torch.rand((rows, columns), generator=torch.Generator().manual_seed(3)).double() + 1
+    exact = exact[:1, :1].expand(rows, columns).clone() if equal else exact
+    loose = Truth(exact, (exact * (1 + 1e-3)).float())
+    assert compare((exact * (1 - 3.9e-3)).float(), loose).passed
+    assert not compare((exact * (1 - 4.1e-3)).float(), loose).passed
+
+
 def test_nan_and_infinity_must_stand_where_the_truth_has_them() -> None:
     truth = truth_of(torch.float32)
     exact = truth.exact.clone()

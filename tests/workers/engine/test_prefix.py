@@ -36,6 +36,11 @@ def candidate(angle: str, thinking_tokens: int = 0) -> Question:
     )
 
 
+def late(text: str, pause_s: float) -> Reply:
+    """An answer that comes whole after a pause."""
+    return Reply((b"".join(wire.stream(wire.text_block(text, parts=1))),), pause_s=pause_s)
+
+
 class Line:
     """Notes when each question came in, by its last part."""
 
@@ -95,8 +100,7 @@ def test_one_that_is_silent_is_not_waited_for_without_end(
 ) -> None:
     monkeypatch.setattr(at_once, "MOST_WAIT_S", 0.5)
     line = Line()
-    silent = Reply(wire.stream(wire.text_block("late", parts=1)), pause_s=1.0)
-    server.next(line(silent), line(wire.say("more")))
+    server.next(line(late("late", 1.0)), line(wire.say("more")))
     assert ask(local, server, {"a": candidate("a"), "b": candidate("b")}) == {"a": "late", "b": "more"}
     # It is counted from when both began, and the first takes a moment to reach the server.
     assert 0.2 <= line.after("a", "b") < 1.0
@@ -104,7 +108,7 @@ def test_one_that_is_silent_is_not_waited_for_without_end(
 
 def test_those_that_share_nothing_wait_for_nobody(local: World, server: ProtocolServer) -> None:
     line = Line()
-    slow = Reply(wire.stream(wire.text_block("slow", parts=1)), pause_s=0.8)
+    slow = late("slow", 0.8)
     server.next(line(slow), line(slow), line(slow))
     questions = {"a": candidate("a", 4000), "b": candidate("b"), "c": candidate("c", 4000)}
     ask(local, server, questions)
