@@ -45,7 +45,7 @@ def test_the_allowed_errors_are_told() -> None:
         floor = tolerances.FLOORS[getattr(torch, name)]
         told = [float(cell) for cell in row(name).strip("| ").split(" | ")[1:]]
         assert told == [floor.tensor, floor.row, floor.element]
-    assert f"{tolerances.ERROR_RATIO:.0f} x own + floor x scale" in row("whole tensor")
+    assert f"{tolerances.ERROR_RATIO:.0f} (1 + 1/sqrt(n)) x own + floor x scale" in row("whole tensor")
     assert f"+ {tolerances.PEAK_RATIO:.0f} x typical own" in row("each element")
 
 
