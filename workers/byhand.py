@@ -36,7 +36,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from gpu_runner.contracts import Pass as TimedPass
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers import problem_set
 from workers.authors.kernelbench import model_new
 from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, SourceStyle

@@ -15,7 +15,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from gpu_runner.child.handlers import State
-from gpu_runner.contracts.call import RAISES
+from gpu_runner.contracts.problem import RAISES
 from gpu_runner.verify.poison import GUARD_ELEMENTS, between_guards, bits_equal
 
 

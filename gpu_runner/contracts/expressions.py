@@ -7,7 +7,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 
 Number = int | float
 

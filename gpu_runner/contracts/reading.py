@@ -14,7 +14,9 @@ import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+# A text that is no Python, one with a null byte, one that is nested too deep for the interpreter, and one too deep for its parser.
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
 
 MAX_BYTES = 2**20
 # Bounds the nodes before there are any: two for a token at most. A tree of 250,000 tokens takes about 200 MB in CPython 3.11.

@@ -1,12 +1,35 @@
-"""The contract of the verdict."""
+"""The contract of the verdict, and its closed vocabulary of statuses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import Workload
-from gpu_runner.contracts.status import Status
+
+
+class Status(StrEnum):
+    """What became of a candidate, or of the problem it was held against."""
+
+    passed = "passed"
+    incorrect_values = "incorrect_values"
+    incorrect_gradient = "incorrect_gradient"
+    incorrect_shape = "incorrect_shape"
+    incorrect_dtype = "incorrect_dtype"
+    unwritten_output = "unwritten_output"
+    mutated_input = "mutated_input"
+    out_of_bounds = "out_of_bounds"
+    nondeterministic = "nondeterministic"
+    compile_error = "compile_error"
+    launch_error = "launch_error"
+    timeout = "timeout"
+    out_of_memory = "out_of_memory"
+    refused = "refused"
+    unproved = "unproved"  # the judge cannot say; its evidence names what it lacks
+    degenerate_problem = "degenerate_problem"
+    cheating = "cheating"
+    environment_error = "environment_error"
 
 
 @dataclass(frozen=True)

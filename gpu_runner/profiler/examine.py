@@ -1,4 +1,6 @@
-"""Carries a profile request out: the roofline of every workload and pass, then counters where there are some. Thin."""
+"""Carries a profile request out: the least time that bytes and operations take for every workload and pass, then counters
+where there are some.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,50 @@ from dataclasses import dataclass, replace
 
 from gpu_runner import outline, peaks
 from gpu_runner.benchmark.bench import choose_cases
+from gpu_runner.benchmark.material import work_of
 from gpu_runner.benchmark.rates import measure_rates
+from gpu_runner.benchmark.roofline import Rates, Traffic, Work, floor
 from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem, ProblemError, Workload, parse_problem
-from gpu_runner.contracts.profiling import GpuPeaks, ProfileRequest, ProfileResult, Roofline
+from gpu_runner.contracts.profiling import Bound, GpuPeaks, ProfileRequest, ProfileResult, Roofline
 from gpu_runner.errors import ChildFailed
 from gpu_runner.host import facts as host_facts
-from gpu_runner.outline import Outline, outline_of
+from gpu_runner.outline import Operations, Outline, outline_of
 from gpu_runner.profiler import rules
-from gpu_runner.profiler.analytic import roofline
 from gpu_runner.profiler.counting import Counted, Counting
 from gpu_runner.session import Session, has_gpu
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.opening import opened, reference_session
 from gpu_runner.verify.truth import BadProblem, Oracle
+
+
+def roofline(
+    workload: Workload, timed_pass: Pass, traffic: Traffic | None, operations: Operations | None, gpu: GpuPeaks
+) -> Roofline:
+    """Give the roofline of one pass; what is not known of it stays None.
+
+    Source: Williams, Waterman and Patterson, Roofline: an insightful visual performance model (2009).
+    """
+    work = work_of(traffic, operations, timed_pass, gpu.l2_bytes)
+    rates = Rates(gpu.bandwidth_gbps, gpu.matrix_tflops, gpu.vector_tflops)
+    least = floor(work, rates)
+    moved, flops = work.moved_bytes, work.flops
+    return Roofline(
+        workload,
+        timed_pass,
+        moved,
+        flops,
+        work.matrix_flops,
+        flops / moved if flops is not None and moved else None,
+        floor(Work(moved_bytes=moved), rates).us,
+        floor(Work(matrix_flops=work.matrix_flops, vector_flops=work.vector_flops), rates).us,
+        least.us,
+        Bound.unknown if least.bound is None else Bound(least.bound),
+    )
+
 
 NOT_ASKED = "Counters were not asked for."
 NO_GPU = "No GPU is here: counters exist on a GPU alone. The analysis is of bytes and operations."

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program import kernels, language
 from gpu_runner.program.imports import Binding, Library, Origin
 from gpu_runner.program.objects import Violation

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Facade, Function, Native, Violation, unproved

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program.objects import Facade, Violation
 
 

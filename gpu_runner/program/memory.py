@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program.kernels import tensors_in
 from gpu_runner.program.objects import Violation
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 
 if TYPE_CHECKING:
     from gpu_runner.program.evaluator import Evaluator

@@ -3,12 +3,144 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
+from collections.abc import Container
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpu_runner.contracts.envelope import Limits
 from gpu_runner.sandbox import tree
-from gpu_runner.sandbox.footprint import MAX_DEPTH, Room, footprint, room_of
+
+MAX_DEPTH = 256  # of folders in each other
+_LOOK_CLOSER_BYTES = 2**25  # of shared memory in a process, from where its mappings are read one by one
+# How the kernel names files that are memory alone. What lies in /dev/shm under a name is counted with that file system.
+_MEMORY_FILES = ("/memfd:", "/dev/zero", "/SYSV")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a tree of processes takes."""
+
+    processes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a folder takes."""
+
+    bytes: int
+    files: int
+    too_deep: bool = False
+
+
+def footprint(root: int, weightless: Container[int] = (), shared_folder: bool = False) -> Footprint:
+    """What is below ``root`` takes in memory that no file on a disk holds; shared memory counts once.
+
+    Memory that a fork has in common with its parent counts for each that is not among the ``weightless``. Files in the
+    shared memory of a host count where they are open or mapped, unless ``shared_folder``: then they are counted elsewhere.
+    """
+    below = tree.descendants(root)
+    private, shared = 0, _Shared((*_MEMORY_FILES, *(() if shared_folder else ("/dev/shm/",))))  # noqa: S108
+    for pid in below:
+        if pid in weightless:
+            continue
+        anonymous, mapped = _resident(pid)
+        private += anonymous
+        shared.open_files(pid)
+        if mapped > _LOOK_CLOSER_BYTES:
+            shared.mappings(pid)
+    return Footprint(len(below), private + shared.total())
+
+
+class _Shared:
+    """Memory files by their identity, each with what its open file and its mappings show of its size."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._opened: dict[int, int] = {}
+        self._mapped: dict[int, int] = {}
+
+    def total(self) -> int:
+        """Bytes of all, each counted once."""
+        known = set(self._opened) | set(self._mapped)
+        return sum(max(self._opened.get(number, 0), self._mapped.get(number, 0)) for number in known)
+
+    def open_files(self, pid: int) -> None:
+        folder = f"/proc/{pid}/fd"
+        try:
+            handles = os.listdir(folder)  # noqa: PTH208 - numbers, not paths
+        except OSError:
+            return
+        for handle in handles:
+            try:
+                if os.readlink(f"{folder}/{handle}").startswith(self._names):  # noqa: PTH115
+                    facts = os.stat(f"{folder}/{handle}")  # noqa: PTH116
+                    self._opened[facts.st_ino] = facts.st_blocks * 512
+            except OSError:
+                continue  # it was closed meanwhile
+
+    def mappings(self, pid: int) -> None:
+        try:
+            lines = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
+        except OSError:
+            return
+        number = 0
+        for line in lines:
+            fields = line.split(maxsplit=5)
+            if len(fields) >= 5 and "-" in fields[0] and not fields[0].endswith(":"):
+                number = int(fields[4]) if len(fields) == 6 and fields[5].startswith(self._names) else 0
+            elif number and fields[0] == "Pss:":
+                self._mapped[number] = self._mapped.get(number, 0) + int(fields[1]) * 1024
+
+
+def room_of(folder: Path, most_files: int) -> Room:
+    """Room that a folder takes on its disk; looks at little more than ``most_files`` entries, and follows no link."""
+    counted: set[tuple[int, int]] = set()
+    total = files = 0
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    way: list[tuple[int, list[str]]] = []  # from the top: each open folder, and what is left to enter there
+    name, above = str(folder), None
+    try:
+        while True:
+            try:
+                way.append((os.open(name, flags, dir_fd=above), []))
+                with os.scandir(way[-1][0]) as entries:
+                    for entry in entries:
+                        files += 1
+                        if files > most_files:
+                            return Room(total, files)
+                        facts = entry.stat(follow_symlinks=False)
+                        if stat.S_ISDIR(facts.st_mode):
+                            way[-1][1].append(entry.name)
+                        if (facts.st_dev, facts.st_ino) not in counted:
+                            total += facts.st_blocks * 512
+                            counted.add((facts.st_dev, facts.st_ino))
+            except OSError:
+                pass  # it is gone, or closed to this process
+            while way and not way[-1][1]:
+                os.close(way.pop()[0])
+            if not way or len(way) > MAX_DEPTH:
+                return Room(total, files, bool(way))
+            above, name = way[-1][0], way[-1][1].pop()
+    finally:
+        for handle, _ in way:
+            os.close(handle)
+
+
+def _resident(pid: int) -> tuple[int, int]:
+    """Bytes of a process that are its own, and that are shared memory."""
+    found = {}
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name in ("RssAnon", "RssShmem", "VmSwap"):
+                found[name] = int(value.split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+    return found.get("RssAnon", 0) + found.get("VmSwap", 0), found.get("RssShmem", 0)
+
 
 _INTERVAL_S = 0.25
 _DISK_TURNS = 4  # a folder on a disk is walked through, so only at every fourth look

@@ -18,6 +18,6 @@ def run(request: TuneRequest, context: RunContext) -> TuneResult:
         RunnerError: the problem or the candidate cannot be used, or the host is at fault.
     """
     with uncollected():
-        from gpu_runner.tuning.opening import tune
+        from gpu_runner.tuning.tuner import tune
 
     return tune(request, context)

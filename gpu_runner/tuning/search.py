@@ -1,4 +1,5 @@
-"""The search for settings: line by line from the default, early stopping, diagonals, a few at random, and a last round. Pure.
+"""The search for settings: line by line from the default, early stopping, diagonals, a few at random, and a last round;
+then the final between the best and the default, in paired ABBA blocks, where the default stays unless it loses. Pure.
 
 What it costs to try is asked of a ``Meter``; in tests that is a function, on a GPU a child.
 """
@@ -12,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gpu_runner.benchmark import estimate
+from gpu_runner.benchmark.estimate import Ratio
+from gpu_runner.contracts.benchmark import Word
 from gpu_runner.tuning.settings import DEFAULT, Settings, Space, dropped, predicted_log, replaced
 
 BLOCKS = 3  # of a setting that is not given up early
@@ -199,3 +203,49 @@ class Search:
         there = self.meter.left_s() > self._whole_s * LAST_SHARE
         self.complete &= there
         return there
+
+
+LEAST_ROUNDS = 8
+MOST_FINAL_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What won, and by how much over the default; no ratio where the default itself won without a measured rival."""
+
+    settings: Settings
+    ratio: Ratio | None
+    whole: bool = True  # False: the time ended before the least number of rounds
+    default_us: float | None = None
+
+
+def decide(best: Settings, meter: Meter) -> Outcome:
+    """Measure both in turns, as often as the time allows, and give the winner; nobody looks at the answer before the end.
+
+    Source: gpu_runner/benchmark/estimate.py for the interval and the words: faster by more than 1% and than noise.
+    """
+    if best == DEFAULT:
+        return Outcome(DEFAULT, None)
+    default: list[list[float]] = []
+    rival: list[list[float]] = []
+    for number in range(MOST_FINAL_ROUNDS):
+        if meter.left_s() <= 0:
+            break
+        order = (DEFAULT, best) if number % 2 == 0 else (best, DEFAULT)
+        blocks = {settings: meter.block(settings) for settings in order}
+        ours, theirs = blocks[DEFAULT], blocks[best]
+        if not ours or not theirs:
+            return Outcome(DEFAULT, None, whole=False)
+        default.append(ours)
+        rival.append(theirs)
+    whole = len(default) >= LEAST_ROUNDS
+    found = estimate.ratio(default, rival)
+    won = whole and estimate.word(found, _noise(default)) is Word.faster
+    default_us = statistics.median(estimate.block_medians(default)) if default else None
+    return Outcome(best if won else DEFAULT, found, whole, default_us)
+
+
+def _noise(default: list[list[float]]) -> float:
+    """Give by how much the default differed from itself, as a log-ratio: every second of its blocks against the others."""
+    found = estimate.ratio(default[0::2], default[1::2])
+    return abs(math.log(found.median)) if found else 0.0

@@ -11,7 +11,7 @@ import torch
 
 from gpu_runner.channel import Check
 from gpu_runner.codec import Kind, Shape
-from gpu_runner.contracts.call import RAISES
+from gpu_runner.contracts.problem import RAISES
 from gpu_runner.errors import AnswerRefused, ProtocolError
 from gpu_runner.program.trail import MOST_EVENTS
 from gpu_runner.session import Reply

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import torch
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import Answer
 from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.notes import Notes

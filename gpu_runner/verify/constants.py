@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from gpu_runner.contracts.verify import SourceFile
 
 LARGEST = 2**24  # a larger number is a mask, a hash or a limit of a dtype, and no size that a kernel branches on

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gpu_runner.contracts.call import RAISES
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.problem import RAISES
+from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import Answer, Value
 from gpu_runner.verify.borders import judge_memory
 from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss, scattered

@@ -7,8 +7,7 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import Check, Evidence
+from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.errors import (
     AnswerRefused,
     ChildDied,

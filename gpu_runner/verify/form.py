@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import Value
 from gpu_runner.verify.proof import Expected
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from gpu_runner.contracts.problem import Problem
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import BY_AUTOGRAD, Answer, Work
 from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer

@@ -9,7 +9,7 @@ import random
 import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from gpu_runner.verify.cases import DISTRIBUTIONS, REPEATED, Case, Content, Indices, Layout, Upstream, holds, is_weight
 from gpu_runner.verify.extremes import sharpen, with_large, with_odd, with_special
 from gpu_runner.verify.laying import Laid, Place, lay, place_of

@@ -15,8 +15,7 @@ from typing import Self
 
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.problem import DTYPES, Problem, ProblemError, parse_problem
-from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Verdict, VerifyRequest
+from gpu_runner.contracts.verify import CandidateSource, Check, Evidence, Status, Verdict, VerifyRequest
 from gpu_runner.errors import ChildError, ChildFailed, ProtocolError
 from gpu_runner.forkserver.keeper import warm_up
 from gpu_runner.peaks import GPUS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import Check, Evidence
+from gpu_runner.contracts.verify import Check, Evidence, Status
 from gpu_runner.verify.compare import Comparison
 from gpu_runner.verify.finding import Finding
 

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from gpu_runner.context import RunContext
-from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource
+from gpu_runner.contracts.verify import CandidateSource, Status
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory, ProtocolError
 from gpu_runner.scratch import ScratchError
 from gpu_runner.session import Session

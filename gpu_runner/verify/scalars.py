@@ -8,7 +8,7 @@ import random
 from collections.abc import Collection
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 
 Scalar = float | int | bool | str
 

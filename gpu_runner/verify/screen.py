@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts.reading import SourceError, read_source
-from gpu_runner.contracts.status import Status
-from gpu_runner.contracts.verify import CandidateSource, SourceFile
+from gpu_runner.contracts.verify import CandidateSource, SourceFile, Status
 from gpu_runner.program.check import check
 from gpu_runner.program.imports import Library
 from gpu_runner.verify.standing import Anchors, Key, excused

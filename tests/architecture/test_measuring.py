@@ -14,7 +14,7 @@ from gpu_runner.benchmark.roofline import FAULT_SHARE
 from gpu_runner.child import gauge, input_sets, timing
 from gpu_runner.contracts import RecordRequest, Status, parse_problem
 from gpu_runner.profiler import rules
-from gpu_runner.tuning import final, plan, search, table, tuner
+from gpu_runner.tuning import plan, search, settings, tuner
 from gpu_runner.verify import (
     cases,
     constants,
@@ -170,9 +170,9 @@ def test_the_search_for_settings_is_told() -> None:
     first, second = (limit - 1 for limit in search.CLEARLY_WORSE)
     for text in (
         f"({first:.0%} after the first block, {second:.0%} after the second)",
-        f"{final.LEAST_ROUNDS} to {final.MOST_ROUNDS} rounds",
+        f"{search.LEAST_ROUNDS} to {search.MOST_FINAL_ROUNDS} rounds",
         f"The search has {tuner.SEARCH_SHARE:.0%} of the time",
-        f"more than {table.HARM - 1:.0%} slower are not taken",
+        f"more than {settings.HARM - 1:.0%} slower are not taken",
         f"within {plan.NEAR - 1:.0%} of what the GPU's memory allows",
     ):
         assert text in FLAT, text

@@ -19,7 +19,7 @@ from gpu_runner.contracts import (
     Workload,
 )
 from gpu_runner.contracts.problem import DTYPES
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 
 # What a call may do with an input besides giving it: nothing that computes.

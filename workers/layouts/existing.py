@@ -18,7 +18,7 @@ from gpu_runner.contracts import (
     Workload,
     parse_problem,
 )
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpu_runner.contracts import Graph, InputSpec, Problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.contracts import KernelProfile, LearnableParameter, ModuleParameter, ProfileTensor
 from workers.layouts.dimensions import Axes, axes_of, forward_operators, initial, shape, subtracts_a_sum
 from workers.layouts.module_form import module_form

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Problem, ProblemError, parse_problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.layouts.protocol import Design
 from workers.layouts.python_source import INDENT, Import, block, docstring, literal, read_imports
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Mapping
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 
 
 def functions_using(source: str, names: Collection[str]) -> tuple[str, ...]:

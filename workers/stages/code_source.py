@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm.protocol import Example
 
 Read = Callable[[str], str | None]  # a path's text, None where there is none

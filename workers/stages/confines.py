@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm.protocol import Fault
 from workers.contracts import ChangedFile, FileChange
 from workers.layouts.protocol import Changeable, Shared

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 
 from gpu_runner.contracts import Problem, ProblemError, parse_problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm.protocol import Example
 from workers.contracts import Failure, FailureCode, ProblemKind, ProblemText, UserFacingError
 from workers.layouts.protocol import Layout

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpu_runner.contracts import Pass
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 
 MAX_SOURCE_BYTES = 1 << 20
 PASS_OF_METHOD = {"forward": Pass.forward, "backward": Pass.backward}

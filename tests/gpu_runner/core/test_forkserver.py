@@ -18,8 +18,8 @@ from gpu_runner.forkserver import keeper
 from gpu_runner.forkserver.client import Forked, ForkServer
 from gpu_runner.forkserver.server import shared_memory
 from gpu_runner.sandbox import tree
-from gpu_runner.sandbox.footprint import footprint
 from gpu_runner.sandbox.levels import LEVELS
+from gpu_runner.sandbox.watchdog import footprint
 from gpu_runner.session import Session
 
 LIMITS = Limits(time_s=60, step_s=30, memory_bytes=8 * 2**30)

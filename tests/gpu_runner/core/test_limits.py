@@ -12,8 +12,8 @@ import pytest
 from gpu_runner.contracts import Isolation, Limits
 from gpu_runner.errors import ChildError, ChildFailed, ChildOutOfMemory
 from gpu_runner.sandbox.cgroup import ControlGroup
-from gpu_runner.sandbox.footprint import MAX_DEPTH, footprint, room_of
 from gpu_runner.sandbox.levels import LEVELS
+from gpu_runner.sandbox.watchdog import MAX_DEPTH, footprint, room_of
 from gpu_runner.session import Session
 
 MIB = 2**20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.contracts.status import Status
+from gpu_runner.contracts.verify import Status
 from gpu_runner.program import memory
 from gpu_runner.program.objects import Violation
 from tests.gpu_runner.program.programs import evaluated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpu_runner.tuning.final import decide
+from gpu_runner.tuning.search import decide
 from gpu_runner.tuning.settings import DEFAULT, Settings
 from tests.gpu_runner.tuning.landscape import Landscape
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.tuning.settings import DEFAULT, Settings
-from gpu_runner.tuning.table import Found, table
+from gpu_runner.tuning.settings import DEFAULT, Found, Settings, table
 
 EIGHT: Settings = (("num_warps", 8),)
 SIXTEEN: Settings = (("num_warps", 16),)

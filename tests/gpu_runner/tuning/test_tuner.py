@@ -21,7 +21,7 @@ from gpu_runner.contracts import (
     Workload,
 )
 from gpu_runner.session import has_gpu
-from gpu_runner.tuning.opening import tuned
+from gpu_runner.tuning.tuner import tuned
 
 PROBLEM = '''"""Doubling."""
 import torch

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpu_runner.contracts import BINARY_OPERATORS, UNARY_OPERATORS, Problem, Workload
 from gpu_runner.contracts.graph import Arg, Dim, Expr, Graph, Multiple, Node, NodeRef
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 
 
 class CannotCompileError(Exception):

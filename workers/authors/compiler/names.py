@@ -8,7 +8,7 @@ import keyword
 import re
 
 from gpu_runner.contracts import Graph, Problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.compiler.domain import ROW
 from workers.authors.compiler.values import Value
 

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from gpu_runner.contracts import Expr, Graph, Problem, ProblemError, parse_problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.authors.llm import forms
 from workers.authors.llm.added_tests import with_added
 from workers.authors.llm.checks import (

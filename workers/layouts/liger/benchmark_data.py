@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from gpu_runner.contracts import SourceFile
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.layouts.liger import paths
 from workers.layouts.liger.benchmark_script import PROVIDERS
 from workers.layouts.protocol import SuiteRun

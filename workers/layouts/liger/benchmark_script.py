@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpu_runner.contracts import Problem
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.layouts.dimensions import MODEL_KEYS, Axes, assignments, axes_of, local
 from workers.layouts.liger.files import torch_class
 from workers.layouts.liger.paths import FIRST_PARTY, MODEL_CONFIGS, PACKAGE, SCRIPT_HELPERS, TESTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpu_runner.contracts import SourceError, read_source
-from gpu_runner.contracts.syntax import UNPARSABLE
+from gpu_runner.contracts.reading import UNPARSABLE
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.dimensions import axes_of
 from workers.layouts.liger.paths import FIRST_PARTY, FUNCTIONAL, MODULE_EXPORTS, OPS_EXPORTS, PACKAGE, TESTS
