@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpu_runner import outline, peaks
-from gpu_runner.benchmark.lineup import CONTROL, entries
-from gpu_runner.benchmark.material import work_of
+from gpu_runner.benchmark.material import traffic_of, work_of
 from gpu_runner.benchmark.measure import measure
+from gpu_runner.benchmark.race import CONTROL, entries
 from gpu_runner.benchmark.roofline import Rates, Traffic, floor
-from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult, Pass, Timing, WorkloadTiming
 from gpu_runner.contracts.envelope import RunnerError

@@ -1,31 +1,107 @@
-"""The contenders on the GPU, one workload after the other, each pass with its share of the time."""
+"""The contenders on the GPU, one workload after the other, each pass with its share of the time and of the memory."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import notes
-from gpu_runner.benchmark.checks import objection, same_bits
+from gpu_runner.benchmark.checks import Rows, objection, same_bits
 from gpu_runner.benchmark.conditions import Reading
 from gpu_runner.benchmark.contender import Computed, Contender
-from gpu_runner.benchmark.course import run_race
-from gpu_runner.benchmark.lineup import CANDIDATE, CONTROL, ORIGINAL, question
 from gpu_runner.benchmark.material import Material
-from gpu_runner.benchmark.proving import Rows
-from gpu_runner.benchmark.race import Race
+from gpu_runner.benchmark.notes import Remarks
+from gpu_runner.benchmark.race import BASELINES, CANDIDATE, CONTROL, ORIGINAL, Race, question
 from gpu_runner.benchmark.rates import Gauged
 from gpu_runner.benchmark.referee import Referee
-from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.benchmark.roofline import floor
-from gpu_runner.benchmark.room import make_room, prepare
 from gpu_runner.benchmark.rows import Account, Finish, row
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass, WorkloadTiming
 from gpu_runner.contracts.problem import Workload
 from gpu_runner.verify.cases import Case
 from gpu_runner.verify.truth import BadProblem
+
+NO_ROOM = "there was no memory for it beside the others"
+LESSER = (
+    *BASELINES,
+    CONTROL,
+)  # in the order in which they leave; without a control the noise is taken from one process alone
+
+
+def prepare(contender: Contender, material: Material) -> None:
+    """Have a contender lay out a workload."""
+    contender.prepare(material.call, list(material.secrets), material.places)
+
+
+def make_room(material: Material, contenders: Mapping[str, Contender], remarks: Remarks) -> None:
+    """Prepare again who found no memory while the reference was at work; eager makes room, then ``torch.compile``."""
+    short = [one for one in contenders.values() if one.short]
+    for one in short:
+        one.release()
+    for one in short:
+        _again(one, material)
+        while one.short and (other := _lesser(one, contenders)) is not None:
+            other.set_aside(NO_ROOM)
+            _again(one, material)
+        if one.short and one.name in LESSER:
+            one.set_aside(NO_ROOM)
+    remarks.say(notes.aside(material.workload, [one.name for one in contenders.values() if one.error == NO_ROOM]))
+
+
+def _again(one: Contender, material: Material) -> None:
+    prepare(one, material)
+    if one.short:
+        one.release()
+
+
+def _lesser(one: Contender, contenders: Mapping[str, Contender]) -> Contender | None:
+    """Give who matters least of those that lie on the GPU and matter less than this contender."""
+    less = LESSER[: LESSER.index(one.name)] if one.name in LESSER else LESSER
+    there = (contenders[name] for name in less if name in contenders)
+    return next((other for other in there if other.error is None), None)
+
+
+LEAST_UNITS = 4  # for an interval at all, where the time is long over
+OVERTIME = 0.5  # of its share of the time, that a race may take to reach its first look
+
+
+def run_race(
+    race: Race,
+    contenders: Mapping[str, Contender],
+    timed_pass: Pass,
+    share_s: float,
+    read: Callable[[], Reading | None],
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Race until nothing more is to be learned, or the time is over."""
+    start = clock()
+    for name in race.names:
+        contenders[name].warm(timed_pass)
+        if contenders[name].error is not None:
+            race.drop(name)
+    while not race.finished:
+        if race.between and _over(race, clock() - start, share_s):
+            return
+        order = race.order()
+        if not order:
+            return
+        for name in order:
+            times = contenders[name].take_turn(timed_pass)
+            if times is None:
+                race.drop(name)
+            else:
+                race.add(name, times)
+        race.close(read())
+
+
+def _over(race: Race, taken_s: float, share_s: float) -> bool:
+    done = len(race.units)
+    if done >= race.looks[0]:
+        return taken_s >= share_s
+    return done >= LEAST_UNITS and taken_s >= (1 + OVERTIME) * share_s
+
 
 CHECKED = (
     ORIGINAL,

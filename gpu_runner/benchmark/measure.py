@@ -10,11 +10,11 @@ from secrets import randbits
 
 from gpu_runner.benchmark.contender import Contender
 from gpu_runner.benchmark.contest import Contest
-from gpu_runner.benchmark.lineup import Entry, entries
+from gpu_runner.benchmark.notes import Remarks
 from gpu_runner.benchmark.nvml import Watcher
+from gpu_runner.benchmark.race import Entry, entries
 from gpu_runner.benchmark.rates import measure_rates
 from gpu_runner.benchmark.referee import Referee
-from gpu_runner.benchmark.remarks import Remarks
 from gpu_runner.benchmark.starting import GAUGE, REFERENCE, openings, roomy, start_all
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, BenchmarkResult

@@ -1,8 +1,11 @@
-"""What a result says beside its numbers: where it ended early and how sure it is then, what was wrong, what was dropped. Pure."""
+"""What a result says besides its numbers, and whether all that was asked for was measured:
+where it ended early and how sure it is then, what was wrong, what was dropped. Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from gpu_runner.benchmark.race import Race
 from gpu_runner.contracts.benchmark import Comparison, Pass, Word
@@ -79,3 +82,24 @@ def rough(workload: Workload, kind: str) -> str | None:
 def _percent(speedup: float) -> str:
     share = abs(speedup - 1)
     return f"{share:.1%} {'faster' if speedup >= 1 else 'slower'}"
+
+
+MOST_CHARS = 400
+
+
+@dataclass
+class Remarks:
+    """``said`` in the order in which it was said, each once."""
+
+    said: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    def say(self, note: str | None) -> None:
+        """Note something; None is nothing."""
+        if note is not None and note not in self.said:
+            self.said.append(note)
+
+    def lack(self, note: str) -> None:
+        """Note something that was asked for and is not there."""
+        self.say(" ".join(note.split())[:MOST_CHARS])
+        self.complete = False

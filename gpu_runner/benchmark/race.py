@@ -1,4 +1,5 @@
-"""One pass of one workload as a race: whose turn it is, who may leave because its word is settled, and what came of it. Pure.
+"""One pass of one workload as a race: who takes part and is compared with whom, whose turn it is, who may leave
+because its word is settled, and what came of it. Pure.
 
 The unit of evidence is a pair of rounds, there and back (ABBA), so that a steady drift is nobody's. Looks at the evidence are few
 and at fixed numbers of units, and an early word needs a wider interval than the last one: whoever looks until something shows,
@@ -15,8 +16,59 @@ from dataclasses import dataclass, field
 
 from gpu_runner.benchmark import estimate
 from gpu_runner.benchmark.conditions import Reading, disturbed, typical_clock
-from gpu_runner.benchmark.rounds import turns
-from gpu_runner.contracts.benchmark import Comparison, Word
+from gpu_runner.contracts.benchmark import BenchmarkRequest, Comparison, Word
+from gpu_runner.contracts.envelope import RunnerError
+from gpu_runner.contracts.verify import CandidateSource
+
+CANDIDATE, ORIGINAL, CONTROL = "candidate", "original", "control"
+BASELINES = ("eager", "torch_compile")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contender. ``source`` None: the problem's reference."""
+
+    name: str
+    source: CandidateSource | None
+    compiled: bool = False
+
+
+def entries(request: BenchmarkRequest) -> tuple[Entry, ...]:
+    """Give every contender of a request, the candidate first.
+
+    The control is the original once more, in a process of its own; without an original the candidate itself, which is what can be
+    afforded before anything was timed: eager often takes several times as long, and the noise of many kernels is not that of one.
+
+    Raises:
+        RunnerError: the request names a contender that does not exist.
+    """
+    unknown = [name for name in request.contenders if name not in (*BASELINES, ORIGINAL)]
+    if unknown:
+        raise RunnerError(f"there is no contender {unknown[0]!r}; known are {', '.join(BASELINES)}")
+    again = request.candidate if request.original is None else request.original
+    found = [Entry(CANDIDATE, request.candidate)]
+    if request.original is not None:
+        found.append(Entry(ORIGINAL, request.original))
+    found.append(Entry(CONTROL, again))
+    wanted = request.contenders or BASELINES
+    return (*found, *(Entry(name, None, name == "torch_compile") for name in BASELINES if name in wanted))
+
+
+def question(names: tuple[str, ...]) -> Question:
+    """Give what the race between these contenders is to answer."""
+    baselines = tuple(name for name in names if name not in (CANDIDATE, CONTROL))
+    itself = ORIGINAL if ORIGINAL in names else CANDIDATE
+    return Question(CANDIDATE, baselines, (CONTROL, itself) if CONTROL in names and itself in names else None)
+
+
+def turns(contenders: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Give round after round, every second one in reverse (ABBA), the first place moving on, so that a drift cancels out."""
+    order = list(contenders)
+    while True:
+        yield tuple(order)
+        yield tuple(reversed(order))
+        order = order[1:] + order[:1]
+
 
 LOOKS = (10, 14, 20, 28, 40)  # units; with fewer than ten, no interval at the early level exists
 LEAST_PAIRS = 6  # for a word: the median lies between the least and the most of so few at more than the last level

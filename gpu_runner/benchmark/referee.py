@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpu_runner.benchmark import notes
+from gpu_runner.benchmark.checks import Rows, bent, prove
 from gpu_runner.benchmark.contender import FAILURES
 from gpu_runner.benchmark.material import Material, make_material
-from gpu_runner.benchmark.proving import Rows, bent, prove
-from gpu_runner.benchmark.remarks import Remarks
+from gpu_runner.benchmark.notes import Remarks
 from gpu_runner.contracts.benchmark import Pass
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Workload

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_runner.benchmark.conditions import summary
 from gpu_runner.benchmark.estimate import quantile
-from gpu_runner.benchmark.lineup import ORIGINAL
-from gpu_runner.benchmark.race import Race
+from gpu_runner.benchmark.race import ORIGINAL, Race
 from gpu_runner.benchmark.roofline import Floor, Work, fault
 from gpu_runner.contracts.benchmark import Comparison, Pass, Timing, Word, WorkloadTiming
 from gpu_runner.contracts.problem import Workload

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from gpu_runner import outline
-from gpu_runner.benchmark.lineup import Entry
+from gpu_runner.benchmark.race import Entry
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.envelope import RunnerError
 from gpu_runner.contracts.problem import Problem

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from gpu_runner import outline, peaks
 from gpu_runner.benchmark.bench import choose_cases
-from gpu_runner.benchmark.material import work_of
+from gpu_runner.benchmark.material import traffic_of, work_of
 from gpu_runner.benchmark.rates import measure_rates
 from gpu_runner.benchmark.roofline import Rates, Traffic, Work, floor
-from gpu_runner.benchmark.traffic import traffic_of
 from gpu_runner.context import RunContext
 from gpu_runner.contracts.benchmark import BenchmarkRequest, Pass
 from gpu_runner.contracts.envelope import RunnerError

@@ -1,4 +1,6 @@
-"""Holds a candidate's answer to one case against the proof. Pure: it decides, and computes on tensors in the parent."""
+"""Holds a candidate's answer to one case against the proof: form, values, and the memory around and under its inputs. Pure: it
+decides, and computes on tensors in the parent.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,120 @@ import torch
 from gpu_runner.contracts.problem import RAISES
 from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import Answer, Value
-from gpu_runner.verify.borders import judge_memory
 from gpu_runner.verify.compare import Comparison, compare, loss_of, needs_loss, scattered
-from gpu_runner.verify.finding import Examined
-from gpu_runner.verify.form import gradient_fault, output_fault
+from gpu_runner.verify.finding import Examined, Notes
 from gpu_runner.verify.honesty import judge_honesty
-from gpu_runner.verify.notes import Notes
+from gpu_runner.verify.laying import Laid
 from gpu_runner.verify.peer import NO_PEER, Peer
-from gpu_runner.verify.poison import bits_equal
+from gpu_runner.verify.poison import bits, bits_equal
 from gpu_runner.verify.proof import Expected, Proof, Use
 from gpu_runner.verify.telling import CHECKS, how, remark
 from gpu_runner.verify.uses import HINTS, WORDS
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with the form of an output."""
+
+    status: Status
+    check: str
+    message: str
+
+
+def output_fault(
+    item: Expected, value: Value, device: str, wanted: bool, given: Collection[tuple[int, ...]] = ()
+) -> Fault | None:
+    """Give what is wrong with an output's form; ``wanted`` says that an input wants a gradient.
+
+    ``given`` are the strides of inputs that may be overwritten, of which one may be handed back.
+    """
+    if value.tensor is None:
+        return Fault(Status.incorrect_shape, "shape", f"It is a {value.kind}, not a tensor.")
+    if value.shape != item.shape:
+        return Fault(Status.incorrect_shape, "shape", f"The shape is {value.shape}, not {item.shape}.")
+    if value.dtype != item.dtype:
+        return Fault(Status.incorrect_dtype, "dtype", f"The dtype is {value.dtype}, not {item.dtype}.")
+    if value.device != device:
+        return Fault(Status.incorrect_shape, "device", f"It lies on {value.device}, not on {device}.")
+    if not _fits(value.stride, item) and value.stride not in given:
+        message = f"The strides are {value.stride}: neither contiguous nor as the reference's, {item.stride}."
+        return Fault(Status.incorrect_shape, "stride", message)
+    if wanted and item.differentiable and not value.differentiable:
+        message = "It carries no gradient: the output is not connected to the inputs by autograd."
+        return Fault(Status.incorrect_gradient, "gradient", message)
+    return None
+
+
+def gradient_fault(item: Expected | None, value: Value) -> str | None:
+    """Give what is wrong with a gradient's form, or with its being there."""
+    if item is None:
+        there = value.tensor is not None and bool((value.tensor != 0).any())
+        return "There should be no gradient here." if there else None
+    if value.tensor is None:
+        return "There is no gradient for this input."
+    if value.shape != item.shape or value.dtype != item.dtype:
+        return f"The gradient is {value.dtype} {value.shape}, not {item.dtype} {item.shape}."
+    return None
+
+
+def _fits(stride: tuple[int, ...], item: Expected) -> bool:
+    dense, step = [], 1
+    for size in reversed(item.shape):
+        dense.append(step)
+        step *= size
+    wide = [place for place, size in enumerate(item.shape) if size > 1]
+    forms = (tuple(reversed(dense)), item.stride)
+    return 0 in item.shape or any(all(stride[place] == form[place] for place in wide) for form in forms)
+
+
+def judge_memory(notes: Notes, proof: Proof, answer: Answer, overwrites: Collection[str]) -> None:
+    """Hold the memory of inputs and upstream gradients against what was sent; ``overwrites`` names those that may change."""
+    if set(answer.raw) != set(proof.laid):
+        notes.wrong(Status.cheating, "inputs", "The inputs did not come back.", rule="forged answer")
+        return
+    before = len(notes.findings)
+    pairs = [(name, name, proof.laid[name], answer.raw[name]) for name in proof.laid]
+    sent = [(place, laid) for place, laid in enumerate(proof.upstream) if laid is not None]
+    for (place, laid), raw in zip(sent, answer.raw_upstream, strict=False):
+        pairs.append((f"upstream {place}", f"the upstream gradient of output {place}", laid, raw))
+    for name, words, laid, raw in pairs:
+        beside = [other for _, _, other, _ in pairs if other.raw is laid.raw]
+        _one(notes, name, words, beside, laid, raw, overwrites if name not in proof.form.mutates else (name,))
+    if answer.broken:
+        notes.wrong(Status.out_of_bounds, "guard", "A kernel wrote beyond the end of a buffer that it had allocated.")
+    if len(notes.findings) == before:
+        notes.ok("guard")
+        notes.ok("inputs")
+
+
+def _one(
+    notes: Notes,
+    name: str,
+    words: str,
+    beside: Collection[Laid],
+    laid: Laid,
+    raw: torch.Tensor,
+    overwrites: Collection[str],
+) -> None:
+    """Judge the memory of one tensor; ``beside`` are those that lie in the same buffer, itself among them."""
+    if raw.shape != laid.raw.shape or raw.dtype != laid.raw.dtype:
+        notes.wrong(Status.cheating, "inputs", "The inputs came back in another form.", words, rule="forged answer")
+        return
+    if bits_equal(raw, laid.raw):
+        return
+    changed = bits(raw) != bits(laid.raw)
+    inside = torch.zeros(raw.shape, dtype=torch.bool)
+    for one in beside:
+        one.elements(inside).fill_(True)
+    if bool((changed & ~inside).any()):
+        notes.wrong(Status.out_of_bounds, "guard", f"A kernel wrote beyond the edge of {words}.", words)
+    elif not bool(laid.elements(changed).any()):
+        return
+    elif name not in overwrites:
+        cure = "Write to a buffer of your own, or name the input in MUTATES."
+        notes.wrong(Status.mutated_input, "inputs", f"The candidate changed {words}. {cure}", words)
+    else:
+        notes.overwrites[name] = None
 
 
 def examine(

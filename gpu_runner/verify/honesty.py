@@ -16,7 +16,7 @@ import torch
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.contracts.verify import Status
 from gpu_runner.verify.answer import BY_AUTOGRAD, Answer, Work
-from gpu_runner.verify.notes import Notes
+from gpu_runner.verify.finding import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Proof, Scale
 

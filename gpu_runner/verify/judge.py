@@ -37,7 +37,6 @@ from gpu_runner.verify.cases import (
     plan_cases,
 )
 from gpu_runner.verify.constants import compared_in, constants_of, needs_alignment
-from gpu_runner.verify.described import describe, is_original
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
@@ -45,7 +44,7 @@ from gpu_runner.verify.finding import Examined, Finding, decisive, failure_of, l
 from gpu_runner.verify.honesty import scale_of
 from gpu_runner.verify.mutants import survivors
 from gpu_runner.verify.opening import ORIGINAL, loaded, opened, reference_session
-from gpu_runner.verify.original import BadOriginal, Standing, learn
+from gpu_runner.verify.original import BadOriginal, Standing, describe, is_original, learn
 from gpu_runner.verify.peaks import NO_PEAKS, Peaks, peaks_of
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Call, Proof, make_call

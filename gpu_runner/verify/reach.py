@@ -1,15 +1,108 @@
-"""Finds, for a case of large or odd values, how far they may go before the reference itself can no longer be judged by. Thin."""
+"""Finds, for a case of large or odd values, how far they may go before the reference itself can no longer be judged by,
+and which elements count there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import torch
+
 from gpu_runner.contracts.problem import Problem
 from gpu_runner.verify.cases import Case, Content, holds
+from gpu_runner.verify.compare import FLOORS, Truth
 from gpu_runner.verify.extremes import MOST_LOGIT, REACHES
-from gpu_runner.verify.held import is_judgeable, with_held
-from gpu_runner.verify.proof import Proof
+from gpu_runner.verify.inputs import DTYPES
+from gpu_runner.verify.proof import Expected, Proof
+
+LOST = 0.1  # of its scale: a reference that errs by more has lost the element
+MOSTLY_HELD = 0.75  # of the elements of every output and gradient, or the large values are taken back
+SOME_HELD = 0.125  # of the elements of some output, or fewer inputs hold what is not finite
+
+
+def with_held(proof: Proof) -> Proof:
+    """Mark the elements of every output and gradient that count."""
+    mark = _large if proof.case.content is Content.large else _odd
+    outputs = tuple(_marked(item, mark(item, proof, ""), _loud(item, proof)) for item in proof.outputs)
+    gradients = {
+        name: None if item is None else _marked(item, mark(item, proof, name), _loud(item, proof))
+        for name, item in proof.gradients.items()
+    }
+    return replace(proof, outputs=outputs, gradients=gradients)
+
+
+def is_judgeable(proof: Proof) -> bool:
+    """Say whether enough counts: of large values nearly all of them, of others some that are finite."""
+    items = [item for item in proof.expected().values() if item is not None]
+    if proof.case.content is Content.large:
+        return all(_share(item.truth) >= MOSTLY_HELD for item in items)
+    several = [item for item in proof.outputs if item.truth.exact.numel() > 1]
+    return not several or any(float(_numbers(item.truth).double().mean()) >= SOME_HELD for item in several)
+
+
+def _marked(item: Expected, held: torch.Tensor, loud: torch.Tensor | None) -> Expected:
+    return replace(item, truth=replace(item.truth, held=held, loud=loud))
+
+
+def _share(truth: Truth) -> float:
+    assert truth.held is not None
+    return float(truth.held.double().mean()) if truth.held.numel() and truth.exact.is_floating_point() else 1.0
+
+
+def _numbers(truth: Truth) -> torch.Tensor:
+    assert truth.held is not None
+    return truth.held & torch.isfinite(truth.exact)
+
+
+def _large(item: Expected, proof: Proof, name: str) -> torch.Tensor:
+    """Give where the reference keeps the truth: in its own dtype, and where the inputs are a few roundings of float32 away."""
+    truth, dtype = item.truth, DTYPES[item.dtype]
+    if not dtype.is_floating_point:
+        return torch.zeros(truth.exact.shape, dtype=torch.bool)
+    finite = torch.isfinite(truth.own) & torch.isfinite(truth.exact.to(dtype))
+    for shaken in truth.shaken:
+        finite &= torch.isfinite(shaken)
+    size = torch.nan_to_num(truth.exact.double().abs(), nan=0.0, posinf=0.0, neginf=0.0)
+    scale = size if not size.dim() else torch.maximum(size, size.square().mean(-1, keepdim=True).sqrt())
+    smallest = 4 * FLOORS[dtype].smallest + truth.natural
+    return finite & (truth.own_error() <= LOST * scale + smallest)
+
+
+def _odd(item: Expected, proof: Proof, name: str) -> torch.Tensor:
+    """Give where the reference is finite, or not, in both dtypes alike.
+
+    The gradient of an element that is itself not finite says nothing: what the slope of a bend is there is a convention, and
+    the output beside it is looked at.
+    """
+    truth = item.truth
+    if not truth.exact.is_floating_point():
+        return torch.zeros(truth.exact.shape, dtype=torch.bool)
+    held = torch.isfinite(truth.own) == torch.isfinite(truth.exact.to(DTYPES[item.dtype]))
+    if name:
+        for tensor in proof.inputs.values():
+            if tensor.is_floating_point() and tensor.shape == held.shape:
+                held &= torch.isfinite(tensor)
+    return held
+
+
+def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
+    """Give the elements in rows of an input that hold +inf; None where there are none.
+
+    Formulas that subtract a row's maximum give NaN there, torch's own softmax too. That hides nothing, and a mask is -inf.
+    """
+    if proof.case.content is not Content.odd:
+        return None
+    loud = torch.zeros(item.shape, dtype=torch.bool)
+    for name in proof.filled:
+        tensor = proof.inputs[name]
+        rows = torch.isposinf(tensor).any(-1)
+        if tuple(rows.shape) == item.shape:
+            loud |= rows
+        elif tuple(rows.shape) == item.shape[:-1]:
+            loud |= rows[..., None]
+    return loud
+
 
 MOST_ALONE = 2  # inputs that are tried by themselves
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from gpu_runner.benchmark import estimate
-from gpu_runner.benchmark.rounds import turns
+from gpu_runner.benchmark.race import turns
 from gpu_runner.contracts import Word
 
 

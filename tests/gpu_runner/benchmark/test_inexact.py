@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_runner.benchmark import proving
+from gpu_runner.benchmark import checks
 from gpu_runner.benchmark.checks import objection
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
@@ -87,12 +87,12 @@ def meta(seed: int) -> dict[str, Any]:
 
 
 @functools.cache
-def rows_of(seed: int) -> proving.Rows:
+def rows_of(seed: int) -> checks.Rows:
     """The truth of a timed run, with what half precision may make of a bend."""
     secret = Secret(seed % 3, seed)
     material = Material(Workload((("T", ROWS),)), Call(meta(seed), []), True, 3, dict.fromkeys(Pass, secret), None, {})
     child: Any = Child(reference)
-    return proving.bent(child, material, Pass.full, proving.prove(child, material, Pass.full))
+    return checks.bent(child, material, Pass.full, checks.prove(child, material, Pass.full))
 
 
 def run(seed: int, threads: int, change: Callable[[Values], Values] = lambda values: values) -> Computed:

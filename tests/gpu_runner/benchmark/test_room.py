@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_runner.benchmark.room import NO_ROOM
+from gpu_runner.benchmark.contest import NO_ROOM
 from gpu_runner.contracts import BenchmarkResult, Pass, Word
 from tests.gpu_runner.benchmark.stage import Memory, Stage
 from tests.gpu_runner.benchmark.test_measure import COSTS, HONEST, request

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpu_runner.benchmark import lineup, notes
-from gpu_runner.benchmark.course import LEAST_UNITS, run_race
-from gpu_runner.benchmark.race import LOOKS, Question, Race
+from gpu_runner.benchmark import notes
+from gpu_runner.benchmark.contest import LEAST_UNITS, run_race
+from gpu_runner.benchmark.race import LOOKS, Question, Race, entries, question
 from gpu_runner.benchmark.roofline import Floor, Work
 from gpu_runner.benchmark.rows import Account, Finish, row
 from gpu_runner.contracts import BenchmarkRequest, CandidateSource, Pass, RunnerError, Word, Workload
@@ -58,14 +58,14 @@ def test_a_time_between_the_sure_floor_and_the_floor_is_no_fault() -> None:
 
 
 def test_who_takes_part_follows_from_the_request() -> None:
-    both = lineup.entries(BenchmarkRequest("", HERE, original=HERE))
+    both = entries(BenchmarkRequest("", HERE, original=HERE))
     assert [entry.name for entry in both] == ["candidate", "original", "control", "eager", "torch_compile"]
-    assert lineup.question(tuple(entry.name for entry in both)).control == ("control", "original")
-    alone = lineup.entries(BenchmarkRequest("", HERE, contenders=("torch_compile",)))
+    assert question(tuple(entry.name for entry in both)).control == ("control", "original")
+    alone = entries(BenchmarkRequest("", HERE, contenders=("torch_compile",)))
     assert [(entry.name, entry.compiled) for entry in alone][2] == ("torch_compile", True)
-    assert lineup.question(tuple(entry.name for entry in alone)).control == ("control", "candidate")
+    assert question(tuple(entry.name for entry in alone)).control == ("control", "candidate")
     with pytest.raises(RunnerError, match="no contender 'fastest'"):
-        lineup.entries(BenchmarkRequest("", HERE, contenders=("fastest",)))
+        entries(BenchmarkRequest("", HERE, contenders=("fastest",)))
 
 
 class Runner:

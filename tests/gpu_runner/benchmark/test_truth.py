@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_runner.benchmark import proving
+from gpu_runner.benchmark import checks
 from gpu_runner.benchmark.checks import objection, same_bits
 from gpu_runner.benchmark.contender import Computed
 from gpu_runner.benchmark.material import Material, Secret
@@ -96,7 +96,7 @@ def test_small_tensors_are_compared_whole_and_of_large_ones_secret_rows() -> Non
 
 @pytest.mark.parametrize("timed_pass", list(Pass))
 def test_what_an_honest_contender_computed_passes_and_a_changed_row_does_not(timed_pass: Pass) -> None:
-    rows = proving.prove(Child(scale), MATERIAL, timed_pass)  # type: ignore[arg-type]
+    rows = checks.prove(Child(scale), MATERIAL, timed_pass)  # type: ignore[arg-type]
     assert rows.kind == "float64"
     assert [item.shape for item in rows.outputs] == [(ROWS, COLUMNS)]
     honest = computed(timed_pass)
@@ -109,7 +109,7 @@ def test_what_an_honest_contender_computed_passes_and_a_changed_row_does_not(tim
 
 
 def test_rows_of_another_shape_are_told_apart_from_rows_of_a_right_one() -> None:
-    rows = proving.prove(Child(scale), MATERIAL, Pass.forward)  # type: ignore[arg-type]
+    rows = checks.prove(Child(scale), MATERIAL, Pass.forward)  # type: ignore[arg-type]
     wider = computed(Pass.forward)
     other = Computed(wider.outputs, wider.gradients, [(ROWS + 1, COLUMNS)], wider.tensors)
     assert "another shape" in str(objection(other, rows, Pass.forward))
@@ -126,7 +126,7 @@ def test_where_float64_does_not_fit_the_next_best_truth_is_taken(
             raise torch.OutOfMemoryError("no room")
         return x * w
 
-    rows = proving.prove(Child(tight), MATERIAL, Pass.forward)  # type: ignore[arg-type]
+    rows = checks.prove(Child(tight), MATERIAL, Pass.forward)  # type: ignore[arg-type]
     assert rows.kind == kind
     assert objection(computed(Pass.forward), rows, Pass.forward) is None
 
@@ -141,7 +141,7 @@ def test_another_number_of_tensors_than_was_told_is_no_truth(monkeypatch: pytest
     whole = child.call
     monkeypatch.setattr(child, "call", lambda *args: Reply(whole(*args).meta, whole(*args).tensors[:-1]))
     with pytest.raises(ValueError, match="another number"):
-        proving.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
+        checks.prove(child, MATERIAL, Pass.full)  # type: ignore[arg-type]
 
 
 def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhere_else() -> None:
@@ -152,7 +152,7 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
     form |= {"upstream": [{"shape": [ROWS, COLUMNS], "dtype": "bfloat16"}]}
     material = replace(MATERIAL, call=Call(META | form, []))
     child: Any = Child(bend)
-    rows = proving.prove(child, material, Pass.backward)
+    rows = checks.prove(child, material, Pass.backward)
     inputs = sampled(drawn("cpu", META | form).rolled(SECRET.place).leaves["x"].detach(), SECRET.rows)
     of_x, of_w = rows.gradients
     assert of_x is not None
@@ -161,7 +161,7 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
     tie = inputs == 0.5
     assert int(tie.sum()) > 10
 
-    def said(gradient: torch.Tensor, against: proving.Rows) -> str | None:
+    def said(gradient: torch.Tensor, against: checks.Rows) -> str | None:
         found = Computed(0, [True, True], [(ROWS, COLUMNS), (COLUMNS,)], [gradient, weights])
         words = objection(found, against, Pass.backward)
         return words and words.split(":")[0]
@@ -169,7 +169,7 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
     other = torch.where(tie, torch.zeros_like(right), right)
     beside = torch.where((inputs > 0.5) & (inputs < 0.52), torch.zeros_like(right), right)
     wrong = "gradient of x of a timed run is wrong"
-    bent = proving.bent(child, material, Pass.backward, rows)
+    bent = checks.bent(child, material, Pass.backward, rows)
     assert [said(value, rows) for value in (right, other, beside)] == [None, wrong, wrong]
     assert [said(value, bent) for value in (right, other, beside)] == [None, None, wrong]
     assert said(torch.where(tie, 20 * right, right), bent) == wrong
@@ -177,5 +177,5 @@ def test_at_a_bend_a_timed_run_in_half_precision_may_take_either_slope_and_nowhe
 
 def test_full_precision_is_held_to_the_truth_alone() -> None:
     child: Any = Child(scale)
-    rows = proving.prove(child, MATERIAL, Pass.full)
-    assert proving.bent(child, MATERIAL, Pass.full, rows) is rows
+    rows = checks.prove(child, MATERIAL, Pass.full)
+    assert checks.bent(child, MATERIAL, Pass.full, rows) is rows

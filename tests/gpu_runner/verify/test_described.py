@@ -9,8 +9,8 @@ import pytest
 
 from gpu_runner import verify
 from gpu_runner.contracts import CandidateSource, SourceFile, Status, Verdict, VerifyRequest
-from gpu_runner.verify.described import is_original
 from gpu_runner.verify.judge import judge_by
+from gpu_runner.verify.original import is_original
 from gpu_runner.verify.proof import Proof
 from tests.cheats.trial import HERE, proofs, seen_through, source, surroundings
 from tests.problems import problem_source

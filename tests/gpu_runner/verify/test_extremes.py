@@ -21,10 +21,9 @@ from gpu_runner.verify.extremes import (
     with_odd,
     with_special,
 )
-from gpu_runner.verify.held import with_held
 from gpu_runner.verify.inputs import DTYPES, filled_of, make_inputs
 from gpu_runner.verify.proof import Expected, Form, Proof
-from gpu_runner.verify.reach import farthest
+from gpu_runner.verify.reach import farthest, with_held
 from gpu_runner.verify.telling import passed_over, remark
 from gpu_runner.verify.truth import asked_of
 from tests.problems import problem_source

@@ -9,9 +9,9 @@ import torch
 
 from gpu_runner.verify.answer import Answer, Work
 from gpu_runner.verify.cases import Case
+from gpu_runner.verify.finding import Notes
 from gpu_runner.verify.honesty import adjoints, computed_by_torch, judge_honesty
 from gpu_runner.verify.laying import Laid
-from gpu_runner.verify.notes import Notes
 from gpu_runner.verify.peer import NO_PEER, Peer
 from gpu_runner.verify.proof import Form, Proof, Scale
 
