@@ -12,7 +12,9 @@ import json
 import multiprocessing
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from tests.cheats.table import CHEATS
 from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, surroundings
 from tests.honest.table import HONEST, problem_of, source_of
+
+FAULT = "error"  # the judge itself failed: never as it should be
 
 
 @dataclass(frozen=True)
@@ -98,20 +102,15 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
     wanted.sort(key=lambda named: _problem(*named))  # so that a process seldom needs the truth of another problem
     rows: list[Row] = []
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}
-        for future in as_completed(futures):
-            kind, name = futures[future]
-            error = future.exception()
-            row = Row(kind, name, "-", "error", None, repr(error)[:200], 0.0) if error else future.result()
-            rows.append(row)
-            mark = "" if _is_right(row) else "  <---"
-            sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
-            if mark:
-                sys.stdout.write(f"       {row.line}: {row.message}\n")
-            if options.times:
-                sys.stdout.write(f"       {', '.join(f'{name} {seconds:.1f}' for name, seconds in row.spans)}\n")
-            sys.stdout.flush()
+    for row in _all_judged(wanted, options.jobs):
+        rows.append(row)
+        mark = "" if _is_right(row) else "  <---"
+        sys.stdout.write(f"{row.kind:6} {row.name:38} {row.seconds:6.1f} {row.screen:34} {row.run:34}{mark}\n")
+        if mark:
+            sys.stdout.write(f"       {row.line}: {row.message}\n")
+        if options.times:
+            sys.stdout.write(f"       {', '.join(f'{name} {seconds:.1f}' for name, seconds in row.spans)}\n")
+        sys.stdout.flush()
     wrong = [row for row in rows if not _is_right(row)]
     where = "a GPU" if has_gpu() else "the interpreter"
     sys.stdout.write(f"{len(rows)} candidates on {where}, {len(wrong)} not as they should be\n")
@@ -120,7 +119,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
+def _all_judged(wanted: list[tuple[str, str]], jobs: int) -> Iterator[Row]:
+    """Rows as they come. Where a process is killed (out of memory, mostly) the rest goes on with half as many at once."""
+    while wanted:
+        lost: list[tuple[str, str]] = []
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+            futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}
+            for future in as_completed(futures):
+                kind, name = futures[future]
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool) and jobs > 1:
+                    lost.append((kind, name))
+                else:
+                    yield (Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0) if error else future.result())
+        if lost:
+            jobs //= 2
+            sys.stdout.write(f"a process was killed: {len(lost)} candidates go on, {jobs} at once\n")
+        wanted = sorted(lost, key=lambda named: _problem(*named))
+
+
 def _is_right(row: Row) -> bool:
+    if row.run == FAULT:
+        return False
     passed = row.run == Status.passed.value
     if passed and has_gpu() and row.name in NEW and NEW[row.name].slow_on_gpu:
         return True

@@ -42,7 +42,7 @@ def source_of_problem(name: str) -> str:
     return found[0].read_text() if found else problem_source(name)
 
 
-@functools.lru_cache(maxsize=2 if has_gpu() else None)  # there they take gigabytes
+@functools.lru_cache(maxsize=1 if has_gpu() else None)  # there they take gigabytes
 def proofs(name: str, dtype: str = "float32", around: str = "") -> tuple[Proof, ...]:
     """Cases of a problem in one dtype, or in several with commas between them; ``around`` the constants of that cheat."""
     candidate = cheat(around) if around else CandidateSource(())
