@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 
 from tests.mutants.generator import CANDIDATES, FAULTS, Mutant, drawn
-from tests.mutants.judge import Bench, Outcome
+from tests.mutants.judge import Outcome, judged_group
+
+GROUP = 12  # mutants of one candidate that a process judges with one set of cases
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,6 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--candidates", nargs="*", default=CANDIDATES, metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that judge at once")
     parser.add_argument("--quick", action="store_true", help="the few cases of a quick verdict")
     parser.add_argument("--only", metavar="MUTANT", nargs="*", help="judge these, by name, in place of a draw")
     parser.add_argument(
@@ -32,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     path = chosen.outcomes or Path("build") / f"mutants-{chosen.seed}.jsonl"
     named = tuple(Mutant.named(name) for name in chosen.only or ())
     wanted = named or drawn(chosen.count, chosen.seed, tuple(chosen.candidates))
-    outcomes = carried_on(wanted, path, quick=chosen.quick)
+    outcomes = carried_on(wanted, path, quick=chosen.quick, jobs=chosen.jobs)
     print(table(outcomes))
     for outcome in outcomes:
         if outcome.kind == "hole":
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     return int(any(outcome.kind == "hole" for outcome in outcomes))
 
 
-def carried_on(wanted: Sequence[Mutant], path: Path, *, quick: bool) -> list[Outcome]:
+def carried_on(wanted: Sequence[Mutant], path: Path, *, quick: bool, jobs: int = 1) -> list[Outcome]:
     """The outcome of each mutant, from the file or by judging it; the file has each as soon as it is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -48,7 +53,7 @@ def carried_on(wanted: Sequence[Mutant], path: Path, *, quick: bool) -> list[Out
     left = [mutant for mutant in wanted if str(mutant) not in known]
     start = time.monotonic()
     with path.open("a") as file:
-        for done, outcome in enumerate(judged(left, quick=quick), 1):
+        for done, outcome in enumerate(judged(left, quick=quick, jobs=jobs), 1):
             known[outcome.mutant] = outcome
             file.write(json.dumps(asdict(outcome)) + "\n")
             file.flush()
@@ -58,12 +63,20 @@ def carried_on(wanted: Sequence[Mutant], path: Path, *, quick: bool) -> list[Out
     return [known[str(mutant)] for mutant in wanted]
 
 
-def judged(mutants: Iterable[Mutant], *, quick: bool = False) -> Iterable[Outcome]:
-    """The outcome of each mutant, one candidate after the other."""
-    for name, group in by_candidate(mutants).items():
-        with Bench(name, quick=quick) as bench:
-            for mutant in group:
-                yield bench.judge(mutant)
+def judged(mutants: Iterable[Mutant], *, quick: bool = False, jobs: int = 1) -> Iterator[Outcome]:
+    """The outcome of each mutant. Groups of one candidate share its cases; ``jobs`` groups are judged at once."""
+    groups = [
+        (name, group[first : first + GROUP], quick)
+        for name, group in by_candidate(mutants).items()
+        for first in range(0, len(group), GROUP)
+    ]
+    if jobs == 1:
+        for group in groups:
+            yield from judged_group(*group)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(judged_group, *group) for group in groups]):
+            yield from future.result()
 
 
 def by_candidate(mutants: Iterable[Mutant]) -> dict[str, list[Mutant]]:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -48,7 +49,8 @@ from tests.honest.table import HONEST, problem_of
 from tests.mutants.draws import Drawer, numbers_in
 from tests.mutants.generator import Mutant, is_changed, mutated, original, source
 
-TIME_S = 40.0
+TIME_S = 40.0  # of processor time, so that a busy host judges as a quiet one does
+WALL = 20  # times as long on the clock, for what waits and does not compute
 MEMORY = 12 * 2**30
 DRAWS = 20
 _AT_FIRST_USE = (
@@ -218,6 +220,12 @@ class Bench:
         return self._drawer
 
 
+def judged_group(name: str, mutants: Sequence[Mutant], quick: bool) -> list[Outcome]:
+    """The outcome of each mutant of one candidate, on the same cases."""
+    with Bench(name, quick=quick) as bench:
+        return [bench.judge(mutant) for mutant in mutants]
+
+
 def _ruling(given: CandidateSource, proofs: Sequence[Proof]) -> Ruling:
     """The verdict on a candidate as the runner comes to it, up to the first case that decides."""
     library = Library(CandidateFiles(given, surroundings()), given.import_roots)
@@ -249,9 +257,9 @@ def _looked(given: CandidateSource, proofs: Sequence[Proof], time_s: float) -> I
     """What a candidate gives in each case, as far as the time goes."""
     state = _state(given)
     _load(state, given, proofs[0])
-    end = time.monotonic() + time_s
+    end = time.process_time() + time_s
     for proof in proofs:
-        if time.monotonic() > end:
+        if time.process_time() > end:
             return
         try:
             answer = _answer(state, proof, ["second"])
@@ -375,14 +383,14 @@ def _forked(function: Callable[[], Any], time_s: float = TIME_S) -> Any:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _carry_out(function, writing, folder)
+            _carry_out(function, writing, folder, time_s)
         os.close(writing)
-        data = _read(reading, time.monotonic() + time_s)
+        data = _read(reading, time.monotonic() + time_s * WALL)
         os.close(reading)
         if data is None:
             os.kill(child, signal.SIGKILL)
         state = os.waitpid(child, 0)[1]
-    if data is None:
+    if data is None or (os.WIFSIGNALED(state) and os.WTERMSIG(state) == signal.SIGXCPU):
         return ChildTimeout(time_s)
     if not data:
         return ChildDied(os.WTERMSIG(state) if os.WIFSIGNALED(state) else None, None)
@@ -390,8 +398,9 @@ def _forked(function: Callable[[], Any], time_s: float = TIME_S) -> Any:
     return ChildError(*answer.args) if isinstance(answer, RuntimeError) else answer
 
 
-def _carry_out(function: Callable[[], Any], writing: int, folder: str) -> NoReturn:
+def _carry_out(function: Callable[[], Any], writing: int, folder: str, time_s: float) -> NoReturn:
     try:
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(time_s), ceil(time_s) + 5))
         tempfile.tempdir = folder
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
