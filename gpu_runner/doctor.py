@@ -32,8 +32,8 @@ NO_MORE = (Isolation.process,)  # it looks at hosts on which nothing else holds
 TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
 AMD_COMPUTE = Path("/dev/kfd")
 OTHER_GPU = (
-    "This host's GPU is AMD's, and only NVIDIA GPUs are supported: kernels run in Triton's interpreter here, and their speed is only"
-    " predicted. Take an NVIDIA host for what is measured."
+    "This host's GPU is AMD's, and only NVIDIA GPUs are supported: kernels run in Triton's interpreter here, and their speed is"
+    " only predicted. Take an NVIDIA host for what is measured."
 )
 _MARKER = "KERNELSMITH_PROOF"
 
