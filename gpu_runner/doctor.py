@@ -30,6 +30,11 @@ from gpu_runner.settings import required_isolation
 
 NO_MORE = (Isolation.process,)  # it looks at hosts on which nothing else holds
 TOOLS = ("nvidia-smi", "ncu", "nsys", "compute-sanitizer", "bwrap", "unshare", "gcc")
+AMD_COMPUTE = Path("/dev/kfd")
+OTHER_GPU = (
+    "This host's GPU is AMD's, and only NVIDIA GPUs are supported: kernels run in Triton's interpreter here, and their speed is"
+    " only predicted. Take an NVIDIA host for what is measured."
+)
 _MARKER = "KERNELSMITH_PROOF"
 
 # What each level has to prevent, by the attempt's name in the role `probe`.
@@ -73,6 +78,7 @@ def run(request: DoctorRequest, context: RunContext) -> HostReport:
     versions = dict(host.facts())
     missing = [package for package in ("torch", "triton") if package not in versions]
     problems += [f"{package} is not installed. Install it beside this package." for package in missing]
+    problems += [OTHER_GPU] if AMD_COMPUTE.exists() and not has_gpu() else []
     problems += _leftovers()
     return HostReport(
         python=platform.python_version(),

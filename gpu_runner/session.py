@@ -57,9 +57,9 @@ START = "start"  # the method by which the roles that compute open the device
 
 
 def has_gpu() -> bool:
-    """Whether this host has a GPU that a child could use, and does not hide it by an empty ``CUDA_VISIBLE_DEVICES``."""
+    """Whether this host has an NVIDIA GPU, and does not hide it by an empty ``CUDA_VISIBLE_DEVICES``; no other kind is used."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1")
-    return not hidden and (Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists())
+    return not hidden and Path("/dev/nvidiactl").exists()
 
 
 class Session:

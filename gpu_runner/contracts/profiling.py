@@ -122,3 +122,4 @@ class ProfileResult:
     counters_error: str | None = None
     host: tuple[tuple[str, str], ...] = ()
     complete: bool = True
+    counters_csv: str = ""  # Nsight Compute's own table, a launch a line; kernel names in it are untrusted text

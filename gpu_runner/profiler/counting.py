@@ -27,6 +27,7 @@ class Counted:
     kernels: tuple[KernelCounters, ...] = ()
     error: str | None = None
     complete: bool = True
+    csv: str = ""  # the profiler's own tables, one below the other
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Counting:
     context: RunContext
     deadline: float
     kernels: list[KernelCounters] = field(default_factory=list)
+    csv: str = ""
     error: str | None = None
     refused: bool = False
     done: int = 0
@@ -59,13 +61,14 @@ class Counting:
 
     def ended(self, error: str) -> Counted:
         """Give what there is, with why there is no more."""
-        return Counted(tuple(self.kernels), error, complete=False)
+        return Counted(tuple(self.kernels), error, complete=False, csv=self.csv)
 
     def counted(self, wanted: int) -> Counted:
         """Give all; the end of the budget is told too."""
         if self.error is None and self.done < wanted:
             self.error = f"The budget ended after {self.done} of {wanted} workloads."
-        return Counted(tuple(self.kernels), self.error, complete=self.done == wanted or self.refused)
+        complete = self.done == wanted or self.refused
+        return Counted(tuple(self.kernels), self.error, complete, self.csv)
 
     def _facts(self, profiler: str, proof: Proof, limit_s: float) -> dict[str, Any]:
         call = make_call(
@@ -89,6 +92,7 @@ class Counting:
             self.error = command.refusal(log, output, exit_code if type(exit_code) is int else None, limit_s)
             self.refused = not self.kernels
             return
+        self.csv += sheet.as_csv(log, workload)
         launched = facts.get("launched")
         own = [str(name) for name in launched] if isinstance(launched, list) else []
         for timed_pass, part in zip((Pass.forward, Pass.backward), sheet.sections(launches), strict=False):

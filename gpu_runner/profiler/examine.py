@@ -91,7 +91,15 @@ def profile(request: ProfileRequest, context: RunContext) -> ProfileResult:
     lines = tuple(line for item in analysed for line in item.rooflines)
     findings, bounds = rules.examine(lines, counted.kernels, gpu)
     return ProfileResult(
-        lines, gpu, counted.kernels, findings, bounds, counted.error, host_facts(), complete=counted.complete
+        lines,
+        gpu,
+        counted.kernels,
+        findings,
+        bounds,
+        counted.error,
+        host_facts(),
+        complete=counted.complete,
+        counters_csv=counted.csv,
     )
 
 

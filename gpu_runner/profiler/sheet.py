@@ -6,9 +6,10 @@ The text is a child's and may be anything; what cannot be read is left out.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gpu_runner.contracts.benchmark import Pass
@@ -38,20 +39,38 @@ class Launch:
 
 def read(text: str) -> list[Launch]:
     """Give the launches in their order; none where the text holds no table."""
-    header: list[str] | None = None
-    units: list[str] = []
+    header, *rows = _table(text) or [[]]
+    units = [""] * len(header)
     found: list[Launch] = []
-    for row in _rows(text.splitlines()):
-        if header is None:
-            if "Kernel Name" in row:
-                header = row
-        elif len(row) != len(header):
-            continue
-        elif not row[header.index("Kernel Name")]:
+    for row in rows:
+        if not row[header.index("Kernel Name")]:
             units = row
         elif len(found) < MOST_LAUNCHES:
-            found.append(_launch(header, units or [""] * len(header), row))
+            found.append(_launch(header, units, row))
     return found
+
+
+def as_csv(text: str, workload: Workload) -> str:
+    """The table as CSV behind a column with the workload; a cell that a spreadsheet would take for a formula is quoted."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header, *rows = _table(text) or [[]]
+    writer.writerows(
+        [["Workload", *header], *([workload.label(), *map(_cell, row)] for row in rows[: MOST_LAUNCHES + 1])]
+    )
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    plain = " ".join(text.split())[:_MOST_NAME_CHARS]
+    return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") and _number(plain) is None else plain
+
+
+def _table(text: str) -> list[list[str]]:
+    """The header, and below it the rows that have its length: units and launches."""
+    rows = _rows(text.splitlines())
+    header = next((row for row in rows if "Kernel Name" in row), None)
+    return [] if header is None else [header, *(row for row in rows if len(row) == len(header))]
 
 
 def sections(launches: Sequence[Launch]) -> list[list[Launch]]:
@@ -102,7 +121,7 @@ def stalls(values: dict[str, float]) -> tuple[Stall, ...]:
     return tuple(sorted(large, key=lambda stall: (-stall.share, stall.reason))[:MOST_STALLS])
 
 
-def _rows(lines: Sequence[str]) -> Iterable[list[str]]:
+def _rows(lines: Sequence[str]) -> Iterator[list[str]]:
     # Lines of the profiler itself start with ==; the program's own output may stand between the rows.
     table = [line for line in lines if line.startswith('"')]
     try:

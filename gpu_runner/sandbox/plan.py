@@ -17,12 +17,12 @@ from gpu_runner.settings import passed_variables
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = (
     *("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/sys", "/proc"),
-    *("/opt/cuda", "/opt/nvidia", "/opt/rocm"),
+    *("/opt/cuda", "/opt/nvidia"),
 )
 # Single entries of /etc: enough for the loader, the compiler and the C library, nothing that is a secret anywhere.
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "passwd", "group")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-GPU_DEVICES = ("nvidia*", "dri", "kfd")
+GPU_DEVICES = ("nvidia*", "dri")
 PACKAGES = ("torch", "triton", "numpy", "pytest")
 
 

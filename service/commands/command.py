@@ -11,6 +11,7 @@ from workers.contracts import AuthorName, Choose, Goal, ProblemKind, ProblemText
 
 SEGMENT = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}")
+RAW_HOSTS = {"github.com": "raw.githubusercontent.com"}
 LINES = re.compile(r"L([1-9]\d{0,6})(?:C\d+)?(?:-L?([1-9]\d{0,6})(?:C\d+)?)?")
 
 
@@ -34,13 +35,16 @@ class LinkFault(StrEnum):
 
 
 def parse_permalink(url: str, host: str) -> Permalink | LinkFault:
-    """Read a link such as ``https://HOST/OWNER/NAME/blob/REF/PATH#L1-L20``; ``host`` may carry a port."""
+    """Read a link such as ``https://HOST/OWNER/NAME/blob/REF/PATH#L1-L20``, or one to the raw file; ``host`` may carry a port.
+
+    Nothing is fetched from the link itself: the file is read through the API of ``host``, with the rights of whoever asks.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
         return LinkFault.not_a_file
     # Comparing the whole authority refuses user:password@host and another port along with other hosts.
-    if parts.netloc.lower() != host.lower():
+    if parts.netloc.lower() not in (host.lower(), RAW_HOSTS.get(host.lower())):
         return LinkFault.wrong_host
     return _file_of(parts, host.lower()) or LinkFault.not_a_file
 
@@ -49,6 +53,10 @@ def _file_of(parts: SplitResult, host: str) -> Permalink | None:
     if parts.scheme not in ("http", "https"):
         return None
     segments = [unquote(segment, errors="replace") for segment in parts.path.split("/")[1:]]
+    if parts.netloc.lower() != host:
+        segments.insert(2, "raw")
+    if segments[3:5] in (["refs", "heads"], ["refs", "tags"]):
+        del segments[3:5]
     if len(segments) < 5 or segments[2] not in ("blob", "blame", "raw"):
         return None
     owner, name, _, ref, *path = segments

@@ -30,7 +30,8 @@ PROBLEMS = """
 `create` takes the problem from the first of these that is there:
 
 1. `from PATH` or `from PATH:SYMBOL`, a file of the repository at the commit the job starts from;
-2. `from URL`, a link to a file (or to lines of it) on the same host;
+2. `from URL`, a link to a file (or to lines of it) of a repository on the same GitHub, also to its raw form. It is read through
+   GitHub's API, and only where the person who asks may read it; no other address is fetched, gists included;
 3. the fenced Python block that follows the command in its comment, or that stands above it where it is the only command;
 4. the last fenced Python block of the issue;
 5. words, which need a model author: without one the bot answers with what to paste.

@@ -27,16 +27,23 @@ GPU_MODELS = {
     "hopper": "sm_90",
     "blackwell": "sm_100",
     "a100": "sm_80",
+    "a30": "sm_80",
     "a10": "sm_86",
     "a10g": "sm_86",
+    "a40": "sm_86",
     "l4": "sm_89",
+    "l40": "sm_89",
     "l40s": "sm_89",
     "h100": "sm_90",
     "h200": "sm_90",
     "gh200": "sm_90",
     "b200": "sm_100",
     "gb200": "sm_100",
+    "b300": "sm_103",
+    "gb300": "sm_103",
 }  # Source: https://developer.nvidia.com/cuda-gpus
+# As drivers and price lists write it, such as "NVIDIA H100 80GB HBM3".
+GPU_NAME = re.compile(r"(?:nvidia )?(?P<model>[a-z]+\d*[a-z]?)(?:[ _](?:\d+gb|hbm\d\w?|sxm\d?|pcie|nvl|gpu))*")
 
 
 class ArgumentKind(StrEnum):
@@ -405,8 +412,9 @@ def nearest(word: str, choices: tuple[str, ...]) -> str | None:
 
 def architecture(text: str) -> str | None:
     """The architecture that a person named, such as ``sm_90`` for ``H100`` or ``sm90``; None where it is unknown."""
-    word = text.lower().replace("-", "_")
-    word = GPU_MODELS.get(word, word)
+    word = text.strip().lower().replace("-", "_")
+    model = GPU_NAME.fullmatch(word)
+    word = GPU_MODELS.get(model["model"], word) if model else word
     if re.fullmatch(r"sm\d{2,3}[a-z]?", word):
         word = f"sm_{word[2:]}"
     return word if ARCHITECTURE.fullmatch(word) else None

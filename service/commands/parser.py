@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,7 @@ from service.commands.grammar import (
     ArgumentKind,
     Option,
     Rule,
+    ValueKind,
     meant_verb,
     nearest,
     rule_of,
@@ -52,6 +54,9 @@ from workers.contracts import ProblemKind, ProblemText, Verb
 
 TRUE = ("", "true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
+FILLERS = ("a", "an", "the", "our", "new", "existing", "kernel", "kernels", "called", "named", "for")
+PROSE = ("that", "which", "to", "of", "with", "this", "it", "and", "in", "on")
+NAME_FIRST = "The name stands behind the command, as in `/kernel create reglu`, and words about it behind the name."
 
 
 class _RefusedError(Exception):
@@ -104,8 +109,9 @@ def _read_text(reading: _Reading, rest: str, below: str) -> Command:
 
 def _take_options(reading: _Reading) -> None:
     left: list[Word] = []
-    words = iter(reading.words)
-    for word in words:
+    words = deque(reading.words)
+    while words:
+        word = words.popleft()
         given = read_option(word)
         option = _known_option(reading, given) if given else None
         if given is None or (option is None and given.name != "help"):
@@ -115,10 +121,28 @@ def _take_options(reading: _Reading) -> None:
             raise reading.refuse(ErrorCode.repeated_option, word.text, about=f"--{given.name}")
         value = given.value
         if option is not None and option.value_wanted and value is None:
-            following = next(words, None)
-            value = following.text if following and _is_value(reading.rule, following) else ""
+            value = _following(reading.rule, option, words)
         reading.options[given.name] = _value(reading, option, (value or "").strip().strip("`")) if option else ""
     reading.words = left
+
+
+def _following(rule: Rule, option: Option, words: deque[Word]) -> str:
+    """Take the value behind an option: one word, and of a target or scope without quotes as many as read as one."""
+    there = list(itertools.takewhile(lambda word: _is_value(rule, word), words))
+    texts = [" ".join(word.text for word in there[:count]) for count in range(len(there) + 1)]
+    most = len(there) if option.kind in (ValueKind.target, ValueKind.scope) else 1
+    count = next((count for count in range(most, 1, -1) if _reads(option, texts[count])), min(1, len(there)))
+    for _ in range(count):
+        words.popleft()
+    return texts[count]
+
+
+def _reads(option: Option, text: str) -> bool:
+    try:
+        read_value(option, text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_value(rule: Rule, word: Word) -> bool:
@@ -165,9 +189,12 @@ def _value(reading: _Reading, option: Option, text: str) -> str:
 
 def _read_named(reading: _Reading, below: str, host: str) -> Command:
     verb, argument = reading.rule.verb, reading.rule.arguments[0]
+    _drop_fillers(reading.words)
     unnamed = not reading.words or (not argument.required and reading.words[0].text.lower() == ABOUT)
     if unnamed and argument.required:
         raise reading.refuse(ErrorCode.missing_argument, about="NAME")
+    if not unnamed and reading.words[0].raw.lower() in PROSE:
+        raise reading.refuse(ErrorCode.bad_name, reading.words[0].text, about="NAME", reason=NAME_FIRST)
     name = None if unnamed else _name(reading, reading.words[0], argument.kind)
     others = reading.words if unnamed else reading.words[1:]
     if verb is Verb.modify:
@@ -183,12 +210,18 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         return Command(verb, name, problem=source.problem, permalink=source.permalink, options=options)
     if verb is not Verb.create:
         # The kernel is there already, so words beside its name can only be a mistake; what stands below is talk.
-        if others:
+        if others and not all(word.raw.lower() in FILLERS for word in others):
             raise _unexpected(reading, others)
         return Command(verb, name, options=options)
     text = _words(others, below)
     problem = ProblemText(ProblemKind.words, text) if text else ProblemText(ProblemKind.missing)
     return Command(verb, name, problem=problem, options=options)
+
+
+def _drop_fillers(words: list[Word]) -> None:
+    """Leave out what stands before a name in a sentence, as in ``create a kernel called reglu``; in backticks it is a name."""
+    while len(words) > 1 and words[0].raw.lower() in FILLERS and words[1].text.lower() != ABOUT:
+        del words[0]
 
 
 def _unexpected(reading: _Reading, words: list[Word]) -> _RefusedError:

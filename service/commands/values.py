@@ -291,7 +291,7 @@ def _architecture(_option: Option, text: str) -> str:
         return ""
     found = architecture(text)
     if found is None:
-        raise ValueError("An architecture is written like `sm_90`, `h100` or `hopper`.")
+        raise ValueError("An architecture is written like `sm_90`, `h100` or `hopper`; only NVIDIA GPUs are supported.")
     return found
 
 

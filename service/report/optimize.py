@@ -46,6 +46,7 @@ from workers.contracts import (
 
 OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.kept: "kept",
+    Outcome.proposed: "proposed, not timed",
     Outcome.no_gain: "no gain",
     Outcome.guardrail: "rejected by a guardrail",
     Outcome.incorrect: "wrong",
@@ -55,7 +56,6 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.unusable: "no usable answer",
 }
 UNPROVED = "not proved"
-PROPOSED = "proposed, not timed"
 STOP_WORDS: dict[StopReason, str] = {
     StopReason.variants_used: "as many variants as were allowed have been tried",
     StopReason.no_progress: "two variants in a row were less than 1% better",
@@ -199,8 +199,6 @@ def lineage(winner: Variant | None, variants: Sequence[Variant]) -> tuple[Varian
 
 def _outcome(variant: Variant) -> str:
     """What became of a variant; one that the judge cannot evaluate is not called wrong."""
-    if variant.outcome is Outcome.kept and variant.score is None:
-        return PROPOSED  # without a GPU nothing is known to be better, so nothing is kept
     return UNPROVED if variant.status is Status.unproved else OUTCOME_WORDS[variant.outcome]
 
 
@@ -291,7 +289,7 @@ def passes_words(results: tuple[PassResult, ...]) -> str:
 
 
 def _why_not(summary: FinalizeSummary) -> str:
-    if summary.winner is None and not any(variant.outcome is Outcome.kept for variant in summary.variants):
+    if summary.winner is None and not any(variant.accepted for variant in summary.variants):
         return "nothing that was tried is better"
     return "the variant that won did not pass the library's own checks"
 

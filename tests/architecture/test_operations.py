@@ -22,6 +22,7 @@ from service.health import CURES
 from service.settings import Settings as ServiceSettings
 from workers.embedded import Part
 from workers.settings import Settings as WorkerSettings
+from workers.stages.code_source import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -174,6 +175,8 @@ def test_the_image_is_built_from_what_is_there() -> None:
         for source in line.split()[:-1]:
             assert (ROOT / source).exists()
             assert f"!{source}\n" in shown
+    stages = text.split(" AS service\n")[1].split("FROM ")[0]
+    assert f"--no-deps -c constraints.txt {PACKAGE}" in stages, "components of it are read where stages run"
     targets = set(re.findall(r"^FROM \S+ AS (\w+)$", text, flags=re.MULTILINE))
     built = {service["build"]["target"] for service in program_services().values() if "build" in service}
     assert built <= targets

@@ -29,6 +29,9 @@ class Outcome(StrEnum):
     """What became of a variant."""
 
     kept = "kept"  # better than its parent, and within the guardrails
+    proposed = (
+        "proposed"  # proved, and its strategy predicts a gain; without a GPU neither time nor guardrails were measured
+    )
     no_gain = "no_gain"
     guardrail = "guardrail"
     incorrect = "incorrect"
@@ -91,12 +94,17 @@ class Variant:
     outcome: Outcome
     source: str | None = None  # digest of the whole file, in the artifact store
     status: Status | None = None  # of the verdict
-    reason: str | None = None  # of an outcome that is not ``kept``, one sentence
+    reason: str | None = None  # of an outcome that is not accepted, one sentence
     rows: tuple[WorkloadTiming, ...] = ()
     score: float | None = None  # how many times as fast (or as small) as v0, by the goal; the geometric mean over sizes
     breaches: tuple[Breach, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     attempts: tuple[Attempt, ...] = ()  # of a model, where one wrote it; its notes are untrusted text then
+
+    @property
+    def accepted(self) -> bool:
+        """Whether others may build on it and it may be applied."""
+        return self.outcome in (Outcome.kept, Outcome.proposed)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def notes_page(variant: Variant) -> str:
     settings = "\n".join(f"- {_line(name)}: {_line(value)}" for name, value in variant.settings)
     ran = variant.status is not None or variant.reason is not None or variant.rows
     score = f", {variant.score:.3f} times as good as v0 by the goal" if variant.score is not None else ""
-    outcome = PROPOSED if variant.outcome is Outcome.kept and variant.score is None else variant.outcome.value
+    outcome = PROPOSED if variant.outcome is Outcome.proposed else variant.outcome.value
     result = f"{outcome}{score}. {variant.reason or ''}".rstrip() if ran else NOT_RUN
     parts = (
         f"# {variant.name}: {_line(variant.title)}",

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gpu_runner.contracts import Pass
-from workers.contracts import Image, Outcome, Variant
+from workers.contracts import Image, Variant
 from workers.engine.protocol import StageContext
 from workers.reports.plots import figure_of, png_of, store
 from workers.stages.headroom import geometric_mean, speedups
@@ -20,7 +20,7 @@ def draw_variants(context: StageContext, name: str, variants: Sequence[Variant])
     timed = [variant for variant in variants if any(speedups(variant.rows, item) for item in Pass)]
     if not timed:
         return ()
-    kept = [v for v in timed if v.outcome is Outcome.kept and v.score is not None]
+    kept = [v for v in timed if v.accepted and v.score is not None]
     best = max(kept, key=lambda v: v.score or 0.0, default=None)
     told = f"; the best is {best.name} at {best.score:.2f}" if best is not None and best.score else ""
     alt = f"Speedup of {len(timed)} variants of {name} over what stands, by pass{told}"
@@ -42,7 +42,7 @@ def variants_plot(name: str, variants: Sequence[Variant]) -> bytes:
                 mean,
                 height=step * 0.9,
                 color=COLOURS[timed_pass],
-                alpha=1.0 if variant.outcome is Outcome.kept else REJECTED_ALPHA,
+                alpha=1.0 if variant.accepted else REJECTED_ALPHA,
                 xerr=[[mean - min(found)], [max(found) - mean]],
                 error_kw={"linewidth": 0.8},
             )

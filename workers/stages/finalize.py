@@ -15,7 +15,6 @@ from workers.contracts import (
     FileChange,
     FinalizeSummary,
     OptimizeSummary,
-    Outcome,
     PullRequestUpdate,
     ReadyUpdate,
     ReportUpdate,
@@ -25,6 +24,7 @@ from workers.contracts import (
     Variant,
 )
 from workers.engine.protocol import StageContext, StageResult
+from workers.reports.pages import report_page
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance, reproduce_optimize
 from workers.stages.bench import (
@@ -108,7 +108,7 @@ class Application:
         if made is None:
             return
         self._variants = (*self._variants, made.variant)
-        if made.variant.outcome is Outcome.kept:
+        if made.variant.accepted:
             self._tried.append(
                 f"{made.variant.name}: a model mended {variant.name}, and it was proved and measured again"
             )
@@ -122,7 +122,7 @@ class Application:
         return self._author.silence is not None
 
     def _try(self, variant: Variant) -> Passed | Failed:
-        assert variant.source is not None, "a variant that was kept has a file"
+        assert variant.source is not None, "a variant that was accepted has a file"
         context, bench = self._context, self._bench
         changes = bench.change(context.load(variant.source).decode())
         changes, style = bench.gate.style(f"style-{variant.name}", bench.layout, bench.tree, changes)
@@ -154,7 +154,7 @@ def _candidates(compared: OptimizeSummary) -> list[Variant]:
     if compared.winner is None:
         return []
     first = next(variant for variant in compared.variants if variant.name == compared.winner)
-    others = [v for v in compared.variants if v.outcome is Outcome.kept and v.name != first.name]
+    others = [v for v in compared.variants if v.accepted and v.name != first.name]
     return [first, *sorted(others, key=lambda v: v.score or 0.0, reverse=True)]
 
 
@@ -221,13 +221,19 @@ class Finalize:
             stop=compared.stop,
             notes=(*tried, *plots),
         )
-        keep_json(context, "report.json", summary)
+        _keep(context, summary)
         context.artifact("winner.patch", summary.diff.encode(), "text/x-diff")
         before = _before(context)
         passed = replace(passed, changes=(*passed.changes, *(replace(page, text=None) for page in _profile(context))))
         output = {"changes": to_json(merged(before, (*passed.changes, *data))), "summary": to_json(summary)}
         updates = _updates(bench, before, passed, data, summary)
         return StageResult(output, updates, checkpoint=not context.request.read_only)
+
+
+def _keep(context: StageContext, summary: FinalizeSummary) -> None:
+    keep_json(context, "report.json", summary)
+    page = report_page(context.request.kernel, summary)
+    context.artifact("report.md", page.encode(), "text/markdown")
 
 
 def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSummary:
@@ -294,7 +300,7 @@ def _unchanged(
         stop=compared.stop,
         notes=(why, *tried),
     )
-    keep_json(context, "report.json", summary)
+    _keep(context, summary)
     closed = (CloseUpdate(),) if _profile(context) else ()
     output = {"changes": to_json(_before(context)), "summary": to_json(summary)}
     return StageResult(output, (*closed, ReportUpdate(summary)), checkpoint=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -200,13 +200,16 @@ class Gate:
         return from_json(TuneResult, _payload(self._ask(key, request, Action.tune, self.files, lasting=True)))
 
     def profile(self, problem: Problem, candidate: CandidateSource, workload: Workload) -> ProfileResult:
-        """What bounds a kernel at one size."""
+        """What bounds a kernel at one size; Nsight Compute's own table is kept as the artifact ``ncu.csv``."""
         self.context.note("profiling it")
         gpu = self.context.request.options.gpu
         request = ProfileRequest(problem.source, candidate, workloads=(workload,), gpu=gpu, budget_s=PROFILE_BUDGET_S)
-        return from_json(
+        result = from_json(
             ProfileResult, _payload(self._ask("profile", request, Action.profile, self.files, lasting=True))
         )
+        if result.counters_csv:
+            self.context.artifact("ncu.csv", result.counters_csv.encode(), "text/csv")
+        return replace(result, counters_csv="")
 
     def record(self, request: RecordRequest) -> RecordResult:
         """The calls that the library's benchmark script makes."""
@@ -323,6 +326,9 @@ def evidence_line(evidence: Evidence) -> str:
 # The library's own tests, benchmark script and visualizer.
 
 MOST_TROUBLE = 200
+MOST_SCRIPTS_S = 600.0  # in one stage, for v0 and the variants; the winner's run comes on top
+SCRIPT = "-script"
+NO_ROWS = "The library's own benchmark script gave no rows: {}."
 PLOTS = "The library's own plots of these rows are among the job's artifacts: {}."
 NO_PLOTS = "The library's own visualizer did not draw everything: {}"
 
@@ -336,6 +342,27 @@ def run_script(
     gate.context.note("running the library's own benchmark script")
     script = gate.tests("script", layout.script_of(kernel, tree), changes, lasting=True)
     return script, layout.standing_data(kernel, script.collected, tree) if script.passed else ()
+
+
+def script_rows(
+    gate: Gate, name: str, kernel: Standing, layout: Layout, tree: Tree, changes: tuple[FileChange, ...] = ()
+) -> str:
+    """Run the library's benchmark script on v0 or a variant, and keep the kernel's rows as the artifact ``NAME_script.csv``.
+
+    Why there are none, for the notes; empty where there are, or where the stage's time for scripts is used up.
+    """
+    if kernel.script is None or sum(s for key, s in gate.seconds.items() if key.endswith(SCRIPT)) >= MOST_SCRIPTS_S:
+        return ""
+    gate.context.note(f"{name}: running the library's own benchmark script")
+    ran = gate.tests(f"{name}{SCRIPT}", layout.script_of(kernel, tree), changes, lasting=True)
+    data = layout.standing_data(kernel, ran.collected, tree) if ran.passed else ()
+    if not data:
+        return NO_ROWS.format(ran.summary)
+    known = frozenset((tree.read(data[0].path) or "").splitlines())
+    header, *rows = (data[0].text or "").splitlines()
+    kept = "\n".join((header, *(row for row in rows if row not in known), ""))
+    gate.context.artifact(f"{name}_script.csv", kept.encode(), "text/csv")
+    return ""
 
 
 def library_plots(gate: Gate, layout: Layout, tree: Tree, data: tuple[FileChange, ...]) -> tuple[str, ...]:

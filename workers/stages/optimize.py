@@ -37,7 +37,7 @@ CHOSEN = re.compile(r"\b(?:use|take|apply|choose|pick|prefer)\s+(?:variant\s+)?[
 DENIED = re.compile(
     r"(?:\bnot|n['\u2019]t|\bnever|\bwithout|\binstead of|\brather than)\s+(?:\w+\s+)?[`*\"']*v\d{1,2}\b", re.IGNORECASE
 )
-APPLICABLE = (Outcome.kept, Outcome.no_gain)
+APPLICABLE = (Outcome.kept, Outcome.proposed, Outcome.no_gain)
 WORDS_OF_A_CHOICE = 4  # such as "V02 it is"
 WORDS_ALONE = (
     "The review named no variant; without a model author a choice among the variants (such as `use v2`) is all that can be "
@@ -68,7 +68,7 @@ def chosen(
         elif made is None:
             notes = (WORDS_ALONE,)
         if new is not None and new in known:
-            kept = known[new].outcome is Outcome.kept
+            kept = known[new].accepted
             notes = (f"{new} was made for the review.",) if kept else (_unkept(known[new], winner),)
             winner = new if kept else winner
     return winner, notes
@@ -82,8 +82,8 @@ def is_choice(point: Feedback) -> bool:
 
 
 def best_of(variants: Sequence[Variant]) -> str | None:
-    """The kept variant with the best score; where nothing was timed, the last that was kept."""
-    kept = [variant for variant in variants if variant.outcome is Outcome.kept]
+    """The accepted variant with the best score; where nothing was timed, the last that was proposed."""
+    kept = [variant for variant in variants if variant.accepted]
     if not kept:
         return None
     return max(enumerate(kept), key=lambda item: (item[1].score or 0.0, item[0]))[1].name
@@ -218,7 +218,7 @@ def _searched(author: ModelAuthor, log: AttemptLog) -> Searched:
     silence = author.silence
     if silence is None:
         return Searched(variants, stop)
-    if context.request.options.author is AuthorName.llm and not any(v.outcome is Outcome.kept for v in variants):
+    if context.request.options.author is AuthorName.llm and not any(v.accepted for v in variants):
         # What was measured and answered is kept, so that a retry is nearer than a report of nothing.
         message = f"no model could be asked for what was wanted of it, and nothing else is better: {silence.sentence}"
         raise UserFacingError(Failure(silence.code, message, silence.cure, attempts=log.sentences()))
@@ -241,7 +241,7 @@ def _search(author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
         if variant is None:
             continue
         variants.append(variant)
-        if variant.outcome is not Outcome.kept:
+        if not variant.accepted:
             continue
         if target is not None and target_met(variant.rows, target):
             return tuple(variants), StopReason.target_met

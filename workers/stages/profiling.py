@@ -31,8 +31,8 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.engine.questions import NO_MODEL
 from workers.models.protocol import Answer
+from workers.reports.pages import kernel_page, profile_page, profile_path
 from workers.reports.plots import draw_speed
-from workers.reports.profile_page import kernel_page, profile_page, profile_path
 from workers.stages.asking import ask_or_silence
 from workers.stages.bench import (
     Bench,
@@ -48,7 +48,7 @@ from workers.stages.bench import (
     own_result,
 )
 from workers.stages.briefs import variant_brief
-from workers.stages.gate import SNAPSHOT_FILE, check_host, timing_budget_s, verdict_failure
+from workers.stages.gate import SNAPSHOT_FILE, check_host, script_rows, timing_budget_s, verdict_failure
 from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
 from workers.stages.problem import revised_source
 from workers.stages.variants import situation_of
@@ -86,6 +86,7 @@ class Profile:
         verdict = _judged(bench)
         measured = _measured(bench)
         profile = bench.gate.profile(bench.problem, bench.form(), bench.workloads[0])
+        scripted = "" if measured.predicted else script_rows(bench.gate, "v0", bench.kernel, bench.layout, bench.tree)
         reading = read_source(bench.kernel.path, bench.original)
         options = context.request.options
         regime = aim_of(bench.problem, options).regime
@@ -109,7 +110,7 @@ class Profile:
             options.scope,
             options.target,
             nothing,
-            (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *unread),
+            (*notes, *more, *((NO_GPU,) if measured.predicted else ()), *((scripted,) if scripted else ()), *unread),
             images,
             diagnosis,
             options.regime,

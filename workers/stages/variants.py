@@ -27,7 +27,7 @@ from workers.reports.notebook import notes_page, results_csv
 from workers.stages.asking import Silence, ask_or_silence
 from workers.stages.bench import OptimizeBench, Profiled, aim_of, keep_json
 from workers.stages.briefs import variant_brief
-from workers.stages.gate import ENDING, ORIGINAL_ALONE, PAIRED_S, failed_verdict, timing_budget_s
+from workers.stages.gate import ENDING, ORIGINAL_ALONE, PAIRED_S, failed_verdict, script_rows, timing_budget_s
 from workers.stages.headroom import learnings, predicted_learnings
 from workers.stages.search import DUPLICATE, Answers, Ask, AttemptLog, Early, Judged, Search
 from workers.strategies.catalog import ModelChange, strategy_named
@@ -36,7 +36,7 @@ from workers.strategies.search import VARIANT, breaches, in_regime, score
 from workers.strategies.source import fingerprint
 
 LEAST_GAIN = 1.01  # over its parent
-EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is kept
+EXPECTED_GAIN = 1.05  # where nothing can be timed, only what is expected to be worth it is proposed
 NO_TABLE: Table = ()
 
 
@@ -87,6 +87,7 @@ class Trials:
 
     def __post_init__(self) -> None:
         self.context = self.bench.context
+        self.gate = self.bench.gate  # one for all, which counts the seconds of their scripts
 
     def run(
         self, number: int, planned: PlannedStrategy, parent: Variant | None, earlier: tuple[Variant, ...]
@@ -142,7 +143,8 @@ class Trials:
             reason = f"The verdict is {verdict.status.value}: {first}"
             wrong = replace(variant, outcome=Outcome.incorrect, reason=reason, notes=_learned(variant, reason))
             return Gated(wrong, verdict)
-        return Gated(self._weighed(variant, self._measured(variant, text, key), planned, parent), verdict)
+        weighed = self._weighed(variant, self._measured(variant, text, key), planned, parent)
+        return Gated(self._scripted(weighed, text) if weighed.outcome is Outcome.kept else weighed, verdict)
 
     def _same(self, text: str, earlier: tuple[Variant, ...]) -> str | None:
         code = fingerprint(text)
@@ -196,15 +198,20 @@ class Trials:
             contenders=ORIGINAL_ALONE,
         )
 
+    def _scripted(self, variant: Variant, text: str) -> Variant:
+        bench = self.bench
+        trouble = script_rows(self.gate, variant.name, bench.kernel, bench.layout, bench.tree, bench.change(text))
+        learned = variant.notes.learnings.rstrip(".")
+        return replace(variant, notes=_learned(variant, f"{learned}. {trouble}")) if trouble else variant
+
     def _weighed(
         self, variant: Variant, measured: BenchmarkResult, planned: PlannedStrategy, parent: Variant | None
     ) -> Variant:
         options = self.context.request.options
         rows = measured.rows
         if measured.predicted:
-            outcome = (
-                Outcome.kept if math.sqrt(planned.gain_low * planned.gain_high) >= EXPECTED_GAIN else Outcome.no_gain
-            )
+            expected = math.sqrt(planned.gain_low * planned.gain_high)
+            outcome = Outcome.proposed if expected >= EXPECTED_GAIN else Outcome.no_gain
             notes = _learned(variant, predicted_learnings(planned))
             return replace(variant, rows=rows, outcome=outcome, notes=notes)
         aim = (options.goal, options.scope, aim_of(self.bench.problem, options).regime)

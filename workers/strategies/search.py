@@ -101,14 +101,10 @@ SEARCHES: dict[str, Search] = {"greedy": Greedy(), "beam": Beam()}
 
 def ranked(variants: Sequence[Variant]) -> tuple[str, ...]:
     """The names of those that may be built on, the best first; v0 is always among them."""
-    kept = [(variant.score, number, variant.name) for number, variant in enumerate(variants) if _kept(variant)]
+    kept = [(variant.score, number, variant.name) for number, variant in enumerate(variants) if variant.accepted]
     # Where nothing was timed, each kept one stands on the one before it.
     ordered = sorted(kept, key=lambda item: (item[0] if item[0] is not None else 1.0, item[1]), reverse=True)
     return (*(name for _, _, name in ordered), ORIGINAL)
-
-
-def _kept(variant: Variant) -> bool:
-    return variant.outcome is Outcome.kept
 
 
 def _stopped(variants: Sequence[Variant], limits: Limits, repeating: frozenset[str] = frozenset()) -> StopReason | None:
@@ -123,9 +119,9 @@ def _stopped(variants: Sequence[Variant], limits: Limits, repeating: frozenset[s
             idle = 0
         before = repeats
         # One that was rejected for what it does elsewhere is better all the same: its idea is not used up.
-        better = _kept(variant) if variant.score is None else variant.score >= best * limits.least_gain
+        better = variant.accepted if variant.score is None else variant.score >= best * limits.least_gain
         idle = 0 if better else idle + 1
-        if _kept(variant) and variant.score is not None:
+        if variant.accepted and variant.score is not None:
             best = max(best, variant.score)
     return StopReason.no_progress if idle >= limits.patience else None
 

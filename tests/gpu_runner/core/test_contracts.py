@@ -134,6 +134,7 @@ PROFILE = ProfileResult(
     "ncu was not found",
     (("driver", "570"),),
     complete=False,
+    counters_csv="Workload,Kernel Name\nrows,_kernel\n",
 )  # fmt: skip
 TUNED = TuneResult(
     (Choice(Pass.forward, ROWS, 8192, (("num_warps", 8),), 1.25, 1.2, 1.3, 12),),

@@ -92,3 +92,12 @@ def test_a_setting_that_is_no_list_of_levels_is_refused(text: str, monkeypatch: 
     monkeypatch.setenv(REQUIRE_ISOLATION, text)
     with pytest.raises(RunnerError, match=REQUIRE_ISOLATION):
         required_isolation()
+
+
+def test_doctor_says_that_a_gpu_of_another_maker_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kfd").touch()
+    monkeypatch.setattr(doctor, "AMD_COMPUTE", tmp_path / "kfd")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    report = doctor.run(DoctorRequest(quick=True), RunContext(tmp_path, LIMITS))
+    assert doctor.OTHER_GPU in report.problems
+    assert report.architecture == "interpreter"

@@ -289,3 +289,9 @@ def test_a_gpu_that_the_environment_hides_is_not_used(
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert has_gpu() is expected
+
+
+def test_an_amd_gpu_is_none_that_a_child_could_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda self: str(self) == "/dev/kfd")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert not has_gpu()

@@ -65,6 +65,7 @@ def test_launches_come_back_by_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (NORM, Pass.forward),
         ("_rms_norm_backward_kernel", Pass.backward),
     ]
+    assert [line.count(NORM) for line in done.csv.splitlines()] == [0, 0, 1, 0, 0], "header, units and three launches"
 
 
 def test_a_refusal_ends_the_counting_and_is_no_error(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
 from gpu_runner.contracts import Pass, Workload
-from gpu_runner.profiler.sheet import counters, read, sections
+from gpu_runner.profiler import metrics
+from gpu_runner.profiler.sheet import as_csv, counters, read, sections
 from tests.gpu_runner.profiler.sheets import FILL, MEMORY_BOUND, NORM, NOTHING, OTHER, SPILLING, sheet
 
 WORKLOAD = Workload((("T", 16384), ("H", 8192)))
@@ -49,6 +53,22 @@ def test_units_are_brought_to_nanoseconds_and_bytes() -> None:
 def test_lines_of_the_program_between_the_rows_are_passed_over() -> None:
     text = sheet(MEMORY_BOUND, SPILLING, before="a line of the candidate, with commas, 1, 2")
     assert len(read(text.replace('\n"0"', '\nnoise\n"0"'))) == 2
+
+
+def test_the_table_is_kept_as_csv_with_its_units_and_the_workload_of_each_launch() -> None:
+    rows = list(
+        csv.reader(io.StringIO(as_csv(sheet(MEMORY_BOUND, SPILLING, before="noise, of the program"), WORKLOAD)))
+    )
+    assert rows[0][0] == "Workload" and metrics.DURATION in rows[0]
+    assert [row[0] for row in rows[1:]] == [WORKLOAD.label()] * 3
+    assert rows[1][rows[0].index(metrics.DURATION)] == "ns"
+    assert [row[rows[0].index("Kernel Name")] for row in rows[2:]] == [NORM, "_rms_norm_backward_kernel"]
+
+
+def test_a_kernel_whose_name_is_a_formula_is_text_in_the_csv() -> None:
+    text = as_csv(sheet(MEMORY_BOUND).replace(NORM, "=HYPERLINK(x)"), WORKLOAD)
+    assert "'=HYPERLINK(x)" in text
+    assert as_csv("no table", WORKLOAD).strip() == "Workload"
 
 
 @pytest.mark.parametrize(

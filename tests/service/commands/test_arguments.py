@@ -109,7 +109,7 @@ def test_a_name_is_read_out_of_what_surrounds_it(form: str) -> None:
         ("optimize x --variants 1e9", ErrorCode.unknown_value, None),
         ("optimize x --variants ٣", ErrorCode.unknown_value, None),
         ("optimize x --target fast", ErrorCode.unknown_value, None),
-        ("optimize x --target forward < 0.3 ms", ErrorCode.unknown_value, None),
+        ("optimize x --target forward under 5 apples", ErrorCode.unknown_value, None),
         ("optimize x --against main", ErrorCode.unknown_option, None),
         ("bench x --goal speed", ErrorCode.unknown_option, None),
         ("bench x 1y", ErrorCode.bad_name, None),
@@ -185,7 +185,7 @@ def test_a_command_inside_of_the_problem_stays_text() -> None:
 
 
 def test_else_the_words_are_the_problem() -> None:
-    found = command("/kernel create a --auto a gate with alpha=0.5\n\nand ‘rounding’ once <!-- x -->")
+    found = command("/kernel create gate --auto a gate with alpha=0.5\n\nand ‘rounding’ once <!-- x -->")
     assert found.problem == ProblemText(ProblemKind.words, "a gate with alpha=0.5\n\nand ‘rounding’ once <!-- x -->")
     assert found.options.auto
 
@@ -349,3 +349,51 @@ def test_a_gpu_may_be_named_by_its_generation(typed: str, wanted: str | None) ->
 )
 def test_a_scope_is_a_pass_a_part_of_the_sizes_or_sizes(typed: str, scope: str) -> None:
     assert command(f"/kernel optimize x --scope {typed}").options.scope == scope
+
+
+@pytest.mark.parametrize(
+    ("line", "scope", "target"),
+    [
+        (
+            "optimize x --target forward under 0.3ms at hidden_size=4096",
+            None,
+            "forward under 0.3ms at hidden_size=4096",
+        ),
+        ("optimize --target forward < 0.3 ms @ H=4096 x --auto", None, "forward < 0.3 ms @ H=4096"),
+        ("optimize --scope backward large x", "backward, large", None),
+        ("optimize --scope small x", "small", None),
+    ],
+)
+def test_a_target_and_a_scope_need_no_quotes(line: str, scope: str | None, target: str | None) -> None:
+    found = command(f"/kernel {line}")
+    assert (found.name, found.options.scope, found.options.target) == ("x", scope, target)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("create a new kernel called reglu", "reglu"),
+        ("add kernel reglu from src/a.py", "reglu"),
+        ("create kernel from src/a.py", "kernel"),
+        ("create `kernel` words", "kernel"),
+        ("optimize the rms_norm kernel", "rms_norm"),
+        ("modify the rms_norm so that eps is used", "rms_norm"),
+    ],
+)
+def test_what_stands_before_a_name_in_a_sentence_is_no_name(line: str, name: str) -> None:
+    assert command(f"/kernel {line}").name == name
+
+
+def test_a_sentence_without_a_name_creates_no_kernel_that_is_called_that() -> None:
+    found = error("/kernel create a kernel that computes reglu")
+    assert (found.code, found.word) == (ErrorCode.bad_name, "that")
+    assert "`/kernel create reglu`" in found.reason
+
+
+@pytest.mark.parametrize("typed", ['"NVIDIA H100 80GB HBM3"', "H100-SXM5", '"H100 PCIe"', "h100"])
+def test_a_gpu_may_be_named_as_its_driver_does(typed: str) -> None:
+    assert command(f"/kernel tune x --gpu {typed}").options.gpu == "sm_90"
+
+
+def test_a_gpu_of_another_maker_is_refused_with_the_reason() -> None:
+    assert error("/kernel tune x --gpu mi300").reason.endswith("only NVIDIA GPUs are supported.")

@@ -73,6 +73,28 @@ def test_what_is_no_file_inside_of_a_repository_is_refused(tail: str) -> None:
     assert parse_permalink(f"https://github.com/{tail}", "github.com") is LinkFault.not_a_file
 
 
+RAW = "https://raw.githubusercontent.com/octo-org/lib.py"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{RAW}/main/src/a.py",
+        f"{RAW}/refs/heads/main/src/a.py?token=x",
+        "https://github.com/octo-org/lib.py/raw/refs/heads/main/src/a.py",
+        "https://github.com/octo-org/lib.py/raw/main/src/a.py",
+    ],
+)
+def test_a_link_to_the_raw_file_is_one_to_the_file(url: str) -> None:
+    assert parse_permalink(url, "github.com") == Permalink("github.com", "octo-org/lib.py", "main", "src/a.py")
+
+
+def test_raw_files_of_another_installation_and_gists_are_on_another_host() -> None:
+    assert parse_permalink(f"{RAW}/main/a.py", "github.example") is LinkFault.wrong_host
+    for host in ("gist.github.com", "gist.githubusercontent.com"):
+        assert parse_permalink(f"https://{host}/octocat/1f2e3d/raw/a.py", "github.com") is LinkFault.wrong_host
+
+
 @pytest.mark.parametrize("form", ["{}", "{}.", "<{}>", "[this file]({})", "[x]({})"])
 def test_a_link_is_read_in_each_form_of_markdown(form: str) -> None:
     url = f"{ROOT}/a.py#L3-L20"

@@ -30,7 +30,7 @@ Some lines of this comment could not be carried out:
     assert wrong("create x --gpu=potato", "create x --auto --auto", "create x --auto=maybe", "approve 12") == snapshot("""\
 Some lines of this comment could not be carried out:
 
-- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`.
+- `/kernel create x --gpu=potato`: `potato` is no value for `--gpu`. An architecture is written like `sm_90`, `h100` or `hopper`; only NVIDIA GPUs are supported.
 - `/kernel create x --auto --auto`: `--auto` stands there twice. Say it once.
 - `/kernel create x --auto=maybe`: `maybe` is no value for `--auto`: `true` or `false`.
 - `/kernel approve 12`: `12` is no value for `SHA`. A commit is named by 7 to 40 hexadecimal digits.\

@@ -158,6 +158,25 @@ def test_the_winner_of_a_review_is_the_first_to_be_tried(monkeypatch: Patch) -> 
     assert context.order[0] == "tests tests-v1"
 
 
+def test_the_report_is_kept_as_a_page_too(monkeypatch: Patch) -> None:
+    context = searched(monkeypatch)
+    finalized(context)
+    page = context.load(context.names["report.md"]).decode()
+    assert page.startswith("# Report of geglu\n\nApplied variant: v2: Strategy 2.\n")
+    assert "| 200.0 | 166.7 | 1.200 (1.194 to 1.206) | - | - | 100.0 |" in page
+    assert "| v1 | v0 | Strategy 1 | kept | 1.049 |" in page
+    assert "- verdict: passed\n- the library's tests: 1 passed\n" in page
+    assert "Repeat it with `kernelsmith optimize geglu --repo ." in page
+
+
+def test_the_page_of_a_job_that_changed_nothing_says_why(monkeypatch: Patch) -> None:
+    context = searched(monkeypatch, speedups=(1.0, 1.0))
+    finalized(context)
+    page = context.load(context.names["report.md"]).decode()
+    assert f"Applied variant: None: the original stands.\n\n- {NOTHING}" in page
+    assert "## Checks" not in page
+
+
 def test_where_nothing_is_better_the_report_says_so_and_nothing_is_asked(monkeypatch: Patch) -> None:
     context = searched(monkeypatch, speedups=(1.0, 1.0))
     report, result = finalized(context)

@@ -56,7 +56,7 @@ def test_words_become_one_more_variant_of_the_winner_and_each_point_is_answered(
     )
     question = asked(again, "variant-v3")
     assert "BLOCK_SIZE = 2048" in question and "remark 2, on" in question
-    assert again.order == ["verify v3-verify", "benchmark v3-benchmark"]
+    assert again.order == ["verify v3-verify", "benchmark v3-benchmark", "tests v3-script"]
 
 
 def test_what_a_review_says_opens_no_gate() -> None:
@@ -134,6 +134,7 @@ def test_a_models_winner_that_fails_the_librarys_tests_is_mended_by_the_model_an
         "tests tests-today",
         "verify v3-verify",
         "benchmark v3-benchmark",
+        "tests v3-script",
         "tests tests-v3",
         "verify verify-v3",
         "benchmark benchmark",

@@ -13,10 +13,13 @@ from gpu_runner.contracts import (
     Choice,
     GpuResult,
     Pass,
+    SourceFile,
+    TestsResult,
     TuneRequest,
     TuneResult,
 )
-from tests.workers.stages.answers import SIZES, WRONG, answers, benchmark
+from tests.workers.layouts.miniature import DATA
+from tests.workers.stages.answers import SIZES, TESTS_PASS, WRONG, answers, benchmark
 from tests.workers.stages.context import FakeContext
 from tests.workers.stages.jobs import different, optimized, profiled, scripted, text_of
 from tests.workers.stages.library import GEGLU, PATH
@@ -30,6 +33,8 @@ TUNED = TuneResult(
     "sm_90",
     ((Pass.backward, ((11008, (("num_warps", 8),)),)),),
 )
+CSV = "benchmark/data/all_benchmark_data.csv"
+ROW = 'geglu,liger,forward,speed,ms,T,tokens,1024,0.15,0.1,0.2,"{""bsz"": 1}",NVIDIA H200,2026-11-20 03:04:05,9.9.1\r\n'
 Patch = pytest.MonkeyPatch
 
 
@@ -41,7 +46,7 @@ def test_the_first_variant_is_the_sweep_with_its_settings_found_by_tuning() -> N
     context = profiled(answers(tune=TUNED), variants=1)
     summary = optimized(context)
     (first,) = summary.variants
-    assert context.order == ["tune v1-tune", "verify v1-verify", "benchmark v1-benchmark"]
+    assert context.order == ["tune v1-tune", "verify v1-verify", "benchmark v1-benchmark", "tests v1-script"]
     assert (first.strategy, first.parent, first.outcome) == ("parameter_sweep", "v0", Outcome.kept)
     assert ("backward, T=4096 I=11008", "num_warps=8") in first.settings
     assert '"sm_90"' in text_of(context, "v1")
@@ -63,8 +68,8 @@ def test_every_variant_is_proved_and_then_measured_beside_what_stands() -> None:
     summary = optimized(context)
     names = [variant.name for variant in summary.variants]
     expected = ["tune v1-tune"] + [f"{what} {name}-{what}" for name in names for what in ("verify", "benchmark")]
-    assert context.order == expected
-    for place, request in context.asked[1:]:
+    assert [place for place in context.order if not place.startswith("tests")] == expected
+    for place, request in [asked for asked in context.asked[1:] if not asked[0].startswith("tests")]:
         (name,) = {text for text in names if text in place}
         candidate = {file.path: file.text for file in request.candidate.files}
         assert candidate[PATH] == text_of(context, name)
@@ -235,7 +240,13 @@ def test_a_gpu_host_that_fails_loses_nothing_that_was_measured(monkeypatch: Patc
     made["benchmark v2-benchmark"] = benchmark(1.2)
     again = context.again()
     assert optimized(again).winner == "v3"
-    assert again.order == ["benchmark v2-benchmark", "verify v3-verify", "benchmark v3-benchmark"]
+    assert again.order == [
+        "benchmark v2-benchmark",
+        "tests v2-script",
+        "verify v3-verify",
+        "benchmark v3-benchmark",
+        "tests v3-script",
+    ]
 
 
 def test_what_is_supposed_is_written_down_before_a_variant_runs(monkeypatch: Patch) -> None:
@@ -266,6 +277,41 @@ def test_what_was_measured_of_a_variant_is_kept_as_csv(monkeypatch: Patch) -> No
     assert mine and all(float(row["speedup_over_v0"]) == pytest.approx(1.5, rel=0.01) for row in mine)
 
 
+def script(*, passed: bool = True) -> TestsResult:
+    return TestsResult(passed, 0, (), "done" if passed else "exit code 1", "", (SourceFile(CSV, DATA + ROW),))
+
+
+def test_the_librarys_benchmark_script_is_run_on_what_stands_and_on_each_variant_that_is_kept(
+    monkeypatch: Patch,
+) -> None:
+    made = answers(tests=script()) | by_variant(1.1, 1.0) | {"tests environment": TESTS_PASS}
+    context = scripted(monkeypatch, profiled(made), *different(2))
+    assert outcomes(optimized(context)) == {"v1": "kept", "v2": "no_gain"}
+    assert (
+        text(context, "v0_script.csv")
+        == text(context, "v1_script.csv")
+        == DATA.splitlines()[0] + "\n" + ROW.replace("\r", "")
+    )
+    assert [place for place in context.order if place.startswith("tests")] == ["tests v1-script"]
+    (asked,) = [request for place, request in context.asked if place == "tests v1-script"]
+    assert asked.module == "benchmark" and "LINE_1 = 1" in asked.files[0].text
+
+
+def test_scripts_that_took_ten_minutes_leave_the_rest_to_the_winner(monkeypatch: Patch) -> None:
+    context = scripted(monkeypatch, profiled(answers(tests=script()) | by_variant(1.1, 1.2, 1.3)), *different(3))
+    context.seconds = 300.0
+    optimized(context)
+    assert [place for place in context.order if place.startswith("tests")] == ["tests v1-script", "tests v2-script"]
+
+
+def test_a_script_that_fails_rejects_no_variant_and_its_notes_say_so(monkeypatch: Patch) -> None:
+    context = scripted(monkeypatch, profiled(answers(tests=script(passed=False))), *different(1))
+    (variant,) = optimized(context).variants
+    assert variant.outcome is Outcome.kept
+    assert variant.notes.learnings.endswith("The library's own benchmark script gave no rows: exit code 1.")
+    assert "v1_script.csv" not in context.names
+
+
 def text(context: FakeContext, name: str) -> str:
     return context.load(context.names[name]).decode()
 
@@ -273,5 +319,5 @@ def text(context: FakeContext, name: str) -> str:
 def test_without_a_gpu_a_variant_that_would_be_taken_is_proposed_and_not_kept_in_its_notes(monkeypatch: Patch) -> None:
     context = scripted(monkeypatch, profiled(answers(benchmark=benchmark(predicted=True))), *different(1))
     (variant,) = optimized(context).variants
-    assert (variant.outcome, variant.score) == (Outcome.kept, None)
+    assert (variant.outcome, variant.score, variant.breaches) == (Outcome.proposed, None, ())
     assert PROPOSED in text(context, "v1_notes.md")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from gpu_runner.contracts import ProfileRequest, ProfileResult, from_json, to_json
 from tests.workers.stages.answers import PROFILED, benchmark
@@ -52,6 +53,13 @@ def test_a_created_kernel_is_profiled_once_it_is_proved_and_tested() -> None:
     assert "- forward: memory\n- backward: latency" in _page(context)
     assert "## Times (predicted, no GPU took part)" in _page(context)
     assert from_json(ValidateSummary, result.output["summary"]).reproduce.endswith(" --auto --profile")
+
+
+def test_the_profilers_own_table_is_an_artifact_and_no_part_of_the_profile() -> None:
+    context = creating(None, answers(profile=replace(PROFILED, counters_csv="Workload,Kernel Name\n")), profile=True)
+    result = _through(context, Analyze(), Generate(), Validate())
+    assert context.load(context.names["ncu.csv"]) == b"Workload,Kernel Name\n"
+    assert _profile_of(result) == PROFILED
 
 
 def test_a_changed_kernel_is_profiled_with_its_change() -> None:

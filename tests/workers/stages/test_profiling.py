@@ -36,6 +36,7 @@ ORDER = [
     "verify verify",
     "benchmark benchmark",
     "profile profile",
+    "tests v0-script",
 ]
 
 

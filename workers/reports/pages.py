@@ -1,15 +1,16 @@
-"""The page ``profile.md``: a kernel against its limits and, of one that stands, what would be tried. Pure."""
+"""``profile.md``, a kernel against its limits and what would be tried, and ``report.md``, what came of it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpu_runner.contracts import BenchmarkResult, ProfileResult
-from workers.contracts import PlannedStrategy, ProfileSummary, Scope, written_scope
+from gpu_runner.contracts import BenchmarkResult, ProfileResult, WorkloadTiming
+from workers.contracts import FinalizeSummary, PlannedStrategy, ProfileSummary, Scope, Variant, written_scope
 from workers.strategies.evidence import standing_us
 
 MOST_ROWS = 60
 CANDIDATE = "candidate"
+ORIGINAL = "original"
 
 
 def profile_path(kernel: str) -> str:
@@ -45,6 +46,74 @@ def kernel_page(kernel: str, profile: ProfileResult, benchmark: BenchmarkResult)
             _counters(profile),
             _times(benchmark, CANDIDATE),
         )
+    )
+
+
+def report_page(kernel: str, summary: FinalizeSummary) -> str:
+    """The report of an optimize job: what is applied, before and after, all variants, the checks and how to repeat it."""
+    winner = summary.winner
+    applied = f"{winner.name}: {_cell(winner.title)}." if winner is not None else "None: the original stands."
+    verdict = "" if summary.verdict is None else f"- verdict: {summary.verdict.status.value}"
+    tests = "" if summary.tests is None else f"- the library's tests: {_cell(summary.tests.summary)}"
+    style = (
+        ""
+        if summary.style is None
+        else f"- the library's style check: {'passed' if summary.style.passed else 'failed'}"
+    )
+    script = "" if summary.script is None else f"- the library's benchmark script: {_cell(summary.script.summary)}"
+    checks = "\n".join(line for line in (verdict, tests, style, script) if line)
+    header = ("variant", "from", "strategy", "outcome", "score", "result")
+    return _joined(
+        (
+            f"# Report of {_cell(kernel)}",
+            f"Applied variant: {applied}",
+            "\n".join(f"- {_cell(note)}" for note in summary.notes),
+            _compared(summary.benchmark) if summary.benchmark is not None else "",
+            f"## Variants\n\n{_table(header, [_variant(item) for item in summary.variants])}"
+            if summary.variants
+            else "",
+            f"## Checks\n\n{checks}" if checks else "",
+            "## Conditions\n\n" + "\n".join(f"- {_cell(name)}: {_cell(value)}" for name, value in summary.provenance),
+            f"Repeat it with `{_cell(summary.reproduce)}`.",
+        )
+    )
+
+
+def _compared(benchmark: BenchmarkResult) -> str:
+    """Before and after, with eager and torch.compile."""
+    if benchmark.predicted:
+        return _times(benchmark, ORIGINAL, CANDIDATE)
+    header = (
+        "sizes",
+        "pass",
+        "before (us)",
+        "after (us)",
+        "speedup (interval)",
+        "eager (us)",
+        "torch.compile (us)",
+        "floor (us)",
+    )
+    rows = [_before_and_after(row) for row in benchmark.rows[:MOST_ROWS]]
+    return f"## Before and after (measured)\n\n{_table(header, rows)}"
+
+
+def _before_and_after(row: WorkloadTiming) -> tuple[str, ...]:
+    times = {timing.contender: _number(timing.median_us) for timing in row.timings}
+    found = next((each for each in row.comparisons if (each.contender, each.baseline) == (CANDIDATE, ORIGINAL)), None)
+    speedup = "-" if found is None else f"{found.speedup:.3f} ({found.speedup_low:.3f} to {found.speedup_high:.3f})"
+    before, after, *others = (times.get(name, "-") for name in (ORIGINAL, CANDIDATE, "eager", "torch_compile"))
+    return (row.workload.label(), row.timed_pass.value, before, after, speedup, *others, _number(row.floor_us))
+
+
+def _variant(variant: Variant) -> tuple[str, ...]:
+    score = "-" if variant.score is None else f"{variant.score:.3f}"
+    return (
+        variant.name,
+        variant.parent,
+        variant.title,
+        variant.outcome.value,
+        score,
+        variant.reason or variant.notes.learnings,
     )
 
 
