@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -208,7 +208,7 @@ class Unheard:
 
     desk: Desk
     repositories: Callable[[], tuple[tuple[str, int | None], ...]]  # with the App's installation, where it is known
-    record: Callable[[Sequence[NewDelivery]], Sequence[bool]]
+    record: Callable[[Iterable[NewDelivery]], Sequence[bool]]
     wake: Callable[[], None]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     look_back: timedelta = FIRST_LOOK_BACK

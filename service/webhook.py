@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -50,9 +50,12 @@ Waiting = tuple[NewDelivery, Future[bool]]
 
 
 class Recorder:
-    """Many threads and tasks ask it to keep deliveries; its one thread is the only one that waits for the disk."""
+    """Many threads and tasks ask it to keep deliveries; its one thread is the only one that waits for the disk.
 
-    def __init__(self, write: Callable[[Sequence[NewDelivery]], Sequence[bool]]) -> None:
+    ``write`` reads the deliveries once its transaction has begun, so that what comes while it waits for its turn is in it too.
+    """
+
+    def __init__(self, write: Callable[[Iterable[NewDelivery]], Sequence[bool]]) -> None:
         self.name = "recorder"
         self._write = write
         self._waiting: deque[Waiting] = deque()
@@ -94,30 +97,36 @@ class Recorder:
             time.sleep(min(end_s, self._asked_s + QUIET_S) - now_s)
 
     def _run(self) -> None:
-        while batch := self._next():
+        while self._is_asked():
+            batch: list[Waiting] = []
             try:
-                new = self._write([delivery for delivery, _ in batch])
+                new = self._write(self._taken(batch))
             # The boundary of the thread: each of those who wait hears of it, and says so with its answer.
             except Exception as error:  # noqa: BLE001
+                if not batch:
+                    list(self._taken(batch))  # it failed before it read what waits
                 for _, future in batch:
                     future.set_exception(error)
             else:
                 for (_, future), is_new in zip(batch, new, strict=True):
                     future.set_result(is_new)
 
-    def _next(self) -> list[Waiting]:
-        """What waits, as far as its senders still do; nothing at the end."""
-        batch: list[Waiting] = []
+    def _is_asked(self) -> bool:
+        """Wait until something does; False at the end."""
+        with self._some:
+            self._some.wait_for(lambda: self._waiting or self._closed)
+            return bool(self._waiting)
+
+    def _taken(self, batch: list[Waiting]) -> Iterator[NewDelivery]:
+        """What waits, as far as its senders still do; put into ``batch`` too."""
         size = 0
         with self._some:
-            while not batch and not (self._closed and not self._waiting):
-                self._some.wait_for(lambda: self._waiting or self._closed)
-                while self._waiting and (not batch or size + len(self._waiting[0][0].payload) <= BATCH_BYTES):
-                    delivery, future = self._waiting.popleft()
-                    if future.set_running_or_notify_cancel():
-                        batch.append((delivery, future))
-                        size += len(delivery.payload)
-        return batch
+            while self._waiting and (not batch or size + len(self._waiting[0][0].payload) <= BATCH_BYTES):
+                delivery, future = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    batch.append((delivery, future))
+                    size += len(delivery.payload)
+        yield from [delivery for delivery, _ in batch]
 
 
 BODY_LIMIT_BYTES = 25 * 1000 * 1000  # GitHub sends no payload larger than 25 MB

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
@@ -307,8 +307,11 @@ def model_use() -> ModelUse:
         return spending.use(session)
 
 
-def record_deliveries(arrived: Sequence[NewDelivery]) -> tuple[bool, ...]:
-    """Keep deliveries, all of them durable when this returns, and tell of each whether it is new."""
+def record_deliveries(arrived: Iterable[NewDelivery]) -> tuple[bool, ...]:
+    """Keep deliveries, all of them durable when this returns, and tell of each whether it is new.
+
+    They are read once the transaction has begun: who waits for another process to end its own can add to them meanwhile.
+    """
     runtime = current()
     with runtime.database.write() as session:
         return deliveries.keep(session, arrived, runtime.clock())
@@ -317,16 +320,11 @@ def record_deliveries(arrived: Sequence[NewDelivery]) -> tuple[bool, ...]:
 def claim_delivery(worker: str, lease_s: float) -> ClaimedDelivery | None:
     """Take the oldest delivery that can be handled now, None where there is none."""
     runtime = current()
-    while True:
-        now = runtime.clock()
-        with runtime.database.read() as session:
-            row_id = deliveries.first(session, now)
-        if row_id is None:
+    with runtime.database.read() as session:
+        if not deliveries.any_claimable(session, runtime.clock()):
             return None
-        with runtime.database.write() as session:
-            claimed = deliveries.claim(session, row_id, worker, now, lease_s)
-        if claimed is not None:
-            return claimed
+    with runtime.database.write() as session:
+        return deliveries.claim(session, worker, runtime.clock(), lease_s)
 
 
 def finish_delivery(delivery_id: str, outcome: str) -> bool:

@@ -140,6 +140,7 @@ class LocalEffects:
 # Longer than git takes for a commit, and not so long that a run after an interruption seems to hang.
 LEASE_S = 60.0
 HELD = "Another run, or one that was interrupted a moment ago, has hold of this job; waiting for it."
+UNUSABLE = "Nothing can be run on {}; it goes on by itself once that is over, and Ctrl-C leaves it for another time."
 AGAIN = "A step broke; it is tried again in a moment."
 ENDED = (JobState.done, JobState.failed, JobState.cancelled)
 
@@ -191,7 +192,8 @@ class LocalSession:
             else:
                 due_in_s = embedded.next_due_in_s()
                 if not told:
-                    self.terminal.say(HELD if due_in_s is None else AGAIN)
+                    unusable = UNUSABLE.format(job.host_trouble) if job.host_trouble else None
+                    self.terminal.say(unusable or (HELD if due_in_s is None else AGAIN))
                     told = True
                 time.sleep(min(5.0, due_in_s or 0.5))
 

@@ -43,6 +43,7 @@ EVENT_WORDS: dict[str, str] = {
     "update_failed": "not published",
     "stage_retried": "stage tried again",
     "gpu_host_lost": "GPU host lost",
+    "gpu_host_unusable": "GPU host unusable",
     "worker_lost": "worker lost",
 }
 UPDATE_WORDS = {"ReadyUpdate": "ready for review", "AssetsUpdate": "plots"}

@@ -202,6 +202,12 @@ def no_host(job: JobView) -> str:
     kind = f"a host of {code(job.request.options.gpu)}" if job.request.options.gpu else "a GPU host"
     since = (job.no_host_since or "")[:16].replace("T", " ")
     why = "the GPU host that worked on this was lost, and no other has" if job.host_lost else "no GPU host has"
+    if job.host_trouble is not None:
+        return (
+            f"no GPU host has taken it since {since} UTC, and one declined it, {code(job.host_trouble)}. What is finished is kept, and "
+            "this goes on by itself once that is over, or another host is there. An operator looks at the log there; "
+            "`/kernel cancel` ends it."
+        )
     return (
         f"{why} taken it since {since} UTC. What is finished is kept, and this goes on by itself once a host is there. "
         f"An operator starts `kernelsmith work --only gpu` on {kind}, or looks at `/readyz` and the log there; "

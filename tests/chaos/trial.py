@@ -20,8 +20,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from service.dispatch.events import handles
 from tests.chaos.audit import Audit, audit
 from tests.chaos.kinds import KINDS
 from tests.faults.conftest import installed
@@ -29,19 +31,26 @@ from tests.faults.installation import ENDED, Installation
 from tests.recorded.libraries import PLAIN, REGLU, create
 from workers import inbox
 from workers.contracts import JobState, JobView
+from workers.runtime import current
+from workers.store.models import Delivery
 
 OWNER, PERSON = "octo", "maintainer"
 TOGETHER = 3  # jobs at a time
 END_S = 600.0  # for what is left once nothing strikes any more
 STALL_S = 180.0
 STEP_S = 0.25
+WEBHOOKS = "webhooks, each twice and shuffled"  # all the while, and not counted among the faults
 
 
 @dataclass
 class Row:
-    """What came of one kind of fault; ``seconds`` until the installation did something new after each."""
+    """What came of one kind of fault; ``seconds`` until the installation did something new after each.
+
+    Of webhooks ``recovered`` counts those that were handled, and ``lost`` those that were not kept.
+    """
 
     injected: int = 0
+    recovered: int = 0
     seconds: list[float] = field(default_factory=list)
     lost: int = 0
     doubled: int = 0
@@ -63,7 +72,7 @@ class Trial:
     """One run. ``rows`` are by kind of fault."""
 
     def __init__(self, installation: Installation, seed: int, say: Callable[[str], None] = print) -> None:
-        self.rows = {kind: Row() for kind in KINDS}
+        self.rows = {kind: Row() for kind in (*KINDS, WEBHOOKS)}
         self.works: list[Work] = []
         self.ended_s = 0.0
         self._installation = installation
@@ -106,7 +115,15 @@ class Trial:
             for kind in work.struck:
                 self.rows[kind].lost += bool(found[work.repository].lost)
                 self.rows[kind].doubled += bool(found[work.repository].doubled)
+        self._count_webhooks(any(audit.doubled for audit in found.values()))
         return found
+
+    def _count_webhooks(self, any_doubled: bool) -> None:
+        sent = {item.guid for item in self._installation.hub.deliveries.log() if handles(item.event)}
+        with current().database.read() as session:
+            kept = dict(session.execute(select(Delivery.delivery_id, Delivery.state)).tuples())
+        handled = sum(kept.get(guid) == "done" for guid in sent)
+        self.rows[WEBHOOKS] = Row(len(sent), handled, lost=len(sent - kept.keys()), doubled=int(any_doubled))
 
     def _strike(self, count: int, pause_s: float) -> None:
         kinds, weights = list(KINDS), [weight for _, weight in KINDS.values()]
@@ -204,6 +221,7 @@ class Trial:
         self._progress_at = now = time.monotonic()
         with self._guard:
             for kind, since in self._open:
+                self.rows[kind].recovered += 1
                 self.rows[kind].seconds.append(now - since)
             self._open.clear()
 
@@ -225,14 +243,10 @@ def table(trial: Trial) -> str:
         "| --- " + "| ---: " * 6 + "|",
     ]
     for kind, row in trial.rows.items():
-        lines.append(_line(kind, row.injected, row.seconds, row.lost, row.doubled))
+        times = sorted(row.seconds)
+        middle, most = (f"{times[len(times) // 2]:.1f}", f"{times[-1]:.1f}") if times else ("", "")
+        lines.append(f"| {kind} | {row.injected} | {row.recovered} | {row.lost} | {row.doubled} | {middle} | {most} |")
     return "\n".join(lines)
-
-
-def _line(name: str, injected: int, seconds: list[float], lost: int, doubled: int) -> str:
-    times = sorted(seconds)
-    middle, most = (f"{times[len(times) // 2]:.1f}", f"{times[-1]:.1f}") if times else ("", "")
-    return f"| {name} | {injected} | {len(times)} | {lost} | {doubled} | {middle} | {most} |"
 
 
 def run(folder: Path, count: int, seed: int, pause_s: float, say: Callable[[str], None] = print) -> bool:
@@ -253,10 +267,11 @@ def run(folder: Path, count: int, seed: int, pause_s: float, say: Callable[[str]
     wrong = [f"{name}: lost: {text}" for name, it in found.items() for text in it.lost]
     wrong += [f"{name}: doubled: {text}" for name, it in found.items() for text in it.doubled]
     wrong += [f"left over in {name}: {counts[name]}" for name, states in LEFT.items() if set(counts[name]) - states]
+    wrong += [f"{trial.rows[WEBHOOKS].lost} webhooks were not kept"] if trial.rows[WEBHOOKS].lost else []
     wrong += [f"the GitHub of this machine broke: {text.splitlines()[-1]}" for text in errors]
     say("\n" + table(trial) + "\n")
     say(
-        f"Seed {seed}; {sum(row.injected for row in trial.rows.values())} faults in {took_s:.0f} s; {len(found)} jobs, "
+        f"Seed {seed}; {sum(trial.rows[kind].injected for kind in KINDS)} faults in {took_s:.0f} s; {len(found)} jobs, "
         f"{sum(bool(it.lost) for it in found.values())} with something lost, "
         f"{sum(bool(it.doubled) for it in found.values())} with something doubled; "
         f"all ended {trial.ended_s:.0f} s after the last fault; Python {platform.python_version()}, {os.cpu_count()} cores."

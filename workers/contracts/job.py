@@ -352,6 +352,7 @@ class JobView:
     expected_wait_s: float | None = None
     no_host_since: str | None = None  # since when it waits although no GPU host is at work that could take it
     host_lost: bool = False  # it waits because the host that was at work on it was lost
+    host_trouble: str | None = None  # a host that could work on it, and why it cannot as it is
     artifacts_removed: bool = False  # it ended long ago; only on a fresh snapshot could it go on
     losses: int = 0  # hosts that were lost over what it is at
     artifacts: tuple[ArtifactView, ...] = ()

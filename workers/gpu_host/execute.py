@@ -14,16 +14,20 @@ from pathlib import Path
 
 from gpu_runner.contracts import GpuRequest, GpuResult, from_json, to_json
 from workers.errors import WorkersError
-from workers.gpu_host.runner import LOCK, LOG, Host, launched, scratch_folder
+from workers.gpu_host.runner import LEAST_BYTES, LOCK, LOG, Host, has_room, launched, scratch_folder
 from workers.gpu_host.standby import Standby, Waiting, has_cores_to_spare
 from workers.redaction import redact
 from workers.store.blobs import BlobError, BlobStore
+from workers.store.trouble import trouble_of
 
 MAX_RESULT_BYTES = 64 << 20
 MAX_LOG_BYTES = 2000
 GRACE_S = 60.0
 # SIGTERM too: who ends all processes of a host at once, as some service managers do, says nothing about the request.
-KILLED = tuple(f"ended with exit code {-number} and wrote no result" for number in (signal.SIGKILL, signal.SIGTERM))
+KILLED = (
+    *(f"ended with exit code {-number} and wrote no result" for number in (signal.SIGKILL, signal.SIGTERM)),
+    FULL := "was ended before the disk of the temporary directory was full",
+)
 POLL_S = 0.02
 RESERVED = frozenset({"", ".", "..", "request.json", "result", LOG, LOCK})
 
@@ -53,6 +57,7 @@ def execute(
     Raises:
         AbandonedError: it was ``given_up`` while it ran.
         RunnerKilledError: the runner was killed before it wrote a result; another try may do better.
+        OSError: this host cannot carry anything out, such as with a full disk; ``trouble_of`` says why.
     """
     started = time.monotonic()
     waiting = standby.take(host) if standby is not None else None
@@ -64,6 +69,8 @@ def execute(
             ended = _run(host, scratch, waiting, min(request.limits.time_s + GRACE_S, host.longest_s), given_up)
             result = _read(scratch / "result" / "result.json", request)
         except (BlobError, OSError, ValueError) as error:
+            if trouble_of(error) is not None:
+                raise
             return _failed(request, f"{type(error).__name__}: {error}{_log_tail(scratch)}", started)
         if result is not None:
             return result
@@ -111,6 +118,8 @@ def _watch(child: subprocess.Popen[bytes], time_s: float, given_up: Callable[[],
             return f"ended with exit code {child.wait(POLL_S)} and wrote no result"
         if given_up():
             raise AbandonedError
+        if not has_room(LEAST_BYTES):
+            return FULL
         if time.monotonic() > deadline:
             return f"was killed after {time_s:.0f} s and wrote no result"
 

@@ -105,6 +105,15 @@ def launched(
                 child.stdin.close()
 
 
+ROOM_BYTES = 1 << 30  # that must be free in the temporary directory before a request begins
+LEAST_BYTES = 128 << 20  # with less a runner is ended, before a full disk can be taken for a fault of what it judges
+
+
+def has_room(least_bytes: int) -> bool:
+    """Whether so much is free in the temporary directory, where runners work."""
+    return shutil.disk_usage(tempfile.gettempdir()).free >= least_bytes
+
+
 PREFIX = "kernelsmith-gpu-"
 LOCK = "supervisor.lock"
 YOUNG_S = 60.0  # a folder that is not locked yet may have been made in this moment

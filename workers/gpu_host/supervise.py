@@ -16,13 +16,18 @@ from gpu_runner.contracts import GpuResult
 from workers.contracts import TOLD_LOSSES
 from workers.engine.lease import heartbeat
 from workers.gpu_host.execute import AbandonedError, RunnerKilledError, execute
-from workers.gpu_host.runner import INTERPRETER, Host, detect
+from workers.gpu_host.runner import INTERPRETER, ROOM_BYTES, Host, detect, has_room
 from workers.gpu_host.standby import Standby
 from workers.runtime import Runtime
 from workers.store import gpu_work
 from workers.store.gpu_work import GpuLease
+from workers.store.trouble import FULL, Trouble, trouble_of
 
 LOSSES_CURE = "find what killed them (dmesg: memory, Xid); if it was this work, `/kernel cancel` ends its job"
+UNUSABLE_CURE = (
+    f"free space on the disk of the temporary directory, {ROOM_BYTES >> 30} GiB at least, or set TMPDIR to a larger one; "
+    "what waits goes on by itself"
+)
 MARGIN_S = 60.0  # between the deadline of a runner and the time limit of the task around it
 
 log = structlog.get_logger(__name__)
@@ -39,6 +44,9 @@ def serve(
     """
     if _gave_up(runtime, request_id):
         return True
+    if not has_room(ROOM_BYTES):
+        _decline(runtime, request_id, FULL)
+        return False
     lease = _claim(runtime, request_id)
     if lease is None:
         return False
@@ -56,6 +64,13 @@ def serve(
                 _offer_again(runtime, lease)
                 return False
             result = killed.result
+        except OSError as error:
+            trouble = trouble_of(error)
+            if trouble is None:
+                raise
+            _leave(runtime, lease)
+            _decline(runtime, request_id, trouble)
+            return False
         if result is None:
             if unwanted is None or not unwanted.is_set():
                 log.warning("gpu_request_abandoned", reason="the lease was lost or the job was cancelled")
@@ -135,6 +150,13 @@ def _leave(runtime: Runtime, lease: GpuLease) -> None:
     """Give a lease back, since the process is told to end; nobody needs to wait for it to run out."""
     with runtime.database.write() as session:
         gpu_work.leave(session, lease.request.request_id, lease.token)
+
+
+def _decline(runtime: Runtime, request_id: str, trouble: Trouble) -> None:
+    """Leave a request to another host, or for later, since nothing can be carried out here as it is."""
+    log.error("gpu_host_unusable", gpu_request=request_id, error=trouble.detail, cure=UNUSABLE_CURE)
+    with runtime.database.write() as session:
+        gpu_work.decline(session, request_id, host_name(), trouble.detail, runtime.clock())
 
 
 def _offer_again(runtime: Runtime, lease: GpuLease) -> None:

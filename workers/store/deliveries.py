@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import cast
 
-from sqlalchemy import ColumnElement, Executable, Table, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Select, Table, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -45,15 +45,17 @@ class ClaimedDelivery:
     outages: int = 0
 
 
-def keep(session: Session, arrived: Sequence[NewDelivery], now: float) -> tuple[bool, ...]:
-    """Keep deliveries, and tell of each whether it is new."""
-    rows = [{"delivery_id": d.delivery_id, "event": d.event, "payload": d.payload, "received_at": now} for d in arrived]
+def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[bool, ...]:
+    """Keep deliveries, which are read once the transaction has begun, and tell of each whether it is new."""
     connection = session.connection()
+    rows = [{"delivery_id": d.delivery_id, "event": d.event, "payload": d.payload, "received_at": now} for d in arrived]
+    if not rows:
+        return ()
     new = set(connection.scalars(_insert(connection.dialect.name), rows))
     told = []
-    for delivery in arrived:
-        told.append(delivery.delivery_id in new)
-        new.discard(delivery.delivery_id)  # one that came twice in this moment is new once
+    for row in rows:
+        told.append(row["delivery_id"] in new)
+        new.discard(row["delivery_id"])  # one that came twice in this moment is new once
     return tuple(told)
 
 
@@ -81,25 +83,27 @@ def claimable(now: float) -> ColumnElement[bool]:
     )
 
 
-def first(session: Session, now: float) -> int | None:
-    """The row of the oldest delivery that can be handled now."""
-    return session.scalar(select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1))
+def any_claimable(session: Session, now: float) -> bool:
+    """Whether a delivery can be handled now."""
+    return session.scalar(_oldest(now)) is not None
 
 
-def claim(session: Session, row_id: int, worker: str, now: float, lease_s: float) -> ClaimedDelivery | None:
-    """Take the lease on a delivery; None where another worker was faster."""
-    taken = swapped(
-        session,
+def _oldest(now: float) -> Select[tuple[int]]:
+    return select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1)
+
+
+def claim(session: Session, worker: str, now: float, lease_s: float) -> ClaimedDelivery | None:
+    """Take the lease on the oldest delivery that can be handled now; None where there is none, or others have just taken all."""
+    # In one statement, so that threads which are woken together take one each and not all of them the same.
+    oldest = _oldest(now).with_for_update(skip_locked=True).correlate(None).scalar_subquery()
+    statement = (
         update(Delivery)
-        .where(Delivery.id == row_id, claimable(now))
-        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1),
+        .where(Delivery.id == oldest)
+        .values(lease_owner=worker, lease_until=now + lease_s, tries=Delivery.tries + 1)
+        .returning(*(getattr(Delivery, field.name) for field in fields(ClaimedDelivery)))
     )
-    if taken != 1:
-        return None
-    row = session.get_one(Delivery, row_id)
-    return ClaimedDelivery(
-        row.delivery_id, row.event, row.payload, row.tries, row.received_at, row.refusals, row.outages
-    )
+    row = session.execute(statement, execution_options={"synchronize_session": False}).one_or_none()
+    return None if row is None else ClaimedDelivery(*row)
 
 
 def finish(session: Session, delivery_id: str, outcome: str, now: float) -> bool:

@@ -104,7 +104,7 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
     token, tries, lost_host = uuid.uuid4().hex, work.tries, work.host if work.state == "running" else None
     lost_so_far = losses(work, now)
     # Whoever looks at the job was told that it waits for a host; the job is locked before its request, as everywhere.
-    told = lost_host is not None or work.notified_at > work.created_at
+    told = lost_host is not None or work.trouble is not None or work.notified_at > work.created_at
     job = jobs.locked(session, work.job_id) if told else None
     taken = swapped(
         session,
@@ -118,6 +118,7 @@ def claim(session: Session, request_id: str, host: str, now: float, lease_s: flo
             losses=lost_so_far,
             not_before=now + loss_pause_s(lost_so_far, lease_s),
             host=host,
+            trouble=None,
             started_at=now,
         ),
     )
@@ -157,6 +158,25 @@ def leave(session: Session, request_id: str, token: str) -> None:
         .where(GpuWork.request_id == request_id, GpuWork.lease_token == token, GpuWork.state == "running")
         .values(state="pending", tries=GpuWork.tries - 1, not_before=0.0, lease_token=None, lease_until=None),
     )
+
+
+DECLINED_S = 30.0
+
+
+def decline(session: Session, request_id: str, host: str, trouble: str, now: float) -> None:
+    """Have a request wait for another host, or for this one to be usable again: it counts as no try, and its job says why."""
+    work = session.scalar(select(GpuWork).where(GpuWork.request_id == request_id, claimable(now)))
+    if work is None:
+        return
+    words = f"{host}: {trouble}"
+    job = jobs.locked(session, work.job_id) if work.trouble != words else None
+    declined = swapped(
+        session,
+        update(GpuWork).where(GpuWork.id == work.id, claimable(now)).values(not_before=now + DECLINED_S, trouble=words),
+    )
+    if declined == 1 and job is not None and job.state not in jobs.FINAL:
+        jobs.record(session, job, "gpu_host_unusable", f"{work.key}: {words}", now)
+        updates.append_status(session, job, now)
 
 
 def offer_again(session: Session, request_id: str, token: str, now: float) -> str | None:
@@ -251,10 +271,13 @@ class Waiting:
     architecture: str
     since: float
     lost_host: str | None  # who had it, where that is why it waits
+    trouble: str | None = None  # a host that could take it, and why it cannot as it is
 
     @property
     def cure(self) -> str:
         """What an operator does about it."""
+        if self.trouble is not None:
+            return f"see `gpu_host_unusable` in the log of that host ({self.trouble})"
         where = "a GPU host" if self.architecture == ANY else f"a host of {self.architecture}"
         return f"start `kernelsmith work --only gpu` on {where}, or look there at its log and at `kernelsmith doctor`"
 
@@ -293,6 +316,7 @@ def summary(session: Session, now: float) -> tuple[bool, str]:
         return True, f"{running} at work, {queued} waiting"
     first = min(stuck, key=lambda item: item.since)
     lost_one = f"; {first.lost_host} was lost" if first.lost_host else ""
+    lost_one += f"; {first.trouble}" if first.trouble else ""
     minutes = max(1, round((now - first.since) / 60))
     return (
         False,
@@ -310,7 +334,8 @@ def counts(session: Session, now: float) -> dict[str, int]:
 
 def _in_vain(now: float) -> ColumnElement[bool]:
     # A request that was never offered again is one that a host may be taking in this moment.
-    return or_(lost(now), and_(GpuWork.state == "pending", GpuWork.notified_at > GpuWork.created_at))
+    was_offered = or_(GpuWork.notified_at > GpuWork.created_at, GpuWork.trouble.is_not(None))
+    return or_(lost(now), and_(GpuWork.state == "pending", was_offered))
 
 
 def _live(now: float) -> ColumnElement[bool]:
@@ -328,7 +353,8 @@ def _at_work(session: Session, work: GpuWork, now: float) -> bool:
 def _waiting(work: GpuWork, now: float) -> Waiting:
     is_lost = work.state == "running"
     since = work.lease_until if is_lost else max(work.created_at, work.started_at or 0.0)
-    return Waiting(work.request_id, work.job_id, work.architecture, since or now, work.host if is_lost else None)
+    lost_host = work.host if is_lost else None
+    return Waiting(work.request_id, work.job_id, work.architecture, since or now, lost_host, work.trouble)
 
 
 def hosts(session: Session, now: float) -> tuple[GpuHost, ...]:

@@ -138,7 +138,7 @@ class GpuWork(Base):
     """A GPU request and, in the end, its result.
 
     ``tries`` counts claims but for those that were given back, ``losses`` the hosts that were lost, ``runner_kills`` the hosts
-    that said that their runner was killed.
+    that said that their runner was killed. ``trouble`` names the last host that declined it, and why.
     """
 
     __tablename__ = "gpu_requests"
@@ -165,6 +165,7 @@ class GpuWork(Base):
     lease_token: Mapped[str | None] = mapped_column(String(40))
     lease_until: Mapped[float | None] = mapped_column(Float)
     host: Mapped[str | None] = mapped_column(String(200))
+    trouble: Mapped[str | None] = mapped_column(Text)
     notified_at: Mapped[float] = mapped_column(Float, default=0.0)
     created_at: Mapped[float] = mapped_column(Float)
     started_at: Mapped[float | None] = mapped_column(Float)

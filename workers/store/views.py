@@ -52,6 +52,7 @@ def view(session: Session, job: Job, now: float) -> JobView:
         expected_wait_s=wait_s,
         no_host_since=None if stuck is None else iso(stuck.since),
         host_lost=stuck is not None and stuck.lost_host is not None,
+        host_trouble=None if stuck is None else stuck.trouble,
         artifacts_removed=job.artifacts_removed_at is not None,
         losses=_losses(job, attempts[-1] if attempts else None, work, now),
         artifacts=_artifacts(session, job),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 
 import pytest
@@ -21,14 +21,21 @@ class Disk:
         self.batches: list[list[str]] = []
         self.entered, self.go_on = threading.Event(), threading.Event()
         self.error: Exception | None = None
+        self.locked: threading.Event | None = None  # until it is set nobody can begin to write
 
-    def write(self, arrived: Sequence[NewDelivery]) -> tuple[bool, ...]:
-        self.batches.append([delivery.delivery_id for delivery in arrived])
+    def write(self, arrived: Iterable[NewDelivery]) -> tuple[bool, ...]:
+        if self.locked is not None:
+            self.entered.set()
+            assert self.locked.wait(20)
+            if self.error is not None:
+                raise self.error
+        names = [delivery.delivery_id for delivery in arrived]
+        self.batches.append(names)
         self.entered.set()
         assert self.go_on.wait(20)
         if self.error is not None:
             raise self.error
-        return tuple(delivery.delivery_id != "known" for delivery in arrived)
+        return tuple(name != "known" for name in names)
 
 
 @pytest.fixture
@@ -62,6 +69,25 @@ def test_what_comes_during_a_write_is_written_together_and_told_one_by_one(disk:
     disk.go_on.set()
     assert [future.result(20) for future in asked] == [True, True, False, True]
     assert disk.batches == [["first"], ["a", "known", "b"]]
+
+
+def test_what_comes_while_the_database_is_locked_is_written_together(disk: Disk, running: Recorder) -> None:
+    disk.locked = threading.Event()
+    disk.go_on.set()
+    asked = first_and_more(disk, running, delivery("a"), delivery("b"))
+    disk.locked.set()
+    assert [future.result(20) for future in asked] == [True, True, True]
+    assert disk.batches == [["first", "a", "b"]]
+
+
+def test_a_database_that_stays_locked_is_told_to_all_who_wait(disk: Disk, running: Recorder) -> None:
+    disk.locked, disk.error = threading.Event(), OSError("locked")
+    asked = first_and_more(disk, running, delivery("a"))
+    disk.locked.set()
+    for future in asked:
+        with pytest.raises(OSError, match="locked"):
+            future.result(20)
+    assert disk.batches == []
 
 
 def test_a_write_that_fails_is_told_to_all_of_it_and_the_next_one_is_tried(disk: Disk, running: Recorder) -> None:

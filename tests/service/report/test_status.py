@@ -75,6 +75,17 @@ def test_a_job_that_waits_for_a_gpu_host_says_so_and_what_to_do(lost: bool, said
     assert "on a host of `sm_90`" in status_comment(named, LINKS)
 
 
+def test_a_job_whose_gpu_host_is_unusable_says_which_and_why() -> None:
+    runs = attempt(StageName.generate, StageState.running)
+    since = "2026-01-02T03:04:05.678+00:00"
+    waiting = job(JobState.running, runs, no_host_since=since, host_trouble="gpu-1/7: the disk is full")
+    line = next(line for line in status_comment(waiting, LINKS).splitlines() if line.startswith("**Now:**"))
+    assert (
+        "since 2026-01-02 03:04 UTC, and one declined it, `gpu-1/7: the disk is full`. What is finished is kept" in line
+    )
+    assert "`/kernel cancel` ends it" in line
+
+
 @pytest.mark.parametrize("times", [0, 1, 2, 3, 12])
 def test_a_job_that_lost_its_hosts_again_and_again_says_how_often_and_what_to_do(times: int) -> None:
     runs = attempt(StageName.generate, StageState.running, note="proving on 24 workloads")

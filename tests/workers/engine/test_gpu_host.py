@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
@@ -16,11 +17,12 @@ from tests.workers.store.worlds import World
 from workers import artifacts, embedded, inbox
 from workers.contracts import JobState, StageName
 from workers.engine.protocol import StageContext, StageResult
-from workers.gpu_host import execute, runner
+from workers.gpu_host import execute, runner, supervise
 from workers.gpu_host.runner import parse_capability
 from workers.gpu_host.supervise import serve
 from workers.pipelines.transitions import MAX_LOSSES
 from workers.store import gpu_work
+from workers.store.blobs import BlobStore
 
 PROLOGUE = """
 import json, os, sys, time
@@ -102,6 +104,55 @@ def test_files_lie_beside_the_request(local: World, tmp_path: Path) -> None:
     results = ask(local, tmp_path, files={"tree.tar.gz": artifacts.put(b"a tarball")})
     embedded.drive()
     assert {"tree.tar.gz", "request.json"} <= set((results[0].payload or {})["files"])
+
+
+def test_a_host_with_a_full_disk_takes_nothing_says_so_and_goes_on_once_there_is_room(
+    local: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = ask(local, tmp_path, "target.write_text(json.dumps(result))")
+    job_id = inbox.find_jobs("acme/kernels")[0].job_id
+    with monkeypatch.context() as full:
+        full.setattr(runner, "has_room", lambda least: False)
+        full.setattr(supervise, "has_room", lambda least: False)
+        embedded.drive()
+    job = local.job(job_id)
+    assert job.state is JobState.running
+    assert job.host_trouble is not None
+    assert job.host_trouble.endswith(": the disk is full")
+    ready, told = inbox.gpu_hosts_ready()
+    assert not ready
+    assert told.endswith(": the disk is full")
+    assert [event.kind for event in job.timeline].count("gpu_host_unusable") == 1
+    assert (results, local.job(job_id).losses) == ([], 0)
+    local.clock.advance(gpu_work.DECLINED_S)
+    embedded.drive()
+    assert len(results) == 1
+    assert local.job(job_id).host_trouble is None
+
+
+def test_a_disk_that_fills_up_ends_the_runner_before_anybody_is_accused_and_three_times_end_it(
+    local: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "has_room", lambda least: False)
+    results = ask(local, tmp_path, "Path('begun').touch(); time.sleep(60)")
+    embedded.drive()
+    assert "before the disk of the temporary directory was full" in error_of(results)
+
+
+def test_a_host_that_cannot_lay_a_request_out_leaves_it_to_others(
+    local: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: BlobStore, digest: str) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    results = ask(local, tmp_path, "target.write_text(json.dumps(result))", {"tree": artifacts.put(b"a tarball")})
+    with monkeypatch.context() as patched:
+        patched.setattr(BlobStore, "get", full)
+        embedded.drive()
+    assert results == []
+    local.clock.advance(gpu_work.DECLINED_S)
+    embedded.drive()
+    assert results[0].error is None
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc/passwd", "request.json", "result", "..", ""])

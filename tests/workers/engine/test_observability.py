@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import structlog
@@ -83,3 +85,15 @@ def test_an_error_that_nobody_catches_is_a_line_without_secrets() -> None:
     assert ended.returncode == 1
     assert "RuntimeError: no [redacted: GitHub token]" in line["exception"]
     assert key not in ended.stderr
+
+
+def test_a_log_on_a_full_disk_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    with suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stderr", full)
+            configure("INFO", json=True)
+            structlog.get_logger("ours").info("stage_waits")
+            logging.getLogger("library").error("broken")
+        configure("INFO", json=True)
+        with pytest.raises(OSError, match="No space left"):
+            full.flush()
