@@ -5,13 +5,17 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-MOST_CHARACTERS, MOST_DOTS = 2**20, 1000  # of a file, and in one of its lines
+MOST_CHARACTERS, MOST_DOTS = (
+    2**20,
+    1000,
+)  # of a file; dots of its lines, squared and added up, count as those of ten such lines
 
 
 def read_toml(text: str) -> dict[str, Any] | None:
     """A document; None where it is none, or nested or long beyond what can be read: the tool whose it is says so better."""
-    if len(text) > MOST_CHARACTERS or any(line.count(".") > MOST_DOTS for line in text.split("\n")):
-        return None  # tomllib takes the square of the parts of a key
+    # tomllib takes the square of the parts of a key.
+    if len(text) > MOST_CHARACTERS or sum(line.count(".") ** 2 for line in text.split("\n")) > 10 * MOST_DOTS**2:
+        return None
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):  # a number of many thousand digits is a ValueError alone

@@ -9,6 +9,7 @@ from functools import cache
 from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 COMMAND_LINE = re.compile(r"(?i) {0,3}/kernel(?=\s|$)")
@@ -25,6 +26,7 @@ UNSEEN = re.compile(
 )
 # Marks the n-th line that may be a command; both characters are taken out of what people write.
 MARK = re.compile("/kernel\ue000(\\d+)\ue001", re.IGNORECASE)
+MAX_INLINE = 8_000  # characters of one paragraph; a command further on in it is none
 UNMARK = re.compile("\ue000\\d+\ue001")
 
 
@@ -100,7 +102,20 @@ def choose_problem(fences: Iterable[Fence], *, last: bool) -> str | None:
 
 @cache
 def _reader() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    reader.core.ruler.at("inline", _read_inline)
+    return reader
+
+
+def _read_inline(state: StateCore) -> None:
+    """Read the text of paragraphs and the like, as far as it can hold a command or hide one.
+
+    That takes the square of its length, for whoever may comment: 2 s of 65,000 opening brackets.
+    """
+    for token in state.tokens:
+        if token.type == "inline" and ("<" in token.content or "/kernel\ue000" in token.content.lower()):
+            token.children = []
+            state.md.inline.parse(token.content[:MAX_INLINE], state.md, state.env, token.children)
 
 
 def _fences(tokens: list[Token]) -> Iterator[Fence]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,3 +187,11 @@ def test_a_forged_mark_of_the_reader_finds_no_other_line() -> None:
 def test_a_long_hostile_comment_is_read_in_seconds(piece: str) -> None:
     body = (piece * 65_536)[:20_000] + "\n\n/kernel revise x"
     assert len(parse_comment(body, body[:10_000]).commands) <= 1
+
+
+@pytest.mark.parametrize("piece", ["[", "![", "*a_", "**a *b ", "~~a"])
+def test_no_comment_takes_seconds_to_read(piece: str) -> None:
+    body = piece * (64_000 // len(piece)) + "\n\n/kernel create reglu"
+    start_s = time.process_time()
+    assert [command.name for command in parse_comment(body).commands] == ["reglu"]
+    assert time.process_time() - start_s < 0.45
