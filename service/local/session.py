@@ -170,10 +170,21 @@ class LocalSession:
         elif job.stages and job.stages[0].started_at:
             self.terminal.say(f"Job {job_id} is known; it goes on from where it was.")
         try:
-            return self._until_it_ends(job_id, asked.options.auto)
+            job = self._until_it_ends(job_id, asked.options.auto)
         except StoppedError:
             self.terminal.say("The job stays at this checkpoint. Run the same command again to decide.")
-            return self._view(job_id)
+            job = self._view(job_id)
+        self._copy_artifacts(job)
+        return job
+
+    def _copy_artifacts(self, job: JobView) -> None:
+        """Lay the job's artifacts into its folder; a report that was shown there stays as it was shown."""
+        root = self.out.resolve()
+        for artifact in job.artifacts:
+            place = (root / artifact.name).resolve()
+            if place.is_relative_to(root) and artifact.name not in self.effects.shown:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(artifacts.get(artifact.digest))
 
     def _until_it_ends(self, job_id: str, auto: bool) -> JobView:
         told = False

@@ -100,7 +100,7 @@ def optimized_sections(summary: OptimizeSummary, image_urls: Mapping[str, str]) 
     return paragraphs(
         predicted,
         variants_table(summary.variants, summary.winner),
-        f"The search ({inline(summary.search, 40)}) ended because {STOP_WORDS[summary.stop]}.",
+        f"The search ended because {STOP_WORDS[summary.stop]}.",
         pictures(summary.images, image_urls),
         bullets([sentence(note) for note in summary.notes]),
         bullets([sentence(point, 1_200) for point in summary.answered[:MAX_POINTS]]),

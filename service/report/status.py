@@ -204,8 +204,8 @@ def no_host(job: JobView) -> str:
     why = "the GPU host that worked on this was lost, and no other has" if job.host_lost else "no GPU host has"
     if job.host_trouble is not None:
         return (
-            f"no GPU host has taken it since {since} UTC, and one declined it, {code(job.host_trouble)}. What is finished is kept, "
-            "and this goes on by itself once that is over, or another host is there. An operator looks at the log there; "
+            f"no GPU host has taken it since {since} UTC, and one declined it, {code(job.host_trouble)}. What is finished is "
+            "kept, and this goes on by itself once that is over, or another host is there. An operator looks at the log there; "
             "`/kernel cancel` ends it."
         )
     return (

@@ -107,7 +107,7 @@ These would be tried, in this order:
 | **v3** | v2 | Row lengths as constants | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
 | v4 | v3 | Eviction hints on streamed loads | no gain | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
 
-The search (greedy) ended because every strategy whose trigger holds has been tried.
+The search ended because every strategy whose trigger holds has been tried.
 
 ![Speedup of 3 variants of geglu over what stands, by pass; the best is v3 at 1.50](https://hub/octo/kernels/raw/COMMIT3/JOB1/geglu-variants.png)
 
@@ -156,7 +156,7 @@ The search (greedy) ended because every strategy whose trigger holds has been tr
 | v3 | v2 | Row lengths as constants | kept | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
 | v4 | v3 | Eviction hints on streamed loads | no gain | 1.50× | 1.50× | 1.50× | same | 1.50× |  |
 
-The search (greedy) ended because every strategy whose trigger holds has been tried.
+The search ended because every strategy whose trigger holds has been tried.
 
 ![Speedup of 3 variants of geglu over what stands, by pass; the best is v3 at 1.50](https://hub/octo/kernels/raw/COMMIT3/JOB1/geglu-variants.png)
 

@@ -184,7 +184,7 @@ def test_where_no_variant_is_better_the_job_ends_with_what_was_tried(open_talk: 
 | v2 | v0 | Pipelined loops | no gain | 1.00× | 1.00× | 1.00× | same | 1.00× |  |
 | v3 | v0 | Row lengths as constants | no gain | 1.00× | 1.00× | 1.00× | same | 1.00× |  |
 
-The search (greedy) ended because two variants in a row were less than 1% better.
+The search ended because two variants in a row were less than 1% better.
 
 ![Speedup of 2 variants of geglu over what stands, by pass](https://hub/octo/kernels/raw/COMMIT3/JOB1/geglu-variants.png)
 

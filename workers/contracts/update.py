@@ -151,7 +151,6 @@ class OptimizeSummary:
     variants: tuple[Variant, ...]
     winner: str | None  # None: nothing is better than what stands
     stop: StopReason
-    search: str  # greedy or beam
     goal: Goal
     scope: Scope
     predicted: bool  # no GPU was there: the scores come from the roofline

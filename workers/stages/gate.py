@@ -265,6 +265,7 @@ MEASURED_S = timing_budget_s(MOST_SIZES)
 PROFILED_S = MEASURED_S + PROFILE_BUDGET_S
 VARIANT_S = timing_budget_s(MOST_SIZES, PAIRED_S)
 SWEPT_S = timing_budget_s(MOST_SIZES, TUNED_S)
+SWEEPS = 3  # the launch settings of what stands, and those of the two kinds of fast path
 ASKS_MODELS = (Verb.create, Verb.optimize, Verb.modify)
 
 
@@ -276,7 +277,7 @@ def gpu_seconds(request: JobRequest) -> float:
         Verb.modify: MEASURED_S,
         Verb.profile: PROFILED_S,
         Verb.tune: PROFILED_S + SWEPT_S + VARIANT_S + MEASURED_S,
-        Verb.optimize: PROFILED_S + SWEPT_S + VARIANT_S * options.variants + MEASURED_S,
+        Verb.optimize: PROFILED_S + SWEPT_S * min(SWEEPS, options.variants) + VARIANT_S * options.variants + MEASURED_S,
         Verb.bench: MEASURED_S * (len(request.kernels) or MOST_KERNELS),
     }
     return most.get(request.verb, 0.0) + (PROFILE_BUDGET_S if options.profile else 0.0)

@@ -30,7 +30,7 @@ from workers.stages.headroom import nothing_to_gain, target_met
 from workers.stages.profiling import asks
 from workers.stages.search import AttemptLog
 from workers.stages.variants import ModelAuthor, Start, Trials
-from workers.strategies.search import SEARCHES, Limits, in_regime
+from workers.strategies.search import Limits, in_regime, next_step
 
 NAMED = re.compile(r"\bv(\d{1,2})\b", re.IGNORECASE)
 CHOSEN = re.compile(r"\b(?:use|take|apply|choose|pick|prefer)\s+(?:variant\s+)?[`*\"']*v(\d{1,2})\b", re.IGNORECASE)
@@ -160,7 +160,6 @@ def _made(author: ModelAuthor, kept: Searched, points: list[Feedback]) -> Search
     return Searched(variants, kept.stop, notes, answered(remarks, written.replies), made)
 
 
-SEARCH = "greedy"
 # A search that ends so would have gone on with a model's changes.
 WITHOUT_A_MODEL = (StopReason.strategies_used, StopReason.no_progress)
 
@@ -190,7 +189,6 @@ class Optimize:
             searched.variants,
             winner,
             searched.stop,
-            SEARCH,
             options.goal,
             options.scope,
             measured.predicted,
@@ -232,7 +230,7 @@ def _search(author: ModelAuthor) -> tuple[tuple[Variant, ...], StopReason]:
     variants: list[Variant] = []
     while True:
         strategies = _open(known, author, variants)
-        step = SEARCHES[SEARCH].next(tuple(variants), strategies, Limits(options.variants))
+        step = next_step(tuple(variants), strategies, Limits(options.variants))
         if isinstance(step, StopReason):
             return tuple(variants), step
         by_name = {variant.name: variant for variant in variants}

@@ -142,7 +142,7 @@ def test_a_dry_run_says_what_would_be_done_and_starts_nothing(bench: Bench) -> N
     assert "**Nothing was started.**" in told
     assert f"commit `{before['main'][:12]}`" in told
     assert "a pull request onto `main`" in told
-    assert "at most 7 GPU minutes" in told
+    assert "at most 10 GPU minutes" in told
     assert "Language models: none is asked." in told
     assert bench.jobs() == ()
     assert dict(bench.hub.branches(bench.repository)) == before

@@ -14,7 +14,7 @@ from service.local.checkout import Checkout
 from service.local.session import HELD, LocalSession
 from service.local.terminal import Choice, Terminal
 from tests.service.io.samples import PROBLEM
-from tests.service.io.stages import Analyze, broken, stages
+from tests.service.io.stages import Analyze, Validate, broken, stages
 from workers import embedded, inbox, runtime
 from workers.contracts import (
     Decision,
@@ -27,6 +27,7 @@ from workers.contracts import (
     UserFacingError,
 )
 from workers.embedded import close, configure, drive
+from workers.engine.protocol import StageContext, StageResult
 
 AUTO = LocalJob("reglu", PROBLEM, JobOptions(auto=True), fresh=False)
 
@@ -99,6 +100,24 @@ def test_job_ends_with_a_branch_of_one_commit_for_each_purpose_and_its_papers(
     papers = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"analyze-1.md", "generate-1.md", "validate-1.md", "pull_request.md", "speed.png"} <= papers
     assert "asked for on the command line" in (tmp_path / "out" / "pull_request.md").read_text()
+
+
+def test_artifacts_of_the_job_lie_in_its_folder(
+    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Validate.run
+
+    def kept(self: Validate, context: StageContext) -> StageResult:
+        context.artifact("models/validate-1/a.json", b"{}", "application/json")
+        context.artifact("validate-1.md", b"an artifact", "text/markdown")
+        context.artifact("../outside", b"", "text/plain")
+        return run(self, context)
+
+    monkeypatch.setattr(Validate, "run", kept)
+    session(checkout, tmp_path / "out")[0].run(AUTO)
+    assert (tmp_path / "out" / "models" / "validate-1" / "a.json").read_bytes() == b"{}"
+    assert (tmp_path / "out" / "validate-1.md").read_text() != "an artifact", "what was shown is not overwritten"
+    assert not (tmp_path / "outside").exists()
 
 
 def test_same_command_again_changes_nothing(checkout: Checkout, tmp_path: Path) -> None:

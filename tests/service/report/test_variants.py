@@ -53,7 +53,7 @@ def test_the_variants_of_a_kernel() -> None:
 | v2 | v1 | Recompute &#124; instead of save | rejected by a guardrail | 1.00× | 0.95× | – | +10% | 0.97× | Forward is 12% worse, and 10% are allowed. |
 | v3 | v1 | Pipelined loop | wrong | – | – | – | – | – | dW is wrong. |
 
-The search (greedy) ended because every strategy whose trigger holds has been tried.
+The search ended because every strategy whose trigger holds has been tried.
 
 <details><summary>v1: Settings by size, kept</summary>
 
@@ -141,7 +141,7 @@ No GPU was there: nothing was timed, and every gain is only predicted, from the 
 | **v1** | v0 | Settings by size | kept | 1.35× |
 | v2 | v1 | Recompute &#124; instead of save | rejected by a guardrail | 0.97× |
 
-The search (greedy) ended because every strategy whose trigger holds has been tried.
+The search ended because every strategy whose trigger holds has been tried.
 
 ▸ v1: Settings by size, kept
 
