@@ -104,6 +104,11 @@ class Pulls(RepositoryCalls):
         # GitHub ignores a head filter that it does not understand, and then lists every pull request.
         return next((info for info in map(_pull_info, found) if info.head_branch == branch), None)
 
+    def of_commit(self, sha: str) -> list[PullInfo]:
+        """The pull requests that brought a commit."""
+        commit = self._repository.get_commit(sha)
+        return [_pull_info(found) for found in self._listed(commit.get_pulls, 10)]
+
     def create(self, title: str, body: str, head: str, base: str, *, draft: bool = True) -> PullInfo:
         """Open a pull request."""
         return self._call(

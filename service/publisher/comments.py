@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 
 from service.github.errors import ConflictError, ForbiddenError, GitHubError, MissingError, TransientError
 from service.github.records import IssueInfo
+from service.publisher import culprits
 from service.publisher.commits import publish_check
 from service.publisher.publication import Publication
 from service.report.job import asks, checkpoint_comment, reminder_comment, report_comment
 from service.report.layout import NO_JOB, Kind, Marker, find_marker, signed
-from service.report.nightly import is_first, regression_comment, regression_issue, regression_title
+from service.report.nightly import Brought, is_first, regression_comment, regression_issue, regression_title
 from service.report.status import status_comment
 from workers.contracts import (
+    BisectSummary,
     CheckpointUpdate,
     Effect,
     JobState,
@@ -41,6 +45,9 @@ def publish_status(publication: Publication, _update: StatusUpdate) -> Effect:
 def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     """Say in a new comment how the job ended, and conclude its check."""
     job = publication.job
+    if isinstance(update.summary, BisectSummary):
+        pulls = culprits.mark(publication, culprits.of_bisection(update.summary))
+        update = replace(update, summary=culprits.with_pulls(update.summary, pulls))
     images = getattr(update.summary, "images", ())
     urls = publication.image_urls(images)
     text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))
@@ -133,14 +140,17 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
     """Open the issue, or say in it what is new; it is open while a confirmed change stands."""
     issues = publication.github.issues
     issue = _issue(publication, update)
+    known = culprits.of_regression(publication, update)
+    pulls = culprits.mark(publication, tuple(culprit for culprit, _ in known))
+    brought = tuple((culprit.sha, title, pulls.get(culprit.sha)) for culprit, title in known)
     if issue is None:
         # A recovery without an issue: somebody deleted it, or the regression was confirmed on a checkout.
         if update.stands:
-            issues.open(regression_title(update), regression_issue(update, publication.update_id))
+            issues.open(regression_title(update), regression_issue(update, publication.update_id, brought))
         return Effect()
     comment_id = None
     if not is_first(issue.body, publication.update_id):
-        comment_id = _say_once(publication, issue.number, update)
+        comment_id = _say_once(publication, issue.number, update, brought)
     if update.stands and not issue.is_open:
         issues.reopen(issue.number)
     elif not update.stands and issue.is_open:
@@ -154,10 +164,10 @@ def _issue(publication: Publication, update: RegressionUpdate) -> IssueInfo | No
     return next((issue for issue in found if find_marker(issue.body) == wanted), None)
 
 
-def _say_once(publication: Publication, number: int, update: RegressionUpdate) -> int:
+def _say_once(publication: Publication, number: int, update: RegressionUpdate, brought: tuple[Brought, ...]) -> int:
     marker = Marker(publication.job.job_id, Kind.regression, publication.update_id)
     for found, comment in publication.own_comments(number):
         if found == marker:
             return comment.comment_id
-    body = regression_comment(update, publication.job.job_id, publication.update_id)
+    body = regression_comment(update, publication.job.job_id, publication.update_id, brought)
     return publication.github.conversation.comment(number, body)

@@ -44,6 +44,31 @@ class RegressionUpdate:
         return regression_key(self.kernel, self.gpu)
 
 
+@dataclass(frozen=True)
+class Suspect:
+    """A commit, or several in a row, oldest first, of which one made a kernel worse. ``merge`` brought them, where one did."""
+
+    commits: tuple[str, ...]
+    unjudged: tuple[str, ...] = ()  # of those between: they do not build, or no word was due
+    merge: str | None = None
+
+
+@dataclass(frozen=True)
+class BisectSummary:
+    """Which commits of a range made a kernel worse. ``whole`` compares its ends: without ``slower`` nothing was searched."""
+
+    kernel: str
+    whole: str  # slower, same, undecided or broken
+    suspects: tuple[Suspect, ...]
+    steps: int  # comparisons, each an interleaved run of two commits
+    good: str
+    bad: str
+    gpu: str
+    ratio: float | None = None  # new over old over the whole range, of what grew most
+    titles: tuple[tuple[str, str], ...] = ()  # of the suspects: commit, and its message's first line
+    provenance: tuple[tuple[str, str], ...] = ()
+
+
 def regression_key(kernel: str, gpu: str) -> str:
     """A kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
     return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]

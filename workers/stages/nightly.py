@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +18,6 @@ from gpu_runner.contracts import (
     to_json,
 )
 from workers.contracts import (
-    Failure,
-    FailureCode,
     NightChange,
     NightKernel,
     NightlySummary,
@@ -46,7 +43,7 @@ from workers.nightly.series import (
 )
 from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
-from workers.stages.gate import ORIGINAL_ALONE, Gate, timing_budget_s
+from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, Gate, timing_budget_s
 from workers.stages.problem import parse
 from workers.store import history
 from workers.store.blobs import BlobError
@@ -68,12 +65,6 @@ WRONG = frozenset(
         Status.compile_error,
         Status.launch_error,
     }
-)
-NO_GPU = Failure(
-    FailureCode.environment,
-    "the GPU host that took this has no GPU, so that nothing can be timed",
-    "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
-    "Then `/kernel retry`.",
 )
 
 
@@ -117,7 +108,7 @@ class Nightly:
     def run(self, context: StageContext) -> StageResult:
         """Measure what the budget has room for, keep it, and compare what changed."""
         gate = Gate(context, {HEAD_FILE: context.request.snapshot})
-        night = Night(open_bench(context), gate, float(context.memo("begun_at", time.time)))
+        night = Night(open_bench(context), gate, float(context.memo("begun_at", context.now)))
         budget_s = context.request.options.budget_minutes * 60.0
         before = _open(night)
         planned = _planned(night)

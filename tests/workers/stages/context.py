@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import tarfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -79,6 +80,9 @@ class FakeContext:
     @property
     def has_models(self) -> bool:
         return self.speaks is not None
+
+    def now(self) -> float:
+        return time.time()
 
     def ask(self, key: str, question: Question) -> Answer:
         outcome = self.ask_all({key: question})[key]
