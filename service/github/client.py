@@ -181,9 +181,9 @@ class Issues(RepositoryCalls):
         issues = [issue for issue in found if issue.pull_request is None]
         return [IssueInfo(issue.number, issue.body or "", issue.state == "open") for issue in issues]
 
-    def open(self, title: str, body: str) -> int:
+    def open(self, title: str, body: str, labels: tuple[str, ...] = ()) -> int:
         """Open an issue; give its number."""
-        return self._call(lambda: self._repository.create_issue(title, body).number)
+        return self._call(lambda: self._repository.create_issue(title, body, labels=list(labels)).number)
 
     def close(self, number: int) -> None:
         """Close an issue as done; a second time does nothing."""

@@ -33,7 +33,7 @@ class RangeSearch:
         whole = self._compared(good, bad)
         self.rows = worse_rows(whole.benchmark)
         if not self.rows:
-            return _step_of(whole, None), ()
+            return judged(whole, None), ()
         self.known[good, bad] = Step.slower
         found = bisect(len(commits), self._steps(commits))
         return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
@@ -51,7 +51,7 @@ class RangeSearch:
 
     def _step(self, old: str, new: str) -> Step:
         if (old, new) not in self.known:
-            self.known[old, new] = _step_of(self._compared(old, new), self.rows)
+            self.known[old, new] = judged(self._compared(old, new), self.rows)
         return self.known[old, new]
 
     def _compared(self, old: str, new: str) -> MeasuredKernel:
@@ -84,7 +84,7 @@ class RangeSearch:
         )
 
 
-def _step_of(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> Step:
+def judged(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> Step:
     """What a comparison says about the rows that count.
 
     Raises:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from service.escape import code, code_block, inline, plain, sentence
 from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, signed, table
 from service.report.status import reason
 from service.report.verdicts import Conclusion, provenance_line
-from workers.contracts import BisectSummary, JobView, NightChange, NightlySummary, RegressionUpdate, Suspect
+from workers.contracts import (
+    BisectSummary,
+    DigestUpdate,
+    JobView,
+    NightChange,
+    NightlySummary,
+    RegressionUpdate,
+    Suspect,
+    regression_key,
+)
 
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
@@ -22,6 +32,7 @@ EVIDENCE = {
     "change_point": "its level moved",
     "values": "values are wrong",
     "recovery": "back near the old level",
+    "faster": "below the week before",
 }
 HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
 
@@ -79,6 +90,7 @@ def nightly_sections(summary: NightlySummary) -> str:
     return paragraphs(
         changes_table([change for change in ordered if change.state != QUIET]),
         _testbed(summary),
+        paragraphs("**Faster than a week ago:**", changes_table(summary.improved)) if summary.improved else "",
         bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
         folded(
             "Compared, and no change was found", changes_table([change for change in ordered if change.state == QUIET])
@@ -186,6 +198,27 @@ def regression_comment(update: RegressionUpdate, job_id: str, update_id: str, br
         why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
         told = paragraphs(f"{head} {why}", changes_table(update.changes))
     return signed(told, job_id, Kind.regression, update_id)
+
+
+def digest_title(update: DigestUpdate) -> str:
+    """The title of the issue that tells every week what became faster."""
+    return f"Kernels that became faster on {plain(update.gpu, 60)}, week by week"
+
+
+def digest_issue(update: DigestUpdate) -> str:
+    """The issue's body, by whose last line it is found again."""
+    told = (
+        "A comment a week names the kernels that became faster or smaller, each found in two interleaved runs of both commits. A "
+        "week without any has none. Close this issue to hear no more."
+    )
+    return signed(told, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+
+
+def digest_comment(update: DigestUpdate, job_id: str, update_id: str) -> str:
+    """A week's improvements as a comment."""
+    week = datetime.fromtimestamp(update.since, UTC).date().isoformat()
+    head = f"**Faster since {week}** at {code(update.revision[:12])}: {_named(_kernels(update.improved))}."
+    return signed(paragraphs(head, changes_table(update.improved)), job_id, Kind.digest, update_id)
 
 
 def is_first(body: str, update_id: str) -> bool:

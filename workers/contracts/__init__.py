@@ -51,6 +51,7 @@ from workers.contracts.model_use import (
 )
 from workers.contracts.nightly import (
     BisectSummary,
+    DigestUpdate,
     NightChange,
     NightKernel,
     NightlySummary,
@@ -130,6 +131,7 @@ __all__ = [
     "Decision",
     "DecisionOutcome",
     "DecisionResult",
+    "DigestUpdate",
     "Effect",
     "Estimate",
     "Failure",

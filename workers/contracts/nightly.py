@@ -16,8 +16,8 @@ class NightChange:
     timed_pass: str
     workload: str
     metric: str
-    state: str  # quiet, confirmed, undecided or recovered
-    evidence: str  # band, change_point, values or recovery
+    state: str  # quiet, confirmed, undecided, recovered or improved
+    evidence: str  # band, change_point, values, recovery or faster
     good: str
     bad: str
     ratio: float
@@ -69,6 +69,16 @@ class BisectSummary:
     provenance: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class DigestUpdate:
+    """What became faster or smaller in a week that began at ``since`` (Unix time), for the issue that tells it every week."""
+
+    gpu: str
+    revision: str
+    since: float
+    improved: tuple[NightChange, ...]
+
+
 def regression_key(kernel: str, gpu: str) -> str:
     """A kernel and a GPU model as one word that can stand in a marker, whatever letters they have."""
     return hashlib.sha256(f"{kernel}/{gpu}".encode()).hexdigest()[:16]
@@ -100,4 +110,5 @@ class NightlySummary:
     new_testbed: tuple[
         str, ...
     ] = ()  # what differs from the testbed of the night before, such as "driver 580.1 -> 580.2"
+    improved: tuple[NightChange, ...] = ()  # in the week before, where this is the first night of a week
     provenance: tuple[tuple[str, str], ...] = ()

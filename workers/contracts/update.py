@@ -9,7 +9,7 @@ from enum import StrEnum
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
 from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
-from workers.contracts.nightly import BisectSummary, NightlySummary, RegressionUpdate
+from workers.contracts.nightly import BisectSummary, DigestUpdate, NightlySummary, RegressionUpdate
 from workers.contracts.variant import (
     AddedTest,
     Attempt,
@@ -355,6 +355,7 @@ Update = (
     | ReadyUpdate
     | CloseUpdate
     | RegressionUpdate
+    | DigestUpdate
     | ReportUpdate
 )
 
