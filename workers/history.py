@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from workers.nightly.bisection import Bisected, Culprit, Step, bisect
+from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, worse_rows
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Retention
@@ -45,6 +45,7 @@ __all__ = [
     "NoParquetError",
     "Point",
     "Retention",
+    "Row",
     "Step",
     "Tally",
     "Testbed",
@@ -60,6 +61,8 @@ __all__ = [
     "newest_commits",
     "repositories",
     "simulate",
+    "step_of",
+    "worse_rows",
 ]
 
 

@@ -61,10 +61,11 @@ def open_theatre(out: Path, library: Path, ports: tuple[int, int] = (0, 0)) -> I
         DemoError: the bot did not become ready; its log says why.
     """
     hub = Hub(out / "localhub")
-    service_port = ports[1] or _free_port()
+    service_port = ports[1] or free_port()
     service_url = f"http://127.0.0.1:{service_port}"
     with HubServer(hub, port=ports[0], deliver=True) as server:
-        environment = _found(hub, server, out, library, service_url) | {"KERNELSMITH_PORT": str(service_port)}
+        bot = register(hub, library, service_url)
+        environment = _environment(bot, server, out, service_url) | {"KERNELSMITH_PORT": str(service_port)}
         log = out / "kernelsmith.log"
         with log.open("wb") as output, _running(environment, output) as process:
             theatre = Theatre(hub, server.url, service_url, process, log)
@@ -76,8 +77,18 @@ def open_theatre(out: Path, library: Path, ports: tuple[int, int] = (0, 0)) -> I
                 embedded.close()
 
 
-def _found(hub: Hub, server: HubServer, out: Path, library: Path, service_url: str) -> dict[str, str]:
-    """Put people, library and App on the hub, and give what the bot has to know of it."""
+@dataclass(frozen=True)
+class Registration:
+    """The bot's App on the hub: what the bot has to know of it."""
+
+    app_id: int
+    private_key: str
+    secret: str
+    bot_login: str
+
+
+def register(hub: Hub, library: Path, service_url: str) -> Registration:
+    """Put people, library and App on the hub."""
     for login in (ASKER, MAINTAINER):
         hub.add_user(login)
     hub.create_repository(OWNER, NAME, from_folder=library, message="The library as its source distribution holds it")
@@ -90,18 +101,22 @@ def _found(hub: Hub, server: HubServer, out: Path, library: Path, service_url: s
     secret = secrets.token_hex(32)
     app = hub.add_app(BOT, OWNER, public.decode(), f"{service_url}/webhook", secret)
     hub.install(app, OWNER)
+    return Registration(app.id, private.decode(), secret, app.bot_login)
+
+
+def _environment(bot: Registration, server: HubServer, out: Path, service_url: str) -> dict[str, str]:
     key_file = out / "app.pem"
     key_file.touch(mode=0o600)
-    key_file.write_bytes(private)
+    key_file.write_text(bot.private_key)
     return {
         "KERNELSMITH_DATA_DIR": str((out / "state").absolute()),
-        "KERNELSMITH_WEBHOOK_SECRETS": secret,
-        "KERNELSMITH_APP_ID": str(app.id),
+        "KERNELSMITH_WEBHOOK_SECRETS": bot.secret,
+        "KERNELSMITH_APP_ID": str(bot.app_id),
         "KERNELSMITH_PRIVATE_KEY_PATH": str(key_file.absolute()),
         "KERNELSMITH_API_URL": server.api_url,
         "KERNELSMITH_HTML_URL": server.url,
         "KERNELSMITH_PUBLIC_URL": service_url,
-        "KERNELSMITH_BOT_LOGIN": app.bot_login,
+        "KERNELSMITH_BOT_LOGIN": bot.bot_login,
         "KERNELSMITH_POLL_S": "0.5",
         # It runs a published library and kernels of the compiler, on hosts of any kind.
         "KERNELSMITH_REQUIRE_ISOLATION": '["process"]',
@@ -149,7 +164,8 @@ def _ready_status(service_url: str) -> int | None:
         connection.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -308,8 +308,10 @@ def list_pull_commits(call: Call) -> Reply:
 
 
 def list_pulls_of_commit(call: Call) -> Reply:
-    """The pull requests whose head is a commit."""
-    found = [issue for issue in call.repo.issues.values() if issue.pull and issue.pull.head_sha == call.params["sha"]]
+    """The pull requests that brought a commit: by their merge, or as their head."""
+    sha = call.params["sha"]
+    pulls = [issue for issue in call.repo.issues.values() if issue.pull is not None]
+    found = [issue for issue in pulls if issue.pull and sha in (issue.pull.head_sha, issue.pull.merge_commit_sha)]
     return call.page(found, lambda issue: payloads.pull(call.world, call.repo, issue, full=False))
 
 

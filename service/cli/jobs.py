@@ -26,6 +26,7 @@ from service.cli.console import (
 from service.commands.grammar import MAX_CANDIDATES, MAX_REPAIRS
 from workers.contracts import (
     AuthorName,
+    BisectSummary,
     Choose,
     Failure,
     FailureCode,
@@ -303,8 +304,11 @@ def bisect_(
         first, last = (checkout.commit_of(word or "HEAD") for word in (good, bad))
         search = RangeSearch(checkout, compare)
         whole, suspects = search.run(first, last)
-        subjects = {sha: checkout.text("log", "-1", "--format=%s", sha) for one in suspects for sha in one.commits}
-    tell(bisected_report(name, whole, suspects, subjects, search.steps, (first, last)))
+        titles = {sha: checkout.text("log", "-1", "--format=%s", sha) for one in suspects for sha in one.commits}
+    summary = BisectSummary(
+        name, whole.value, suspects, search.steps, first, last, search.gpu, titles=tuple(titles.items())
+    )
+    tell(bisected_report(summary))
     raise typer.Exit(0 if suspects else EXIT_FAILED)
 
 

@@ -32,19 +32,18 @@ if TYPE_CHECKING:
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="create or optimize: which job is played.")] = "create",
+    name: Annotated[str, typer.Argument(help="create, optimize or nightly: what is played.")] = "create",
     keep: Annotated[bool, typer.Option("--keep", help="Stay up with the pages open.")] = False,
     out: Annotated[Path, typer.Option(help="Where to leave what came of it.")] = Path("build/demo"),
     source: Annotated[Path | None, typer.Option(help="The library's archive; by default pip fetches it.")] = None,
 ) -> None:
-    """Play a whole job on the source of a real library, with no account, key or GPU."""
-    from deploy.demo.play import play
-    from deploy.demo.scripts import SCRIPTS
+    """Play a whole job, or a month of nights, on the source of a real library, with no account, key or GPU."""
+    from deploy.demo.table import DEMOS
 
-    if name not in SCRIPTS:
-        say(f"{name!r} is no demo: there are {', '.join(SCRIPTS)}")
+    if name not in DEMOS:
+        say(f"{name!r} is no demo: there are {', '.join(DEMOS)}")
         raise typer.Exit(EXIT_REFUSED)
-    raise typer.Exit(play(out, keep=keep, archive=source, script=SCRIPTS[name]))
+    raise typer.Exit(DEMOS[name](out, keep, source))
 
 
 @app.command()

@@ -127,7 +127,8 @@ class Command:
     sha: str | None = None  # approve: 7 to 40 hexadecimal digits, lower case
     text: str = ""  # revise, modify
     topic: Verb | None = None  # help
-    names: tuple[str, ...] = ()  # bench, verify
+    names: tuple[str, ...] = ()  # bench, verify, nightly
+    commits: tuple[str, str] | None = None  # bisect: one that is fast, and one that is not
     line: int = field(default=0, compare=False)  # of the comment, from 1
     raw: str = field(default="", compare=False)  # the line as it was typed; untrusted text
 

@@ -55,6 +55,7 @@ class ArgumentKind(StrEnum):
     source = "source"  # from PATH[:SYMBOL] or from URL
     job = "job"
     sha = "sha"
+    range = "range"  # two commits, branches or tags as GOOD..BAD
     text = "text"  # the rest of the line and what follows it
     verb = "verb"
 
@@ -323,6 +324,22 @@ GRAMMAR: tuple[Rule, ...] = (
             ),
         ),
         (_GPU,),
+    ),
+    Rule(
+        Verb.bisect,
+        "Find the commits that made a kernel slower or larger: each step runs two commits in turns.",
+        "/kernel bisect rms_norm 1f2e3d4..9a8b7c6",
+        (
+            _NAMED_KERNEL,
+            Argument(
+                ArgumentKind.range,
+                "GOOD..BAD",
+                "a commit, branch or tag that is fast, and a later one that is not",
+                required=True,
+            ),
+        ),
+        (_GPU,),
+        suggested_for=("culprit", "blame"),
     ),
     Rule(
         Verb.triaged,

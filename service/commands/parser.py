@@ -15,6 +15,7 @@ from service.commands.grammar import (
     MAX_KERNELS,
     OPTION_NAMES,
     PREFIX,
+    REF,
     SHA,
     VERBS,
     Argument,
@@ -197,6 +198,8 @@ def _read_named(reading: _Reading, below: str, host: str) -> Command:
         raise reading.refuse(ErrorCode.bad_name, reading.words[0].text, about="NAME", reason=NAME_FIRST)
     name = None if unnamed else _name(reading, reading.words[0], argument.kind)
     others = reading.words if unnamed else reading.words[1:]
+    if verb is Verb.bisect:
+        return Command(verb, name, commits=_range(reading, others), options=given_options(reading.options))
     if verb is Verb.modify:
         text = _words(others, below)
         if not text.strip():
@@ -222,6 +225,19 @@ def _drop_fillers(words: list[Word]) -> None:
     """Leave out what stands before a name in a sentence, as in ``create a kernel called reglu``; in backticks it is a name."""
     while len(words) > 1 and words[0].raw.lower() in FILLERS and words[1].text.lower() != ABOUT:
         del words[0]
+
+
+def _range(reading: _Reading, words: list[Word]) -> tuple[str, str]:
+    if not words:
+        raise reading.refuse(ErrorCode.missing_argument, about="GOOD..BAD")
+    if len(words) > 1:
+        raise _unexpected(reading, words[1:])
+    text = words[0].text.strip("`")
+    good, _, bad = text.partition("..")
+    if not (REF.fullmatch(good) and REF.fullmatch(bad)):
+        reason = "Name two commits, branches or tags with two dots between them, such as `1f2e3d4..main`."
+        raise reading.refuse(ErrorCode.unknown_value, text, about="GOOD..BAD", reason=reason)
+    return good, bad
 
 
 def _unexpected(reading: _Reading, words: list[Word]) -> _RefusedError:
@@ -430,7 +446,8 @@ def _placed(outcome: Command | CommandError, found: Found) -> Command | CommandE
 
 def render(command: Command) -> str:
     """The comment that says a command."""
-    words = [PREFIX, command.verb.value, command.name, *command.names, _source(command), *_options(command)]
+    spelled = "..".join(command.commits) if command.commits else None
+    words = [PREFIX, command.verb.value, command.name, *command.names, spelled, _source(command), *_options(command)]
     words += [command.job, command.sha]
     line = " ".join(word for word in [*words, command.topic and command.topic.value] if word)
     if command.text:

@@ -8,6 +8,7 @@ import structlog
 
 from service.commands.command import Command, ParsedComment
 from service.commands.parser import parse_comment
+from service.dispatch.bisecting import bisect
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import Given, Hearing, decide, hear, is_person, reply_once
 from service.dispatch.payloads import (
@@ -58,6 +59,7 @@ VERBS: dict[Verb, Callable[[Hearing, Command], str | None]] = {
     Verb.bench: measure,
     Verb.verify: measure,
     Verb.nightly: nightly,
+    Verb.bisect: bisect,
     Verb.triaged: triaged,
     Verb.status: status,
     Verb.cancel: cancel,

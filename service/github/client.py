@@ -104,6 +104,11 @@ class Pulls(RepositoryCalls):
         # GitHub ignores a head filter that it does not understand, and then lists every pull request.
         return next((info for info in map(_pull_info, found) if info.head_branch == branch), None)
 
+    def of_commit(self, sha: str) -> list[PullInfo]:
+        """The pull requests that brought a commit."""
+        commit = self._repository.get_commit(sha)
+        return [_pull_info(found) for found in self._listed(commit.get_pulls, 10)]
+
     def create(self, title: str, body: str, head: str, base: str, *, draft: bool = True) -> PullInfo:
         """Open a pull request."""
         return self._call(
@@ -176,9 +181,9 @@ class Issues(RepositoryCalls):
         issues = [issue for issue in found if issue.pull_request is None]
         return [IssueInfo(issue.number, issue.body or "", issue.state == "open") for issue in issues]
 
-    def open(self, title: str, body: str) -> int:
+    def open(self, title: str, body: str, labels: tuple[str, ...] = ()) -> int:
         """Open an issue; give its number."""
-        return self._call(lambda: self._repository.create_issue(title, body).number)
+        return self._call(lambda: self._repository.create_issue(title, body, labels=list(labels)).number)
 
     def close(self, number: int) -> None:
         """Close an issue as done; a second time does nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 import time
 import urllib.parse
@@ -146,6 +147,7 @@ def _download(link: str, limit_bytes: int, headers: dict[str, str], end_s: float
 
 FILE_MODE = "100644"
 EXECUTABLE_MODE = "100755"
+MAX_COMMITS = 1_000
 
 
 class GitData(RepositoryCalls):
@@ -181,6 +183,37 @@ class GitData(RepositoryCalls):
             return self._call(read)
         except MissingError:
             return None
+
+    def line(self, good: str, bad: str) -> tuple[CommitInfo, ...]:
+        """The commits from one to a later one, both included, oldest first: of a merge the merge itself, not what it brought.
+
+        Each end is a branch, tag or id. Empty where one is not there, or the second does not follow on the first. At most
+        1,000 commits are read.
+        """
+
+        def read() -> tuple[CommitInfo, ...]:
+            found = self._repository.compare(good, bad)
+            if found.merge_base_commit.sha != found.base_commit.sha:
+                return ()
+            known = {commit.sha: commit for commit in itertools.islice(found.commits, MAX_COMMITS)}
+            last = next(reversed(known), None)
+            line: list[CommitInfo] = []
+            while last is not None and last in known:
+                commit = known[last]
+                parents = tuple(parent.sha for parent in commit.parents)
+                line.append(CommitInfo(commit.sha, commit.commit.tree.sha, commit.commit.message, parents))
+                last = parents[0] if parents else None
+            # Where the first parents lead past the good commit, it came by a merge: it is no part of this line.
+            first = found.base_commit
+            if last != first.sha:
+                return ()
+            parents = tuple(parent.sha for parent in first.parents)
+            return (CommitInfo(first.sha, first.commit.tree.sha, first.commit.message, parents), *reversed(line))
+
+        try:
+            return self._call(read)
+        except MissingError:
+            return ()
 
     def blob(self, content: bytes) -> str:
         """Store a file's content; give its id. The same content stored twice is one blob."""

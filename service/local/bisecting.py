@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gpu_runner.contracts import BenchmarkResult, Word
 from service.local.checkout import Checkout
-from workers.contracts import Failure, FailureCode, MeasuredKernel, UserFacingError
-from workers.history import Culprit, Step, bisect
+from workers.contracts import Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
+from workers.history import Culprit, Row, Step, bisect, step_of, worse_rows
 
-LARGER = 1.01  # peak memory, new over old
-MEMORY = "peak memory"
-Row = tuple[str, str, str]  # time or peak memory, pass, size
 Compared = Callable[[str, str], MeasuredKernel]  # the older and the newer commit
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A commit, or several in a row, oldest first, of which one made the kernel worse. ``merge`` brought them, where one did."""
-
-    commits: tuple[str, ...]
-    unjudged: tuple[str, ...] = ()
-    merge: str | None = None
 
 
 @dataclass
@@ -33,6 +20,7 @@ class RangeSearch:
     compare: Compared
     rows: frozenset[Row] = frozenset()
     steps: int = 0
+    gpu: str = ""  # on which the last comparison ran
     known: dict[tuple[str, str], Step] = field(default_factory=dict)
 
     def run(self, good: str, bad: str) -> tuple[Step, tuple[Suspect, ...]]:
@@ -43,9 +31,9 @@ class RangeSearch:
         """
         commits = self._line(good, bad)
         whole = self._compared(good, bad)
-        self.rows = worse_rows(whole)
+        self.rows = worse_rows(whole.benchmark)
         if not self.rows:
-            return step_of(whole, frozenset(_words(whole.benchmark))), ()
+            return judged(whole, None), ()
         self.known[good, bad] = Step.slower
         found = bisect(len(commits), self._steps(commits))
         return found.whole, tuple(one for culprit in found.culprits for one in self._suspects(commits, culprit))
@@ -63,12 +51,14 @@ class RangeSearch:
 
     def _step(self, old: str, new: str) -> Step:
         if (old, new) not in self.known:
-            self.known[old, new] = step_of(self._compared(old, new), self.rows)
+            self.known[old, new] = judged(self._compared(old, new), self.rows)
         return self.known[old, new]
 
     def _compared(self, old: str, new: str) -> MeasuredKernel:
         self.steps += 1
-        return self.compare(old, new)
+        found = self.compare(old, new)
+        self.gpu = (found.benchmark.gpu if found.benchmark is not None else None) or self.gpu
+        return found
 
     def _suspects(self, commits: Sequence[str], culprit: Culprit) -> tuple[Suspect, ...]:
         between = tuple(commits[culprit.good + 1 : culprit.bad + 1])
@@ -94,13 +84,7 @@ class RangeSearch:
         )
 
 
-def worse_rows(kernel: MeasuredKernel) -> frozenset[Row]:
-    """What is slower or larger; of a kernel that could not be measured, nothing."""
-    words = _words(kernel.benchmark)
-    return frozenset(row for row, word in words.items() if word is Word.slower)
-
-
-def step_of(kernel: MeasuredKernel, rows: frozenset[Row]) -> Step:
+def judged(kernel: MeasuredKernel, rows: frozenset[Row] | None) -> Step:
     """What a comparison says about the rows that count.
 
     Raises:
@@ -111,22 +95,4 @@ def step_of(kernel: MeasuredKernel, rows: frozenset[Row]) -> Step:
     if kernel.benchmark is not None and kernel.benchmark.predicted:
         fix = "Run it on a machine with a GPU; finished steps are kept in the checkout's git folder."
         raise UserFacingError(Failure(FailureCode.environment, "no GPU is here, so that nothing was timed", fix))
-    words = _words(kernel.benchmark)
-    counted = [words[row] for row in sorted(rows) if row in words]
-    if any(word is Word.slower for word in counted):
-        return Step.slower
-    if kernel.benchmark is None or len(counted) < len(rows):
-        return Step.broken
-    return Step.undecided if any(word is Word.undecided for word in counted) else Step.same
-
-
-def _words(result: BenchmarkResult | None) -> dict[Row, Word]:
-    words: dict[Row, Word] = {}
-    for row in result.rows if result is not None else ():
-        place = (row.timed_pass.value, row.workload.label())
-        for one in row.comparisons:
-            if (one.contender, one.baseline) == ("candidate", "original"):
-                words["time", *place] = one.word
-        if row.memory_ratio is not None:
-            words[MEMORY, *place] = Word.slower if row.memory_ratio > LARGER else Word.same
-    return words
+    return step_of(kernel.benchmark, rows)

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 
 from service.github.errors import ConflictError, ForbiddenError, GitHubError, MissingError, TransientError
 from service.github.records import IssueInfo
+from service.publisher import culprits
 from service.publisher.commits import publish_check
 from service.publisher.publication import Publication
 from service.report.job import asks, checkpoint_comment, reminder_comment, report_comment
 from service.report.layout import NO_JOB, Kind, Marker, find_marker, signed
-from service.report.nightly import is_first, regression_comment, regression_issue, regression_title
+from service.report.nightly import (
+    Brought,
+    digest_comment,
+    digest_issue,
+    digest_title,
+    is_first,
+    regression_comment,
+    regression_issue,
+    regression_title,
+)
 from service.report.status import status_comment
 from workers.contracts import (
+    BisectSummary,
     CheckpointUpdate,
+    DigestUpdate,
     Effect,
     JobState,
     RegressionUpdate,
     ReminderUpdate,
     ReportUpdate,
     StatusUpdate,
+    regression_key,
 )
+
+REGRESSION_LABEL, DIGEST_LABEL = "kernel regression", "kernel digest"  # GitHub makes a label that is not there
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +58,9 @@ def publish_status(publication: Publication, _update: StatusUpdate) -> Effect:
 def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     """Say in a new comment how the job ended, and conclude its check."""
     job = publication.job
+    if isinstance(update.summary, BisectSummary):
+        pulls = culprits.mark(publication, culprits.of_bisection(update.summary))
+        update = replace(update, summary=culprits.with_pulls(update.summary, pulls))
     images = getattr(update.summary, "images", ())
     urls = publication.image_urls(images)
     text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))
@@ -133,14 +153,19 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
     """Open the issue, or say in it what is new; it is open while a confirmed change stands."""
     issues = publication.github.issues
     issue = _issue(publication, update)
+    known = culprits.of_regression(publication, update)
+    pulls = culprits.mark(publication, tuple(culprit for culprit, _ in known))
+    brought = tuple((culprit.sha, title, pulls.get(culprit.sha)) for culprit, title in known)
     if issue is None:
         # A recovery without an issue: somebody deleted it, or the regression was confirmed on a checkout.
         if update.stands:
-            issues.open(regression_title(update), regression_issue(update, publication.update_id))
+            issues.open(
+                regression_title(update), regression_issue(update, publication.update_id, brought), (REGRESSION_LABEL,)
+            )
         return Effect()
     comment_id = None
     if not is_first(issue.body, publication.update_id):
-        comment_id = _say_once(publication, issue.number, update)
+        comment_id = _say_once(publication, issue.number, update, brought)
     if update.stands and not issue.is_open:
         issues.reopen(issue.number)
     elif not update.stands and issue.is_open:
@@ -148,16 +173,38 @@ def publish_regression(publication: Publication, update: RegressionUpdate) -> Ef
     return Effect(comment_id=comment_id)
 
 
+def publish_digest(publication: Publication, update: DigestUpdate) -> Effect:
+    """Tell in a comment what became faster in a week; a digest issue that people have closed stays as it is."""
+    issues = publication.github.issues
+    marker = Marker(NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+    issue = _marked(publication, marker)
+    if issue is None:
+        number = issues.open(digest_title(update), digest_issue(update), (DIGEST_LABEL,))
+    elif issue.is_open:
+        number = issue.number
+    else:
+        return Effect()
+    body = digest_comment(update, publication.job.job_id, publication.update_id)
+    return Effect(comment_id=_write_once(publication, number, Kind.digest, body))
+
+
 def _issue(publication: Publication, update: RegressionUpdate) -> IssueInfo | None:
-    wanted = Marker(NO_JOB, Kind.regression, update.key())
+    return _marked(publication, Marker(NO_JOB, Kind.regression, update.key()))
+
+
+def _marked(publication: Publication, wanted: Marker) -> IssueInfo | None:
     found = publication.github.issues.by(publication.bot_login)
     return next((issue for issue in found if find_marker(issue.body) == wanted), None)
 
 
-def _say_once(publication: Publication, number: int, update: RegressionUpdate) -> int:
-    marker = Marker(publication.job.job_id, Kind.regression, publication.update_id)
+def _say_once(publication: Publication, number: int, update: RegressionUpdate, brought: tuple[Brought, ...]) -> int:
+    body = regression_comment(update, publication.job.job_id, publication.update_id, brought)
+    return _write_once(publication, number, Kind.regression, body)
+
+
+def _write_once(publication: Publication, number: int, kind: Kind, body: str) -> int:
+    marker = Marker(publication.job.job_id, kind, publication.update_id)
     for found, comment in publication.own_comments(number):
         if found == marker:
             return comment.comment_id
-    body = regression_comment(update, publication.job.job_id, publication.update_id)
     return publication.github.conversation.comment(number, body)

@@ -17,6 +17,7 @@ from service.github.errors import ForbiddenError, GitHubError, MissingError, Tra
 from service.metrics import PUBLISH_SECONDS, UPDATES
 from service.publisher.comments import (
     publish_checkpoint,
+    publish_digest,
     publish_regression,
     publish_reminder,
     publish_report,
@@ -30,6 +31,7 @@ from workers.contracts import (
     ClaimedUpdate,
     CloseUpdate,
     CommitUpdate,
+    DigestUpdate,
     Effect,
     Failure,
     FailureCode,
@@ -52,6 +54,7 @@ KINDS: dict[type, Callable[[Publication, Any], Effect]] = {
     ReadyUpdate: publish_ready,
     CloseUpdate: publish_close,
     RegressionUpdate: publish_regression,
+    DigestUpdate: publish_digest,
     ReportUpdate: publish_report,
 }
 # What changes a branch or a pull request; for a fork's nothing of it is done, and the report holds the patch.

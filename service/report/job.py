@@ -49,6 +49,7 @@ AFTERWARDS: dict[StageName, str] = {
     StageName.confirm: MERGE,
     StageName.measure: "the job ends",
     StageName.nightly: "the job ends",
+    StageName.bisect: "the job ends",
 }
 AGAIN: dict[StageName, str] = {
     StageName.analyze: "the analysis is made again; a Python block in the review replaces the problem",
@@ -61,6 +62,7 @@ AGAIN: dict[StageName, str] = {
     StageName.confirm: "proof, tests, benchmark and report are made again; another change needs a new `/kernel modify`",
     StageName.measure: "it is measured again",
     StageName.nightly: "what is left is measured",
+    StageName.bisect: "it is searched again",
 }
 
 IN_WORDS = "other words go to a model, which makes one more variant of them and answers each point"

@@ -227,6 +227,7 @@ class Kind(StrEnum):
     pull = "pull"
     reply = "reply"
     regression = "regression"  # an issue that the nightly run opened, by its kernel and GPU
+    digest = "digest"  # the issue that tells every week what became faster, by its GPU; its comments
 
 
 @dataclass(frozen=True)

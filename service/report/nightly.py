@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from datetime import UTC, datetime
 
 from service.escape import code, code_block, inline, plain, sentence
 from service.report.layout import NO_JOB, Kind, Links, bullets, counted, folded, paragraphs, signed, table
 from service.report.status import reason
 from service.report.verdicts import Conclusion, provenance_line
-from workers.contracts import JobView, NightChange, NightlySummary, RegressionUpdate
+from workers.contracts import (
+    BisectSummary,
+    DigestUpdate,
+    JobView,
+    NightChange,
+    NightlySummary,
+    RegressionUpdate,
+    Suspect,
+    regression_key,
+)
 
 CONFIRMED, UNDECIDED, RECOVERED, QUIET = "confirmed", "undecided", "recovered", "quiet"
 STATES = (CONFIRMED, UNDECIDED, RECOVERED, QUIET)
+Brought = tuple[str, str, int | None]  # a commit, its title, and the pull request that brought it
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
@@ -22,6 +32,7 @@ EVIDENCE = {
     "change_point": "its level moved",
     "values": "values are wrong",
     "recovery": "back near the old level",
+    "faster": "below the week before",
 }
 HEADER = ("kernel", "pass", "size", "what", "new over old (95% interval)", "since", "so it is", "why it was compared")
 
@@ -79,6 +90,7 @@ def nightly_sections(summary: NightlySummary) -> str:
     return paragraphs(
         changes_table([change for change in ordered if change.state != QUIET]),
         _testbed(summary),
+        paragraphs("**Faster than a week ago:**", changes_table(summary.improved)) if summary.improved else "",
         bullets([f"{code(kernel.kernel)}: {sentence(kernel.wrong)}" for kernel in summary.kernels if kernel.wrong]),
         folded(
             "Compared, and no change was found", changes_table([change for change in ordered if change.state == QUIET])
@@ -163,11 +175,12 @@ def regression_title(update: RegressionUpdate) -> str:
     return f"{plain(update.kernel, 80)} {became} on {plain(update.gpu, 60)}"
 
 
-def regression_issue(update: RegressionUpdate, update_id: str) -> str:
+def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence[Brought] = ()) -> str:
     """The issue's body, by whose last line it is found again."""
     told = paragraphs(
         _head(update),
         _next(),
+        _brought(brought),
         changes_table(update.changes),
         _reproduce(update),
         "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
@@ -176,15 +189,36 @@ def regression_issue(update: RegressionUpdate, update_id: str) -> str:
     return signed(told, NO_JOB, Kind.regression, update.key())
 
 
-def regression_comment(update: RegressionUpdate, job_id: str, update_id: str) -> str:
+def regression_comment(update: RegressionUpdate, job_id: str, update_id: str, brought: Sequence[Brought] = ()) -> str:
     """What is new, as a comment on the issue."""
     if update.stands:
-        told = paragraphs(_head(update), _next(), changes_table(update.changes), _reproduce(update))
+        told = paragraphs(_head(update), _next(), _brought(brought), changes_table(update.changes), _reproduce(update))
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
         told = paragraphs(f"{head} {why}", changes_table(update.changes))
     return signed(told, job_id, Kind.regression, update_id)
+
+
+def digest_title(update: DigestUpdate) -> str:
+    """The title of the issue that tells every week what became faster."""
+    return f"Kernels that became faster on {plain(update.gpu, 60)}, week by week"
+
+
+def digest_issue(update: DigestUpdate) -> str:
+    """The issue's body, by whose last line it is found again."""
+    told = (
+        "A comment a week names the kernels that became faster or smaller, each found in two interleaved runs of both commits. A "
+        "week without any has none. Close this issue to hear no more."
+    )
+    return signed(told, NO_JOB, Kind.digest, regression_key("digest", update.gpu))
+
+
+def digest_comment(update: DigestUpdate, job_id: str, update_id: str) -> str:
+    """A week's improvements as a comment."""
+    week = datetime.fromtimestamp(update.since, UTC).date().isoformat()
+    head = f"**Faster since {week}** at {code(update.revision[:12])}: {_named(_kernels(update.improved))}."
+    return signed(paragraphs(head, changes_table(update.improved)), job_id, Kind.digest, update_id)
 
 
 def is_first(body: str, update_id: str) -> bool:
@@ -226,6 +260,14 @@ def _head(update: RegressionUpdate) -> str:
     return f"**{code(update.kernel)} became worse** {at}: {what} {worst.ratio:.3f} times what it was at {size}."
 
 
+def _brought(brought: Sequence[Brought]) -> str:
+    lines = [
+        f"{code(sha[:12])} {inline(title, 120)}" + ("" if pull is None else f", pull request #{pull}")
+        for sha, title, pull in brought
+    ]
+    return paragraphs("No other commit lies between the two nights:", bullets(lines)) if lines else ""
+
+
 def _next() -> str:
     return "**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
 
@@ -238,40 +280,77 @@ def _reproduce(update: RegressionUpdate) -> str:
     verify = " --verify" if update.wrong else ""
     commands = [f"git checkout {bad}", f"kernelsmith compare {name} --against {good}{verify}"]
     commands += [] if update.wrong else [f"kernelsmith bisect {name} {good}..{bad}"]
-    return paragraphs("On a checkout, on a machine with such a GPU:", code_block("\n".join(commands), "sh"))
+    asked = code(f"/kernel bisect {update.kernel} {found.good[:12]}..{found.bad[:12]}")
+    return paragraphs(
+        "" if update.wrong else f"{asked} in a comment here looks for the commit.",
+        "On a checkout, on a machine with such a GPU:",
+        code_block("\n".join(commands), "sh"),
+    )
 
 
 def _first(update_id: str) -> str:
     return f"<!-- first {update_id} -->"
 
 
-class Suspect(Protocol):
-    """A commit, or several in a row, of which one made a kernel worse."""
+def bisected_verdict(summary: BisectSummary) -> str:
+    """The result of a bisection in one line."""
+    good, bad = code(summary.good[:12]), code(summary.bad[:12])
+    if not summary.suspects:
+        said = {"undecided": "cannot be told from", "broken": "cannot be compared with"}
+        return f"**{code(summary.kernel)}: {bad} {said.get(summary.whole, 'is not worse than')} {good}.** Nothing was searched."
+    grown = "" if summary.ratio is None else f", {summary.ratio:.3f} times what it was"
+    if len(summary.suspects) == 1 and len(summary.suspects[0].commits) == 1:
+        return f"**{code(summary.suspects[0].commits[0][:12])} made {code(summary.kernel)} worse**{grown}."
+    places = counted(len(summary.suspects), "place")
+    return f"**{code(summary.kernel)} became worse in {places}** between {good} and {bad}{grown}."
 
-    @property
-    def commits(self) -> tuple[str, ...]: ...
-    @property
-    def unjudged(self) -> tuple[str, ...]: ...
-    @property
-    def merge(self) -> str | None: ...
+
+def bisected_sections(summary: BisectSummary) -> str:
+    """The commits, and what it took."""
+    titles = dict(summary.titles)
+    steps = f"{counted(summary.steps, 'comparison')}, each an interleaved run of two commits"
+    spent = f"<sub>{steps} on {inline(summary.gpu, 60)}.</sub>"
+    return paragraphs(
+        bullets([_line(one, titles) for one in summary.suspects]), spent, provenance_line(summary.provenance)
+    )
 
 
-def bisected_report(
-    kernel: str,
-    whole: str,
-    suspects: Sequence[Suspect],
-    subjects: Mapping[str, str],
-    steps: int,
-    ends: tuple[str, str],
-) -> str:
-    """Who made a kernel worse; ``subjects`` are the first lines of the commits' messages, which are untrusted."""
-    good, bad = (code(sha[:12]) for sha in ends)
-    if not suspects:
-        told = {"same": "is not worse than", "undecided": "cannot be told from", "broken": "cannot be compared with"}
-        return f"**{code(kernel)}: {bad} {told.get(whole, 'is not worse than')} {good}.** Nothing was searched."
-    head = f"**{code(kernel)} became worse in {counted(len(suspects), 'place')}** between {good} and {bad}:"
-    spent = f"<sub>{counted(steps, 'comparison')}, each an interleaved run of two commits.</sub>"
-    return paragraphs(head, bullets([_line(one, subjects) for one in suspects]), spent)
+def bisected_after(summary: BisectSummary) -> str:
+    """What a maintainer does next."""
+    if any(one.merge for one in summary.suspects):
+        name, ends = shlex.quote(summary.kernel), f"{summary.good[:12]}..{summary.bad[:12]}"
+        return f"`kernelsmith bisect {name} {ends}` on a checkout looks into the merge; then mend it."
+    return "mend it, or accept it on its issue with `/kernel triaged REASON`." if summary.suspects else "nothing."
+
+
+def bisected_report(summary: BisectSummary) -> str:
+    """The result of a bisection on a terminal."""
+    return paragraphs(bisected_verdict(summary), bisected_sections(summary))
+
+
+def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None) -> tuple[str, str]:
+    """Title and summary of the check on the pull request that brought a commit."""
+    grown = "slower or larger" if ratio is None else f"{ratio:.3f} times what it was"
+    title = plain(f"{kernel} became worse: {grown}", 120)
+    told = f"{code(kernel)} on {inline(gpu, 60)} is {grown} since {code(commit[:12])}, which this pull request brought."
+    return title, paragraphs(told, "Found by interleaved runs of the commits on one machine.")
+
+
+def reply_no_range(good: str, bad: str) -> str:
+    """Answer a bisection whose commits are none, or do not follow on each other."""
+    return (
+        f"There is no line of commits from {code(good)} to {code(bad)}. Nothing was done. Name a commit of the default branch "
+        "and a later one, each by its id, its branch or its tag, as `GOOD..BAD`."
+    )
+
+
+def reply_range_too_long(kernel: str, good: str, bad: str, count: int, most: int) -> str:
+    """Answer a bisection of more commits than a job fetches."""
+    command = code(f"kernelsmith bisect {kernel} {good}..{bad}")
+    return (
+        f"{code(f'{good}..{bad}')} has {count} commits, and a job takes at most {most}. Nothing was done. Name two that are nearer "
+        f"to each other, such as two that nights measured, or run {command} on a checkout."
+    )
 
 
 def _line(suspect: Suspect, subjects: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ MEASURING = (Verb.bench, Verb.verify)
 
 def measures(job: JobView) -> bool:
     """Whether a job only compares, and pushes nothing."""
-    return job.request.verb in (*MEASURING, Verb.nightly)
+    return job.request.verb in (*MEASURING, Verb.nightly, Verb.bisect)
 
 
 def decided_by_comment(job: JobView) -> bool:
@@ -38,6 +38,8 @@ def subject(job: JobView) -> str:
     if not measures(job):
         return code(request.kernel)
     what = "this pull request" if request.origin.is_pull else "the default branch"
+    if request.verb is Verb.bisect:
+        return f"The bisection of {code(request.kernel)}"
     if request.verb is Verb.nightly and not request.kernels:
         return "The nightly run of the default branch"
     if request.kernels:
@@ -49,6 +51,10 @@ def subject(job: JobView) -> str:
 
 def again(job: JobView) -> str:
     """The command that starts such a job afresh."""
+    request = job.request
+    if request.verb is Verb.bisect:
+        ends = f"{request.commits[0].sha[:12]}..{request.commits[-1].sha[:12]}"
+        return code(f"/kernel bisect {request.kernel} {ends}")
     return f"`/kernel {job.request.verb.value}`"
 
 
@@ -72,6 +78,7 @@ STAGE_WORDS: dict[StageName, str] = {
     StageName.confirm: "prove and test what was pushed once more, measure it beside what stood, the report",
     StageName.measure: "find the kernels that are touched, and compare each on both commits",
     StageName.nightly: "measure every kernel, keep the numbers, compare what changed with the last good commit",
+    StageName.bisect: "compare commits of the range with the good one, half of what is left each time",
 }
 
 

@@ -27,7 +27,15 @@ from service.report.modify import (
     modified_sections,
     modified_verdict,
 )
-from service.report.nightly import nightly_after, nightly_conclusion, nightly_sections, nightly_verdict
+from service.report.nightly import (
+    bisected_after,
+    bisected_sections,
+    bisected_verdict,
+    nightly_after,
+    nightly_conclusion,
+    nightly_sections,
+    nightly_verdict,
+)
 from service.report.optimize import (
     finalized_after,
     finalized_faults,
@@ -43,6 +51,7 @@ from service.report.verdicts import Conclusion
 from service.report.verify import proved_after, proved_conclusion, proved_sections, proved_verdict
 from workers.contracts import (
     AnalyzeSummary,
+    BisectSummary,
     ConfirmSummary,
     FinalizeSummary,
     GenerateSummary,
@@ -121,6 +130,12 @@ TELLINGS: dict[type, Telling] = {
     ),
     NightlySummary: Telling(
         nightly_verdict, lambda s, _job, _urls: nightly_sections(s), nightly_conclusion, nightly_after
+    ),
+    BisectSummary: Telling(
+        lambda s, _job: bisected_verdict(s),
+        lambda s, _job, _urls: bisected_sections(s),
+        lambda s: Conclusion.neutral if s.suspects else Conclusion.success,
+        lambda s, _job, _links: bisected_after(s),
     ),
 }
 MEASURED = Telling(measured_verdict, measured_sections, measured_conclusion, measured_after)

@@ -23,6 +23,7 @@ from workers.contracts.job import (
     Part,
     ProblemKind,
     ProblemText,
+    RangeCommit,
     Regime,
     Scope,
     StageName,
@@ -48,7 +49,16 @@ from workers.contracts.model_use import (
     RequestUse,
     UseSum,
 )
-from workers.contracts.nightly import NightChange, NightKernel, NightlySummary, RegressionUpdate, regression_key
+from workers.contracts.nightly import (
+    BisectSummary,
+    DigestUpdate,
+    NightChange,
+    NightKernel,
+    NightlySummary,
+    RegressionUpdate,
+    Suspect,
+    regression_key,
+)
 from workers.contracts.operation import ActiveJob, GpuHost, GpuQueue, Operation
 from workers.contracts.target import Target, named_dimensions, parse_scope, parse_target, written_scope
 from workers.contracts.update import (
@@ -107,6 +117,7 @@ __all__ = [
     "AssetsUpdate",
     "Attempt",
     "AuthorName",
+    "BisectSummary",
     "Breach",
     "ChangedFile",
     "CheckpointUpdate",
@@ -120,6 +131,7 @@ __all__ = [
     "Decision",
     "DecisionOutcome",
     "DecisionResult",
+    "DigestUpdate",
     "Effect",
     "Estimate",
     "Failure",
@@ -164,6 +176,7 @@ __all__ = [
     "ProfileTensor",
     "PullRequestUpdate",
     "QuestionUse",
+    "RangeCommit",
     "ReadyUpdate",
     "RecordingUse",
     "Regime",
@@ -181,6 +194,7 @@ __all__ = [
     "StyleOutcome",
     "Submission",
     "Summary",
+    "Suspect",
     "Target",
     "TimelineEvent",
     "Update",

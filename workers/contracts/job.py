@@ -17,6 +17,7 @@ class Verb(StrEnum):
     bench = "bench"
     verify = "verify"
     nightly = "nightly"
+    bisect = "bisect"
     triaged = "triaged"
     status = "status"
     cancel = "cancel"
@@ -39,6 +40,7 @@ class StageName(StrEnum):
     confirm = "confirm"
     measure = "measure"
     nightly = "nightly"
+    bisect = "bisect"
 
 
 class JobState(StrEnum):
@@ -214,6 +216,16 @@ class JobOptions:
 
 
 @dataclass(frozen=True)
+class RangeCommit:
+    """A commit of a range that is searched. ``title`` is its message's first line, untrusted; ``merges`` is its second parent."""
+
+    sha: str
+    snapshot: str  # digest of a tarball of the repository at this commit, in the artifact store
+    title: str = ""
+    merges: str | None = None
+
+
+@dataclass(frozen=True)
 class JobRequest:
     """One command, accepted. ``key`` makes it unique: the same command delivered twice is one job."""
 
@@ -231,6 +243,7 @@ class JobRequest:
     head_snapshot: str | None = None
     words: str = ""  # modify: what to change, as a person wrote it
     read_only: bool = False  # it starts from a fork's branch: nothing is pushed, and the result is told as a patch
+    commits: tuple[RangeCommit, ...] = ()  # bisect: the range with both its ends, oldest first
 
 
 @dataclass(frozen=True)

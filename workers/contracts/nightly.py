@@ -16,8 +16,8 @@ class NightChange:
     timed_pass: str
     workload: str
     metric: str
-    state: str  # quiet, confirmed, undecided or recovered
-    evidence: str  # band, change_point, values or recovery
+    state: str  # quiet, confirmed, undecided, recovered or improved
+    evidence: str  # band, change_point, values, recovery or faster
     good: str
     bad: str
     ratio: float
@@ -42,6 +42,41 @@ class RegressionUpdate:
     def key(self) -> str:
         """What the issue is found by."""
         return regression_key(self.kernel, self.gpu)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A commit, or several in a row, oldest first, of which one made a kernel worse. ``merge`` brought them, where one did."""
+
+    commits: tuple[str, ...]
+    unjudged: tuple[str, ...] = ()  # of those between: they do not build, or no word was due
+    merge: str | None = None
+
+
+@dataclass(frozen=True)
+class BisectSummary:
+    """Which commits of a range made a kernel worse. ``whole`` compares its ends: without ``slower`` nothing was searched."""
+
+    kernel: str
+    whole: str  # slower, same, undecided or broken
+    suspects: tuple[Suspect, ...]
+    steps: int  # comparisons, each an interleaved run of two commits
+    good: str
+    bad: str
+    gpu: str
+    ratio: float | None = None  # new over old over the whole range, of what grew most
+    titles: tuple[tuple[str, str], ...] = ()  # of the suspects: commit, and its message's first line
+    provenance: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class DigestUpdate:
+    """What became faster or smaller in a week that began at ``since`` (Unix time), for the issue that tells it every week."""
+
+    gpu: str
+    revision: str
+    since: float
+    improved: tuple[NightChange, ...]
 
 
 def regression_key(kernel: str, gpu: str) -> str:
@@ -75,4 +110,5 @@ class NightlySummary:
     new_testbed: tuple[
         str, ...
     ] = ()  # what differs from the testbed of the night before, such as "driver 580.1 -> 580.2"
+    improved: tuple[NightChange, ...] = ()  # in the week before, where this is the first night of a week
     provenance: tuple[tuple[str, str], ...] = ()

@@ -9,7 +9,7 @@ from enum import StrEnum
 from gpu_runner.contracts import BenchmarkResult, ProfileResult, SourceError, TestsResult, Verdict, read_source
 from workers.contracts.job import EVERY_SIZE, Failure, FailureCode, Goal, JobView, Regime, Scope, StageName
 from workers.contracts.kernel_profile import KernelProfile
-from workers.contracts.nightly import NightlySummary, RegressionUpdate
+from workers.contracts.nightly import BisectSummary, DigestUpdate, NightlySummary, RegressionUpdate
 from workers.contracts.variant import (
     AddedTest,
     Attempt,
@@ -254,11 +254,20 @@ Summary = (
     | ConfirmSummary
     | MeasureSummary
     | NightlySummary
+    | BisectSummary
 )
 
 
 # What a job may end with.
-Report = ValidateSummary | FinalizeSummary | ProfileSummary | ConfirmSummary | MeasureSummary | NightlySummary
+Report = (
+    ValidateSummary
+    | FinalizeSummary
+    | ProfileSummary
+    | ConfirmSummary
+    | MeasureSummary
+    | NightlySummary
+    | BisectSummary
+)
 
 
 @dataclass(frozen=True)
@@ -345,6 +354,7 @@ Update = (
     | ReadyUpdate
     | CloseUpdate
     | RegressionUpdate
+    | DigestUpdate
     | ReportUpdate
 )
 

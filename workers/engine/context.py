@@ -114,6 +114,9 @@ class RunContext:
         self._runtime.at_boundary("memo_kept")
         return value
 
+    def now(self) -> float:
+        return self._runtime.clock()
+
     def history(self, function: Callable[[Session], T]) -> T:
         with self._held() as (session, _, _):
             return function(session)

@@ -91,6 +91,10 @@ class StageContext(Protocol):
         """The JSON value of ``function``, called once in this attempt and kept."""
         ...
 
+    def now(self) -> float:
+        """Seconds since the epoch, by the installation's clock; it belongs in ``memo``."""
+        ...
+
     def ask(self, key: str, question: Question) -> Answer:
         """A model's answer to a question; it belongs to ``key`` within this attempt and is paid for once.
 

@@ -10,6 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpu_runner.contracts import BenchmarkResult, Word
+
+LARGER = 1.01  # peak memory, new over old
+MEMORY = "peak memory"
+Row = tuple[str, str, str]  # time or peak memory, pass, size
+
 
 class Step(StrEnum):
     """What a comparison of two commits came to."""
@@ -74,3 +80,32 @@ def _first(good: int, bad: int, compare: Compare) -> Culprit:
         else:
             unjudged.add(middle)
     return Culprit(low, high, tuple(sorted(place for place in unjudged if low < place < high)))
+
+
+def worse_rows(result: BenchmarkResult | None) -> frozenset[Row]:
+    """What is slower or larger; of a kernel that could not be measured, nothing."""
+    return frozenset(row for row, word in _words(result).items() if word is Word.slower)
+
+
+def step_of(result: BenchmarkResult | None, rows: frozenset[Row] | None = None) -> Step:
+    """What a comparison says about the rows that count, by default all; None: one of the two commits could not be measured."""
+    words = _words(result)
+    wanted = frozenset(words) if rows is None else rows
+    counted = [words[row] for row in sorted(wanted) if row in words]
+    if any(word is Word.slower for word in counted):
+        return Step.slower
+    if result is None or len(counted) < len(wanted):
+        return Step.broken
+    return Step.undecided if any(word is Word.undecided for word in counted) else Step.same
+
+
+def _words(result: BenchmarkResult | None) -> dict[Row, Word]:
+    words: dict[Row, Word] = {}
+    for row in result.rows if result is not None else ():
+        place = (row.timed_pass.value, row.workload.label())
+        for one in row.comparisons:
+            if (one.contender, one.baseline) == ("candidate", "original"):
+                words["time", *place] = one.word
+        if row.memory_ratio is not None:
+            words[MEMORY, *place] = Word.slower if row.memory_ratio > LARGER else Word.same
+    return words

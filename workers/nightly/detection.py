@@ -37,6 +37,7 @@ class State(StrEnum):
     undecided = "undecided"  # the comparison could not tell; the next night compares again
     recovered = "recovered"  # confirmed once, and gone since, which a comparison found too
     triaged = "triaged"  # confirmed, and accepted by a person: the series' base since
+    improved = "improved"  # the comparison found it faster or smaller than a week before
 
 
 OPEN = (State.candidate, State.confirmed, State.undecided)
@@ -49,6 +50,7 @@ class Evidence(StrEnum):
     change_point = "change_point"  # the level moved by little, and stayed there
     values = "values"  # results are wrong
     recovery = "recovery"  # back at the level of before an open change
+    faster = "faster"  # below the band that a week began with
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,30 @@ def look(points: Sequence[Point], metric: Metric, changes: Sequence[Change] = ()
     return _outside(window) or _moved(window, _after(window, changes))
 
 
+def improvement(points: Sequence[Point], since: float, changes: Sequence[Change] = ()) -> Candidate | None:
+    """The newest of a series' points as an improvement over where the series stood at ``since``, the start of a week; else None.
+
+    A series that has recovered since then is none: that was told when it did.
+    """
+    past = [point for point in points if point.measured_at < since and point.value > 0]
+    if not past or len(past) == len(points) or points[-1].value <= 0:
+        return None
+    fresh = {point.revision for point in points[len(past) :]}
+    if any(change.recovered in fresh for change in changes):
+        return None
+    expected = band(past[-MOST_POINTS:])
+    ratio = points[-1].value / expected.level
+    if ratio >= expected.low:
+        return None
+    middle = expected.level * math.sqrt(ratio)
+    good = next((point for point in reversed(past) if point.value >= middle), past[-1])
+    return Candidate(good.revision, points[-1].revision, ratio, Evidence.faster)
+
+
 def settle(candidate: Candidate, word: Word | None) -> State:
     """What a comparison of ``bad`` with ``good`` makes of a candidate; None: they could not be compared."""
+    if candidate.evidence is Evidence.faster:
+        return State.improved if word is Word.faster else State.quiet
     if candidate.evidence is Evidence.recovery:
         return State.recovered if word in (Word.same, Word.faster) else State.confirmed
     if word is None or word is Word.undecided:
@@ -111,16 +135,19 @@ def settle(candidate: Candidate, word: Word | None) -> State:
     return State.confirmed if word is Word.slower else State.quiet
 
 
+# What is news of a candidate, and what is left of it where the second run does not say so too.
+NEWS = {
+    Evidence.recovery: (State.recovered, State.confirmed),
+    Evidence.faster: (State.improved, State.quiet),
+}
+
+
 def compared(candidate: Candidate, compare: Callable[[], Word | None]) -> State:
     """Compare the two revisions of a candidate, and once more before anything is reported: both runs must say the same.
 
     Two runs that differ by the luck of their processes seldom agree.
     """
-    news, unsure = (
-        (State.recovered, State.confirmed)
-        if candidate.evidence is Evidence.recovery
-        else (State.confirmed, State.undecided)
-    )
+    news, unsure = NEWS.get(candidate.evidence, (State.confirmed, State.undecided))
     state = settle(candidate, compare())
     return unsure if state is news and settle(candidate, compare()) is not news else state
 

@@ -29,6 +29,14 @@ DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 
 
+EPOCH_MONDAY_S = 4 * DAY_S  # 1970-01-05
+
+
+def week_start(at: float) -> float:
+    """The Monday, 00:00 UTC, of a time."""
+    return at - (at - EPOCH_MONDAY_S) % WEEK_S
+
+
 @dataclass(frozen=True)
 class Retention:
     """Every point for ``all_days``, then one a week, which is the last of its week, for ``weekly_days`` in all."""

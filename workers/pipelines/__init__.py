@@ -30,6 +30,7 @@ PIPELINES: dict[Verb, Pipeline] = {
     Verb.bench: (Step(StageName.measure, checkpoint=False),),
     Verb.verify: (Step(StageName.measure, checkpoint=False),),
     Verb.nightly: (Step(StageName.nightly, checkpoint=False),),
+    Verb.bisect: (Step(StageName.bisect, checkpoint=False),),
 }
 
 __all__ = ["PIPELINES", "Pipeline", "Step"]

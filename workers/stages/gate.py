@@ -73,6 +73,13 @@ TUNED_S = 9.0  # a size
 PROFILE_BUDGET_S = 60.0
 MOST_KERNELS = 12  # of one comparison of two commits
 
+NO_GPU = Failure(
+    FailureCode.environment,
+    "the GPU host that took this has no GPU, so that nothing can be timed",
+    "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
+    "Then `/kernel retry`.",
+)
+
 # These say nothing about the candidate: no other one would do better.
 ENDING = (Status.environment_error, Status.degenerate_problem)
 MAX_EVIDENCE = 3

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +18,7 @@ from gpu_runner.contracts import (
     to_json,
 )
 from workers.contracts import (
-    Failure,
-    FailureCode,
+    DigestUpdate,
     NightChange,
     NightKernel,
     NightlySummary,
@@ -31,8 +29,8 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Standing
-from workers.nightly.detection import FLOOR, Candidate, Evidence, State, compared, look
-from workers.nightly.planning import Plan, Retention, plan
+from workers.nightly.detection import FLOOR, Candidate, Change, Evidence, State, compared, improvement, look
+from workers.nightly.planning import Plan, Retention, plan, week_start
 from workers.nightly.series import (
     CANDIDATE,
     KERNEL,
@@ -46,7 +44,7 @@ from workers.nightly.series import (
 )
 from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
-from workers.stages.gate import ORIGINAL_ALONE, Gate, timing_budget_s
+from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, Gate, timing_budget_s
 from workers.stages.problem import parse
 from workers.store import history
 from workers.store.blobs import BlobError
@@ -68,12 +66,6 @@ WRONG = frozenset(
         Status.compile_error,
         Status.launch_error,
     }
-)
-NO_GPU = Failure(
-    FailureCode.environment,
-    "the GPU host that took this has no GPU, so that nothing can be timed",
-    "Start `kernelsmith work --only gpu` on a host with a GPU; where there are several kinds of hosts, name one with `--gpu`. "
-    "Then `/kernel retry`.",
 )
 
 
@@ -117,7 +109,7 @@ class Nightly:
     def run(self, context: StageContext) -> StageResult:
         """Measure what the budget has room for, keep it, and compare what changed."""
         gate = Gate(context, {HEAD_FILE: context.request.snapshot})
-        night = Night(open_bench(context), gate, float(context.memo("begun_at", time.time)))
+        night = Night(open_bench(context), gate, float(context.memo("begun_at", context.now)))
         budget_s = context.request.options.budget_minutes * 60.0
         before = _open(night)
         planned = _planned(night)
@@ -127,13 +119,15 @@ class Nightly:
         kernels: list[NightKernel] = []
         changes: list[NightChange] = []
         news: list[RegressionUpdate] = []
+        improved: list[NightChange] = []
         for name in planned.plan.order:
             if night.spent_s >= budget_s:
                 break
             context.note(f"measuring {name}, {len(kernels) + 1} of {len(planned.plan.order)}")
-            kernel, moved = _one(night, name, planned)
+            kernel, moved, better = _one(night, name, planned)
             kernels.append(kernel)
             changes += moved
+            improved += better
             news += _news(night, kernel, moved)
         context.memo("forgotten", lambda: context.history(lambda s: history.forget(s, Retention(), night.begun_at)))
         summary = NightlySummary(
@@ -146,10 +140,12 @@ class Nightly:
             budget_s,
             night.spent_s,
             () if before is None else night.testbed.changes(before),
+            tuple(improved),
             provenance(context.request, night.measured) if night.measured else night.host,
         )
+        digest = () if planned.week is None or not improved else (_digest(night, planned.week, improved),)
         keep_json(context, "report.json", summary)
-        return StageResult({"summary": to_json(summary)}, (*news, ReportUpdate(summary)), checkpoint=False)
+        return StageResult({"summary": to_json(summary)}, (*news, *digest, ReportUpdate(summary)), checkpoint=False)
 
 
 def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> list[RegressionUpdate]:
@@ -167,6 +163,10 @@ def _news(night: Night, kernel: NightKernel, changes: Sequence[NightChange]) -> 
         lambda: night.context.history(lambda s: history.stands(s, night.repository, kernel.kernel, gpu)),
     )
     return [RegressionUpdate(kernel.kernel, gpu, night.revision, news, bool(left), kernel.wrong)]
+
+
+def _digest(night: Night, week: float, improved: Sequence[NightChange]) -> DigestUpdate:
+    return DigestUpdate(night.testbed.gpu, night.revision, week, tuple(improved))
 
 
 def _open(night: Night) -> Testbed | None:
@@ -195,12 +195,20 @@ class Planned:
     plan: Plan
     last: tuple[str, str] | None
     measured: tuple[str, ...]
+    changed: tuple[str, ...]  # since they were measured on this testbed, or never measured on it
+    week: float | None = None  # when the week began that this night is the first after; None: it is not
 
 
 def _planned(night: Night) -> Planned:
     form = night.context.memo("plan", lambda: _plan(night))
     last = None if form["last"] is None else (str(form["last"][0]), str(form["last"][1]))
-    return Planned(Plan(tuple(form["order"]), tuple(form["known"])), last, tuple(form["measured"]))
+    return Planned(
+        Plan(tuple(form["order"]), tuple(form["known"])),
+        last,
+        tuple(form["measured"]),
+        tuple(form["changed"]),
+        form["week"],
+    )
 
 
 def _plan(night: Night) -> dict[str, Any]:
@@ -219,7 +227,16 @@ def _plan(night: Night) -> dict[str, Any]:
         touched = kernels if old is None else night.bench.layout.touched(old, night.bench.tree)
         changed |= {name for name in touched if name in measured and measured[name][0] == revision}
     made = plan(kernels, changed, measured, night.revision)
-    return {"order": made.order, "known": made.known, "last": last, "measured": tuple(measured)}
+    before = context.history(lambda s: history.last_night(s, repository, night.revision))
+    week = None if before is None or week_start(before) == week_start(night.begun_at) else week_start(before)
+    return {
+        "order": made.order,
+        "known": made.known,
+        "last": last,
+        "measured": tuple(measured),
+        "changed": sorted(changed),
+        "week": week,
+    }
 
 
 def _tree(context: StageContext, digest: str) -> Tree | None:
@@ -230,7 +247,8 @@ def _tree(context: StageContext, digest: str) -> Tree | None:
         return None
 
 
-def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange]]:
+def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange], list[NightChange]]:
+    """A kernel as it was measured, what changed, and in the first night of a week what became faster."""
     path = night.bench.layout.existing(night.bench.tree).get(name, name)
     try:
         standing = night.bench.layout.locate(name, night.bench.tree)
@@ -238,9 +256,14 @@ def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[N
         form = night.bench.layout.form_of(standing, problem, (), HEAD_FILE)
         # On a testbed that is new to a kernel the last commit takes turns with this one, so that the new series has a past.
         last = None if name in planned.measured else planned.last
-        return _Kernel(night, name, standing, problem, form).measure(last)
+        kernel = _Kernel(night, name, standing, problem, form)
+        measured, changes = kernel.measure(last, changed=name in planned.changed)
+        return measured, changes, [] if planned.week is None or measured.wrong else kernel.improved(planned.week)
     except UserFacingError as error:
-        return NightKernel(name, path, skipped=error.failure), []
+        return NightKernel(name, path, skipped=error.failure), [], []
+
+
+Look = Callable[[SeriesKey, Sequence[Point], Sequence[Change]], Candidate | None]
 
 
 @dataclass
@@ -253,7 +276,7 @@ class _Kernel:
     problem: Problem
     form: CandidateSource
 
-    def measure(self, last: tuple[str, str] | None) -> tuple[NightKernel, list[NightChange]]:
+    def measure(self, last: tuple[str, str] | None, *, changed: bool) -> tuple[NightKernel, list[NightChange]]:
         """Prove and time the kernel, keep its numbers, and compare what changed."""
         night = self.night
         verdict = self.verdict(f"{self.name}-verify", self.form)
@@ -263,7 +286,7 @@ class _Kernel:
             numbers += self._times(last)
         night.context.history(lambda session: history.add(session, numbers))
         why = verdict.evidence[0].message if wrong and verdict.evidence else "values are wrong" if wrong else None
-        return NightKernel(self.name, self.standing.path, len(numbers), wrong=why), self._changes()
+        return NightKernel(self.name, self.standing.path, len(numbers), wrong=why), self._changes(changed)
 
     def _values(self, verdict: Verdict) -> Sequence[tuple[SeriesKey, Point]]:
         # What a verdict cannot decide is no number: the kernel is timed, and its values count as not proved.
@@ -321,48 +344,70 @@ class _Kernel:
             more=None if good is None else _next_to(good[1]),
         )
 
-    def _changes(self) -> list[NightChange]:
+    def _changes(self, changed: bool) -> list[NightChange]:
         night, context = self.night, self.night.context
-        forms = context.memo(f"{self.name}-candidates", self._candidates)
         changes = []
-        for form in forms:
-            key, candidate = _key(form["key"]), _candidate(form["candidate"])
-            comparison = _Comparison(self, key, candidate)
-            state = compared(candidate, comparison.word)
-            ratio = comparison.ratio or (candidate.ratio, None, None)
+        found = self._candidates("candidates", lambda key, points, known: look(points, key.metric, known))
+        for key, candidate in [*found, *(self._elsewhere() if changed else ())]:
+            state, ratio = self._compared(key, candidate)
             context.history(
                 lambda s, key=key, candidate=candidate, state=state, ratio=ratio: history.keep_change(  # type: ignore[misc]
                     s, key, candidate, state, ratio, night.begun_at
                 )
             )
-            changes.append(
-                NightChange(
-                    self.name,
-                    key.timed_pass,
-                    key.workload,
-                    key.metric.value,
-                    state.value,
-                    candidate.evidence.value,
-                    candidate.good,
-                    candidate.bad,
-                    *ratio,
-                )
-            )
+            changes.append(self._change(key, candidate, state, ratio))
         return changes
 
-    def _candidates(self) -> list[dict[str, Any]]:
+    def _elsewhere(self) -> list[tuple[SeriesKey, Candidate]]:
+        """Regressions that stand on an earlier testbed of this GPU model, such as another driver: they may be gone by now."""
+        night = self.night
+
+        def read(session: Any) -> list[dict[str, Any]]:
+            standing = history.standing_elsewhere(session, night.repository, self.name, night.testbed)
+            gone = [(key, Candidate(one.good, night.revision, one.ratio, Evidence.recovery)) for key, one in standing]
+            return [_candidate_form(*one) for one in gone]
+
+        return _read_candidates(night.context.memo(f"{self.name}-elsewhere", lambda: night.context.history(read)))
+
+    def improved(self, since: float) -> list[NightChange]:
+        """What is faster or smaller than when a week began, in two runs of both commits."""
+        found = self._candidates("improvements", lambda _key, points, known: improvement(points, since, known))
+        compared = [(key, candidate, *self._compared(key, candidate)) for key, candidate in found]
+        return [self._change(*one) for one in compared if one[2] is State.improved]
+
+    def _compared(self, key: SeriesKey, candidate: Candidate) -> tuple[State, history.Ratio]:
+        comparison = _Comparison(self, key, candidate)
+        state = compared(candidate, comparison.word)
+        return state, comparison.ratio or (candidate.ratio, None, None)
+
+    def _change(self, key: SeriesKey, candidate: Candidate, state: State, ratio: history.Ratio) -> NightChange:
+        return NightChange(
+            self.name,
+            key.timed_pass,
+            key.workload,
+            key.metric.value,
+            state.value,
+            candidate.evidence.value,
+            candidate.good,
+            candidate.bad,
+            *ratio,
+        )
+
+    def _candidates(self, memo: str, looked: Look) -> list[tuple[SeriesKey, Candidate]]:
+        """What ``looked`` finds in the kernel's own series that have a number of this night."""
         night = self.night
 
         def look_at_all(session: Any) -> list[dict[str, Any]]:
             rows = []
             for key, points in history.read(session, night.repository, self.name, night.testbed):
                 own = key.provider == KERNEL and points and points[-1].revision == night.revision
-                candidate = look(points, key.metric, history.changes_of(session, key)) if own else None
+                candidate = looked(key, points, history.changes_of(session, key)) if own else None
                 if candidate is not None:
-                    rows.append({"key": _key_form(key), "candidate": dict(vars(candidate))})
+                    rows.append(_candidate_form(key, candidate))
             return rows
 
-        return night.context.history(look_at_all)
+        forms = night.context.memo(f"{self.name}-{memo}", lambda: night.context.history(look_at_all))
+        return _read_candidates(forms)
 
 
 @dataclass
@@ -430,6 +475,14 @@ def _key_form(key: SeriesKey) -> dict[str, Any]:
 
 def _key(form: dict[str, Any]) -> SeriesKey:
     return SeriesKey(**(form | {"metric": Metric(form["metric"]), "testbed": Testbed(**form["testbed"])}))
+
+
+def _candidate_form(key: SeriesKey, candidate: Candidate) -> dict[str, Any]:
+    return {"key": _key_form(key), "candidate": dict(vars(candidate))}
+
+
+def _read_candidates(forms: list[dict[str, Any]]) -> list[tuple[SeriesKey, Candidate]]:
+    return [(_key(form["key"]), _candidate(form["candidate"])) for form in forms]
 
 
 def _candidate(form: dict[str, Any]) -> Candidate:

@@ -51,6 +51,15 @@ def last_commit(session: Session, repository: str, not_revision: str = "") -> tu
     return None if row is None else (row.revision, row.snapshot)
 
 
+def last_night(session: Session, repository: str, not_revision: str = "") -> float | None:
+    """When the last commit was measured, besides ``not_revision``."""
+    return session.scalar(
+        select(func.max(MeasuredCommit.measured_at)).where(
+            MeasuredCommit.repository == repository, MeasuredCommit.revision != not_revision
+        )
+    )
+
+
 def snapshot_of(session: Session, repository: str, revision: str) -> str | None:
     """The snapshot of a commit that was measured."""
     return session.scalar(
@@ -209,6 +218,25 @@ def stands(session: Session, repository: str, kernel: str, gpu: str) -> bool:
         session.scalar(_confirmed(repository).where(MeasuredSeries.kernel == kernel, MeasuredSeries.gpu == gpu))
         is not None
     )
+
+
+def standing_elsewhere(
+    session: Session, repository: str, kernel: str, testbed: Testbed
+) -> list[tuple[SeriesKey, Change]]:
+    """The oldest confirmed change of each of a kernel's series on other testbeds of the same GPU model."""
+    rows = session.execute(
+        select(MeasuredSeries, SeriesChange)
+        .join(SeriesChange, SeriesChange.series_id == MeasuredSeries.id)
+        .where(MeasuredSeries.repository == repository, MeasuredSeries.kernel == kernel)
+        .where(MeasuredSeries.gpu == testbed.gpu, SeriesChange.state == State.confirmed.value)
+        .order_by(SeriesChange.id)
+    )
+    found: dict[SeriesKey, Change] = {}
+    for series, row in rows:
+        key = key_of(series)
+        if key.testbed != testbed:
+            found.setdefault(key, Change(row.good_revision, row.bad_revision, State(row.state), row.ratio))
+    return list(found.items())
 
 
 def triage(session: Session, repository: str, key: str, reason: str, now: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,11 +12,11 @@ from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Timing, Word
 from service.cli import jobs
 from service.local import session
 from service.local.asking import LocalJob
-from service.local.bisecting import RangeSearch, Suspect, step_of
+from service.local.bisecting import RangeSearch, judged
 from service.local.checkout import Checkout
 from service.report.nightly import bisected_report
 from tests.service.local.checkouts import checked_out, git, run
-from workers.contracts import Failure, FailureCode, MeasuredKernel, UserFacingError
+from workers.contracts import BisectSummary, Failure, FailureCode, MeasuredKernel, Suspect, UserFacingError
 from workers.history import Step
 
 FORWARD = ("time", "forward", "T=64")
@@ -113,13 +114,13 @@ def test_commits_that_do_not_follow_are_refused(history: History) -> None:
     ],
 )
 def test_only_the_rows_that_are_worse_over_the_whole_range_decide_a_step(kernel: MeasuredKernel, step: Step) -> None:
-    assert step_of(kernel, frozenset({FORWARD})) is step
+    assert judged(kernel, frozenset({FORWARD})) is step
 
 
 def test_memory_decides_where_memory_grew() -> None:
     rows = frozenset({("peak memory", "forward", "T=64")})
-    assert step_of(measured(Word.undecided, memory=2.0), rows) is Step.slower
-    assert step_of(measured(Word.slower, memory=1.0), rows) is Step.same
+    assert judged(measured(Word.undecided, memory=2.0), rows) is Step.slower
+    assert judged(measured(Word.slower, memory=1.0), rows) is Step.same
 
 
 @pytest.mark.parametrize(
@@ -131,18 +132,20 @@ def test_memory_decides_where_memory_grew() -> None:
 )
 def test_a_fault_of_the_host_says_nothing_of_a_commit_and_ends_the_search(kernel: MeasuredKernel) -> None:
     with pytest.raises(UserFacingError) as caught:
-        step_of(kernel, frozenset({FORWARD}))
+        judged(kernel, frozenset({FORWARD}))
     assert caught.value.failure.code is FailureCode.environment
 
 
 def test_the_report_names_commits_with_their_subjects_and_keeps_markup_out() -> None:
     one, many = Suspect(("a" * 40,), merge="c" * 40), Suspect(("b" * 40, "d" * 40), ("b" * 40,))
-    told = bisected_report("geglu", "slower", (one, many), {"a" * 40: "<b>@all</b> faster"}, 7, ("0" * 40, "f" * 40))
+    titles = (("a" * 40, "<b>@all</b> faster"),)
+    summary = BisectSummary("geglu", "slower", (one, many), 7, "0" * 40, "f" * 40, "NVIDIA H200", titles=titles)
+    told = bisected_report(summary)
     assert "became worse in 2 places" in told
     assert "<b>" not in told and "@all" not in told.replace("@\u2060", "")
     assert "brought by the merge `cccccccccccc`" in told
     assert "one of 2 commits, `bbbbbbbbbbbb` to `dddddddddddd`: 1 commit between them could not be judged" in told
-    assert "cannot be told from" in bisected_report("geglu", "undecided", (), {}, 1, ("0" * 40, "f" * 40))
+    assert "cannot be told from" in bisected_report(replace(summary, whole="undecided", suspects=()))
 
 
 @pytest.mark.usefixtures("environment")

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import tarfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -63,6 +64,7 @@ class FakeContext:
     memos: dict[str, Any] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, Any]] = field(default_factory=list)
+    files: list[dict[str, str]] = field(default_factory=list)  # next to each request of ``asked``
     notes: list[str] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
     stage: StageName | None = None
@@ -73,12 +75,16 @@ class FakeContext:
     # The keys of questions as their answers arrive, each looked at before the next one; None: all at once, before anybody looks.
     arrivals: Sequence[str] | None = None
     host: tuple[tuple[str, str], ...] = ()
+    now_s: float | None = None  # None: the time that it is
     seconds: float = 1.0  # that each request takes
     database: Database = field(default_factory=lambda: Database("sqlite://"))
 
     @property
     def has_models(self) -> bool:
         return self.speaks is not None
+
+    def now(self) -> float:
+        return time.time() if self.now_s is None else self.now_s
 
     def ask(self, key: str, question: Question) -> Answer:
         outcome = self.ask_all({key: question})[key]
@@ -147,6 +153,7 @@ class FakeContext:
         if lasting and same in self.lasting:
             return self.lasting[same]
         self.asked.append((place, request))
+        self.files.append(dict(files or {}))
         answer = self.answers[place] if place in self.answers else self.answers[action.value]
         answer = answer(request) if isinstance(answer, Callable) else answer  # type: ignore[arg-type]
         failed = isinstance(answer, str)
@@ -206,7 +213,7 @@ class FakeContext:
 
     def again(self, *texts: str) -> FakeContext:
         """Give the context of the stage's next attempt, with reviews, and nothing asked yet."""
-        return replace(self, feedback=said(*texts), attempt=self.attempt + 1, asked=[], notes=[])
+        return replace(self, feedback=said(*texts), attempt=self.attempt + 1, asked=[], files=[], notes=[])
 
 
 def _heard(told: Said) -> Answer | ModelError:

@@ -21,6 +21,7 @@ from tests.workers.stages.answers import WRONG, benchmark
 from tests.workers.stages.context import FakeContext, optimizing, packed
 from tests.workers.stages.library import tree
 from workers.contracts import (
+    DigestUpdate,
     FailureCode,
     FileChange,
     NightlySummary,
@@ -43,6 +44,10 @@ REPOSITORY = "acme/kernels"
 DRIVER = "580.159.04"
 
 
+def sha(night: int) -> str:
+    return f"{night:012x}".ljust(40, "0")
+
+
 def report(gpu: str | None = "NVIDIA H200") -> HostReport:
     return HostReport("3.12", "2.11.0", "3.6.0", gpu, "sm_90", DRIVER, 1, 4240.0, (), (), (), ())
 
@@ -63,6 +68,7 @@ class Library:
     driver: str = DRIVER
     slow: float = 1.0
     memory: float = 1.0
+    now: float | None = None  # None: the time that it is
     verdicts: Any = field(default_factory=lambda: Verdict(Status.passed))
     contexts: list[FakeContext] = field(default_factory=list)
 
@@ -81,14 +87,14 @@ class Library:
         self.nights += 1
         context = optimizing({"benchmark": self.benchmark, "verify": self.verdicts, "doctor": report()})
         context.host = (("gpu_uuid", "GPU-1"), ("driver", self.driver), ("torch", "2.11.0"), ("triton", "3.6.0"))
-        context.database, context.blobs = self.database, self.blobs
+        context.database, context.blobs, context.now_s = self.database, self.blobs, self.now
         options = replace(context.request.options, budget_minutes=minutes)
         context.request = replace(
             context.request,
             verb=Verb.nightly,
             kernel="nightly",
             kernels=kernels,
-            base_sha=f"{self.nights:040x}",
+            base_sha=sha(self.nights),
             snapshot=context.put(packed(head)),
             options=options,
         )
@@ -207,7 +213,7 @@ def test_a_slower_kernel_is_confirmed_against_the_last_good_commit_in_two_runs_o
     summary = library.night(changed("geglu"))
     times = [change for change in summary.changes if change.metric == Metric.time_us]
     assert {change.state for change in times} == {State.confirmed}
-    assert {(change.good, change.bad) for change in times} == {(f"{3:040x}", f"{4:040x}")}
+    assert {(change.good, change.bad) for change in times} == {(sha(3), sha(4))}
     assert all(change.ratio == pytest.approx(1.08) for change in times)
     compare = [request for place, request in library.contexts[-1].asked if "compare" in place]
     assert len(compare) == 2, "the passes share the runs"
@@ -329,3 +335,68 @@ def test_a_good_commit_whose_snapshot_is_gone_leaves_the_change_undecided() -> N
         del library.blobs[digest]
     summary = run(context)
     assert {change.state for change in summary.changes} == {State.undecided}
+
+
+def test_a_regression_that_stands_on_an_old_driver_is_gone_once_a_changed_kernel_is_as_good_on_the_new_one() -> None:
+    library = Library()
+    library.quiet(3)
+    library.slow = 1.2
+    slow = changed("geglu")
+    assert {change.state for change in library.night(slow).changes} == {State.confirmed}
+    library.driver = "590.1"
+    still = library.night(slow)
+    elsewhere = [change for change in still.changes if change.evidence == Evidence.recovery]
+    assert {change.state for change in elsewhere} == {State.confirmed}, "it was looked at again on the new driver"
+    assert library.night(slow).changes == (), "and is not until the kernel changes"
+    library.slow = 1.0
+    context = library.context(LIBRARY)
+    mended = run(context)
+    assert State.recovered in {change.state for change in mended.changes}
+    with library.database.read() as session:
+        assert not history.stands(session, REPOSITORY, "geglu", "NVIDIA H200")
+
+
+MONDAY = 1_700_438_400.0  # 2023-11-20, 00:00 UTC
+DAY_S = 86_400.0
+
+
+def nights_of_a_week(library: Library, first_day: int, count: int) -> list[NightlySummary]:
+    summaries = []
+    for day in range(first_day, first_day + count):
+        library.now = MONDAY + day * DAY_S + 7200
+        summaries.append(library.night())
+    return summaries
+
+
+def test_what_became_faster_is_told_in_the_first_night_of_the_next_week_after_two_runs() -> None:
+    library = Library()
+    nights_of_a_week(library, 0, 7)
+    assert nights_of_a_week(library, 7, 1)[0].improved == ()
+    library.slow = 0.8
+    assert all(summary.improved == () for summary in nights_of_a_week(library, 8, 6)), "once a week"
+    library.now = MONDAY + 14 * DAY_S + 7200
+    context = library.context()
+    result = context.run(Nightly())
+    (digest,) = [update for update in result.updates if isinstance(update, DigestUpdate)]
+    assert digest.since == MONDAY + 7 * DAY_S
+    assert {(one.timed_pass, one.state) for one in digest.improved} == {
+        (name, State.improved) for name in ("forward", "backward", "full")
+    }
+    assert all(one.ratio == pytest.approx(0.8) for one in digest.improved)
+    assert len([place for place in context.order if "compare" in place]) == 2, "the passes share the two runs"
+    assert nights_of_a_week(library, 21, 1)[0].improved == (), "what was told is the level from then on"
+
+
+def test_an_improvement_that_the_comparison_does_not_find_is_not_told() -> None:
+    library = Library()
+    nights_of_a_week(library, 0, 7)
+    real = library.benchmark
+
+    def lucky(request: BenchmarkRequest) -> BenchmarkResult:
+        library.slow = 1.0 if request.original is not None else 0.9
+        return real(request)
+
+    library.now = MONDAY + 7 * DAY_S
+    context = library.context()
+    context.answers["benchmark"] = lucky
+    assert run(context).improved == ()

@@ -1,0 +1,52 @@
+"""`/kernel bisect`: the commits of a range, each with its snapshot, for a job to search."""
+
+from __future__ import annotations
+
+from service.commands.command import Command
+from service.dispatch.hearing import Hearing
+from service.dispatch.starting import job_of, limit_reply, origin
+from service.github.records import CommitInfo
+from service.repo_config import job_options
+from service.report.nightly import reply_no_range, reply_range_too_long
+from workers.contracts import JobRequest, ProblemKind, ProblemText, RangeCommit
+
+MOST_COMMITS = 32  # of a range: the repository is fetched at each of them
+MOST_TITLE = 200
+
+
+def bisect(hearing: Hearing, command: Command) -> str | None:
+    """Start to search a range; give the answer where no job is started."""
+    key = hearing.key(command)
+    if job_of(hearing, key) is not None:
+        return None
+    refused = hearing.config_reply or limit_reply(hearing)
+    if refused is not None:
+        return refused
+    good, bad = command.commits or ("", "")
+    line = hearing.github.git.line(good, bad)
+    if not line:
+        return reply_no_range(good, bad)
+    if len(line) > MOST_COMMITS:
+        return reply_range_too_long(command.name or "", good, bad, len(line), MOST_COMMITS)
+    commits = tuple(_with_snapshot(hearing, commit) for commit in line)
+    hearing.desk.inbox.submit(
+        JobRequest(
+            key=key,
+            verb=command.verb,
+            kernel=command.name or "",
+            origin=origin(hearing),
+            base_ref=hearing.repository.default_branch,
+            base_sha=commits[-1].sha,
+            snapshot=commits[-1].snapshot,
+            problem=ProblemText(ProblemKind.missing),
+            options=job_options(command.options, hearing.config),
+            commits=commits,
+        )
+    )
+    return None
+
+
+def _with_snapshot(hearing: Hearing, commit: CommitInfo) -> RangeCommit:
+    title = (commit.message.splitlines() or [""])[0][:MOST_TITLE]
+    merges = commit.parents[1] if len(commit.parents) > 1 else None
+    return RangeCommit(commit.sha, hearing.desk.snapshot(hearing.github, commit.sha), title, merges)

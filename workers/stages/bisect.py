@@ -1,0 +1,159 @@
+"""Bisect: which commits of a range made a kernel slower or larger, each step an interleaved run of two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gpu_runner.contracts import BenchmarkResult, CandidateSource, Problem, to_json
+from workers.contracts import (
+    BisectSummary,
+    FailureCode,
+    ReportUpdate,
+    StageName,
+    Suspect,
+    UserFacingError,
+)
+from workers.engine.protocol import StageContext, StageResult
+from workers.layouts.protocol import Layout
+from workers.nightly.bisection import Culprit, Row, Step, bisect, step_of, worse_rows
+from workers.reports.provenance import provenance
+from workers.stages.bench import keep_json, known_problem, layout_for
+from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, Gate, timing_budget_s
+from workers.stages.problem import parse
+from workers.tree import Tree, read_tarball
+
+GOOD_FILE, NEW_FILE = "good.tar.gz", "new.tar.gz"
+
+
+class Bisect:
+    """The one stage of ``bisect``."""
+
+    name = StageName.bisect
+
+    def run(self, context: StageContext) -> StageResult:
+        """Search the range of the request.
+
+        Raises:
+            UserFacingError: the kernel is not there, the host has no GPU, or it is at fault.
+        """
+        gate = Gate(context, {})
+        report, host = gate.host()
+        if report.gpu is None:
+            raise UserFacingError(NO_GPU)
+        search = _Range(context, gate)
+        last = len(search.commits) - 1
+        whole = search.measured(0, last)
+        search.rows = worse_rows(whole)
+        found = bisect(last + 1, search.step) if search.rows else None
+        suspects = () if found is None else tuple(search.suspect(culprit) for culprit in found.culprits)
+        named = {sha for suspect in suspects for sha in suspect.commits}
+        summary = BisectSummary(
+            search.kernel,
+            (step_of(whole) if found is None else found.whole).value,
+            suspects,
+            search.steps,
+            search.commits[0].sha,
+            search.commits[last].sha,
+            report.gpu,
+            _grown(whole, search.rows),
+            tuple((commit.sha, commit.title) for commit in search.commits if commit.sha in named),
+            host if whole is None else provenance(context.request, whole),
+        )
+        keep_json(context, "report.json", summary)
+        return StageResult({"summary": to_json(summary)}, (ReportUpdate(summary),), checkpoint=False)
+
+
+@dataclass
+class _Range:
+    """The commits of the request. ``rows`` are what became worse over the whole range: nothing else decides a step."""
+
+    context: StageContext
+    gate: Gate
+    rows: frozenset[Row] = frozenset()
+    _trees: dict[int, Tree] = field(default_factory=dict)
+    _known: dict[tuple[int, int], BenchmarkResult | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.commits = self.context.request.commits
+
+    @property
+    def steps(self) -> int:
+        """How many pairs of commits were compared."""
+        return len(self._known)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of the newest commit."""
+        return layout_for(self.context.request.options.layout, self._tree(len(self.commits) - 1))
+
+    @cached_property
+    def kernel(self) -> str:
+        """The kernel's name in the repository."""
+        return self.layout.locate(self.context.request.kernel, self._tree(len(self.commits) - 1)).name
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The kernel's problem at the newest commit, which all are called with."""
+        tree = self._tree(len(self.commits) - 1)
+        kernel = self.layout.locate(self.kernel, tree)
+        return parse(known_problem(self.context.request.problem, kernel, tree, self.layout))
+
+    def measured(self, old: int, new: int) -> BenchmarkResult | None:
+        """Two commits in turns; None where one of them has no such kernel, or does not build."""
+        problem = self.problem  # without it there is nothing to compare: the job ends, and no commit is called broken
+        if (old, new) not in self._known:
+            older, newer = self.commits[old].sha[:12], self.commits[new].sha[:12]
+            self.context.note(f"comparing {newer} with {older}")
+            self._known[old, new] = self._ask(f"{older}-{newer}", old, new, problem)
+        return self._known[old, new]
+
+    def step(self, old: int, new: int) -> Step:
+        """What the comparison says about the rows that count."""
+        return step_of(self.measured(old, new), self.rows)
+
+    def suspect(self, culprit: Culprit) -> Suspect:
+        """A culprit by its commits."""
+        between = self.commits[culprit.good + 1 : culprit.bad + 1]
+        unjudged = tuple(self.commits[place].sha for place in culprit.unjudged)
+        merge = between[0].sha if len(between) == 1 and between[0].merges is not None else None
+        return Suspect(tuple(commit.sha for commit in between), unjudged, merge)
+
+    def _ask(self, key: str, old: int, new: int, problem: Problem) -> BenchmarkResult | None:
+        try:
+            candidate, original = self._form(new, NEW_FILE), self._form(old, GOOD_FILE)
+            return self.gate.benchmark(
+                key,
+                problem,
+                candidate,
+                budget_s=timing_budget_s(len(problem.workloads)),
+                original=original,
+                contenders=ORIGINAL_ALONE,
+                existing=True,
+                more={NEW_FILE: self.commits[new].snapshot, GOOD_FILE: self.commits[old].snapshot},
+            )
+        except UserFacingError as error:
+            if error.failure.code is FailureCode.environment:
+                raise
+            return None
+
+    def _form(self, place: int, file: str) -> CandidateSource:
+        kernel = self.layout.locate(self.kernel, self._tree(place))
+        return self.layout.form_of(kernel, self.problem, (), file)
+
+    def _tree(self, place: int) -> Tree:
+        if place not in self._trees:
+            self._trees[place] = read_tarball(self.context.load(self.commits[place].snapshot))
+        return self._trees[place]
+
+
+def _grown(result: BenchmarkResult | None, rows: frozenset[Row]) -> float | None:
+    """New time over old, or new memory over old, of what grew most."""
+    grown = []
+    for row in result.rows if result is not None else ():
+        place = (row.timed_pass.value, row.workload.label())
+        if ("time", *place) in rows:
+            grown += [1 / one.speedup for one in row.comparisons if one.baseline == "original"]
+        if row.memory_ratio is not None and any(known[1:] == place and known[0] != "time" for known in rows):
+            grown.append(row.memory_ratio)
+    return max(grown, default=None)
