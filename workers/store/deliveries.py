@@ -104,7 +104,7 @@ def any_claimable(session: Session, now: float) -> bool:
     return session.scalar(_oldest(now)) is not None
 
 
-def _oldest(now: float) -> Select[tuple[int]]:
+def _oldest(now: float) -> Select[int]:
     return select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1)
 
 
