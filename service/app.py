@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from service.addresses import Addresses
 from service.deliveries import DeliveryProcessor, Missed, Unheard
 from service.dispatch.desk import Desk
-from service.dispatch.events import handles
+from service.dispatch.events import handles, settled
 from service.github.clients import GitHubClients
 from service.health import Health, health_router
 from service.loops import Loop, Loops, Wake
@@ -139,7 +139,8 @@ def create_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
             log.info("stopped", late=late)
 
     app = FastAPI(title="Kernelsmith", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(webhook_router(Intake(settings.secrets(), handles, recorder.record, parts.wake_deliveries.ring)))
+    intake = Intake(settings.secrets(), handles, settled, recorder.record, parts.wake_deliveries.ring)
+    app.include_router(webhook_router(intake))
     app.include_router(health_router(_health(parts, loops, recorder)))
     app.include_router(pages_router(_pages(parts)))
     return app

@@ -14,7 +14,7 @@ import structlog
 
 from service.commands.parser import parse_comment
 from service.dispatch.desk import Desk
-from service.dispatch.events import handles, route
+from service.dispatch.events import NOTHING, handles, read_payload, route
 from service.dispatch.payloads import MalformedPayloadError
 from service.github.clients import GitHubClients
 from service.github.errors import GitHubError, TransientError
@@ -163,14 +163,9 @@ def handle(desk: Desk, event: str, body: bytes) -> str:
     Raises:
         MalformedPayloadError: it is not what GitHub documents.
     """
-    try:
-        payload: Any = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise MalformedPayloadError("it is no JSON") from error
-    if not isinstance(payload, dict):
-        raise MalformedPayloadError("it is no object")
+    payload = read_payload(body)
     handler = route(event, str(payload.get("action") or ""))
-    return "nothing to do" if handler is None else handler(desk, payload)
+    return NOTHING if handler is None else handler(desk, payload)
 
 
 FIRST_LOOK_BACK = timedelta(days=1)  # at the start: the service may have been down

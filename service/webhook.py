@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from service.media_types import content_type
-from service.metrics import WEBHOOKS
+from service.metrics import DELIVERIES, WEBHOOKS
 from workers.inbox import NewDelivery, trouble_of
 
 PREFIX = "sha256="
@@ -143,10 +143,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Intake:
-    """What the webhook needs: the secrets, which events are kept, and where."""
+    """What the webhook needs: the secrets, which events are kept, which of them ask for nothing, and where they are kept."""
 
     secrets: tuple[bytes, ...]
     handles: Callable[[str], bool]
+    settled: Callable[[str, bytes], str | None]  # what came of it, where that can be told at once
     record: Callable[[NewDelivery], Future[bool]]
     wake: Callable[[], None]
 
@@ -207,9 +208,13 @@ async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[in
         return 200, "pong"
     if not intake.handles(event):
         return 202, "ignored"
-    created = await _kept(intake, NewDelivery(delivery_id, event, body))
-    log.info("delivery_recorded", delivery_id=delivery_id, github_event=event, new=created)
-    intake.wake()
+    outcome = intake.settled(event, body)
+    created = await _kept(intake, NewDelivery(delivery_id, event, body, outcome))
+    log.info("delivery_recorded", delivery_id=delivery_id, github_event=event, new=created, outcome=outcome)
+    if outcome is None:
+        intake.wake()
+    elif created:
+        DELIVERIES.labels(event=event, outcome="handled").inc()
     return 202, "accepted" if created else "already known"
 
 

@@ -325,12 +325,17 @@ class Found:
     block: str | None  # the Python block between this command and the next
 
 
+def may_hold_command(body: str) -> bool:
+    """Whether a line of a comment begins like a command; where it stands is for ``parse_comment`` to see."""
+    return any(COMMAND_LINE.match(line) for line in normalise(body).split("\n"))
+
+
 def parse_comment(body: str, previous_body: str | None = None, *, host: str = "github.com") -> ParsedComment:
     """Find the commands of a comment; on an edit only in lines that the previous body does not have.
 
     ``host`` is the one whose links are followed, with its port where it has one.
     """
-    if not any(COMMAND_LINE.match(line) for line in normalise(body).split("\n")):
+    if not may_hold_command(body):
         return ParsedComment()
     read = outline(body)
     fresh = _fresh_lines(read, previous_body)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
 from service.commands.command import Command, ParsedComment
-from service.commands.parser import parse_comment
+from service.commands.parser import may_hold_command, parse_comment
 from service.dispatch.bisecting import bisect
 from service.dispatch.desk import Desk
 from service.dispatch.hearing import Given, Hearing, decide, hear, is_person, reply_once
 from service.dispatch.payloads import (
     Actor,
+    MalformedPayloadError,
     Payload,
     Place,
     PullEvent,
@@ -74,7 +77,7 @@ def carry_out(desk: Desk, text: Text, *, decided: bool = False) -> str:
     """Carry out every command of a text; ``decided``: it is a review that decides already, so approve and revise are left out."""
     parsed = parse_comment(text.body, text.previous_body, host=desk.html_host)
     if not parsed.commands and not parsed.errors:
-        return "no command"
+        return NO_COMMAND
     if not is_person(desk, text):
         return "not from a person"
     github = desk.client(text.place.repository, text.place.installation_id)
@@ -356,3 +359,41 @@ def handles(event: str) -> bool:
 def route(event: str, action: str) -> Handler | None:
     """The handler of an event; None where nothing is to be done."""
     return ROUTES.get((event, action))
+
+
+NOTHING, NO_COMMAND = "nothing to do", "no command"
+SETTLED_BYTES = 128_000  # of a payload that is read before it is kept: most of comments have a tenth
+READERS: dict[Handler, Callable[[Payload], Text]] = {_comment: comment_text, _opening: opening_text}
+
+
+def read_payload(body: bytes) -> Payload:
+    """A payload as an object.
+
+    Raises:
+        MalformedPayloadError: it is none.
+    """
+    try:
+        payload: Any = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise MalformedPayloadError("it is no JSON") from error
+    if not isinstance(payload, dict):
+        raise MalformedPayloadError("it is no object")
+    return payload
+
+
+def settled(event: str, body: bytes) -> str | None:
+    """What came of a delivery that asks for nothing, such as a comment without a command; None for one that is to be handled.
+
+    Most deliveries are of this kind. To see it costs a small part of what it costs to lease one and to handle it.
+    """
+    if len(body) > SETTLED_BYTES:
+        return None
+    try:
+        payload = read_payload(body)
+        handler = route(event, str(payload.get("action") or ""))
+        if handler is None:
+            return NOTHING
+        read = READERS.get(handler)
+        return NO_COMMAND if read is not None and not may_hold_command(read(payload).body) else None
+    except MalformedPayloadError:
+        return None

@@ -6,7 +6,7 @@ import functools
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Executable, Select, Table, and_, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -21,11 +21,12 @@ REHEARSAL_BYTES = 64 << 10  # more than a comment takes
 
 @dataclass(frozen=True)
 class NewDelivery:
-    """A delivery that has arrived."""
+    """A delivery that has arrived; with an ``outcome`` it asks for nothing, and is kept as handled."""
 
     delivery_id: str
     event: str
     payload: bytes
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ClaimedDelivery:
 def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[bool, ...]:
     """Keep deliveries, which are read once the transaction has begun, and tell of each whether it is new."""
     connection = session.connection()
-    rows = [{"delivery_id": d.delivery_id, "event": d.event, "payload": d.payload, "received_at": now} for d in arrived]
+    rows = [_row(delivery, now) for delivery in arrived]
     if not rows:
         return ()
     new = set(connection.scalars(_insert(connection.dialect.name), rows))
@@ -57,6 +58,21 @@ def keep(session: Session, arrived: Iterable[NewDelivery], now: float) -> tuple[
         told.append(row["delivery_id"] in new)
         new.discard(row["delivery_id"])  # one that came twice in this moment is new once
     return tuple(told)
+
+
+def _row(delivery: NewDelivery, now: float) -> dict[str, Any]:
+    is_done = delivery.outcome is not None
+    row = {
+        "delivery_id": delivery.delivery_id,
+        "event": delivery.event,
+        "payload": delivery.payload,
+        "received_at": now,
+    }
+    return row | {
+        "state": "done" if is_done else "pending",
+        "outcome": delivery.outcome,
+        "finished_at": now if is_done else None,
+    }
 
 
 @functools.cache
@@ -88,7 +104,7 @@ def any_claimable(session: Session, now: float) -> bool:
     return session.scalar(_oldest(now)) is not None
 
 
-def _oldest(now: float) -> Select[tuple[int]]:
+def _oldest(now: float) -> Select[int]:
     return select(Delivery.id).where(claimable(now)).order_by(Delivery.id).limit(1)
 
 

@@ -54,7 +54,9 @@ def app(store: Store) -> FastAPI:
     app = FastAPI()
     events = {"issue_comment"}
     app.include_router(
-        webhook_router(Intake((SECRET, b"an older secret"), events.__contains__, store.record, store.wake))
+        webhook_router(
+            Intake((SECRET, b"an older secret"), events.__contains__, lambda *_: None, store.record, store.wake)
+        )
     )
     return app
 
@@ -89,6 +91,24 @@ def test_a_delivery_that_comes_twice_is_answered_with_202_and_kept_once(client: 
         answer = client.post("/webhook", content=b"{}", headers=headers(b"{}"))
         assert (answer.status_code, answer.json()) == (202, {"outcome": outcome})
     assert len(store.kept) == 1
+
+
+def test_a_delivery_that_asks_for_nothing_is_kept_as_handled_and_wakes_nobody(store: Store) -> None:
+    app, seen = FastAPI(), list[NewDelivery]()
+    settled = {b'{"body": "thanks"}': "no command"}
+
+    def record(delivery: NewDelivery) -> Future[bool]:
+        seen.append(delivery)
+        return store.record(delivery)
+
+    intake = Intake((SECRET,), lambda _: True, lambda _, body: settled.get(body), record, store.wake)
+    app.include_router(webhook_router(intake))
+    with TestClient(app) as client:
+        for body in settled:
+            answer = client.post("/webhook", content=body, headers=headers(body))
+            assert (answer.status_code, answer.json()) == (202, {"outcome": "accepted"})
+    assert [delivery.outcome for delivery in seen] == ["no command"]
+    assert store.woken == 0
 
 
 def test_an_older_secret_is_valid_during_a_rotation(client: TestClient) -> None:
@@ -228,7 +248,9 @@ def sqlite_says(code: int) -> OperationalError:
 def post_with(kept: Future[bool], store: Store) -> tuple[Response, list[dict[str, object]], float]:
     """Send a delivery of which this becomes; give the answer, the log, and how many such answers were counted."""
     app = FastAPI()
-    app.include_router(webhook_router(Intake((SECRET,), lambda event: True, lambda _: kept, store.wake)))
+    app.include_router(
+        webhook_router(Intake((SECRET,), lambda event: True, lambda *_: None, lambda _: kept, store.wake))
+    )
     with TestClient(app) as client, capture_logs() as logs:
         answer = client.post("/webhook", content=b"{}", headers=headers(b"{}"))
     return answer, list(logs), WEBHOOKS.labels(status=str(answer.status_code))._value.get()

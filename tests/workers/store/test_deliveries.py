@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -137,6 +138,29 @@ def test_many_deliveries_at_once_are_each_told_whether_they_are_new(world: World
         b"c",
         b"\x00\xff",
     ]
+
+
+def test_what_asks_for_nothing_is_kept_as_handled(world: World) -> None:
+    asks_nothing = inbox.NewDelivery("a", "issue_comment", b"{}", "no command")
+    assert inbox.record_deliveries([asks_nothing, inbox.NewDelivery("b", "issue_comment", b"{}")]) == (True, True)
+    assert inbox.counts()["deliveries"] == {"done": 1, "pending": 1}
+    claimed = inbox.claim_delivery("w", 30)
+    assert claimed is not None
+    assert claimed.delivery_id == "b"
+    assert inbox.claim_delivery("w", 30) is None
+    assert inbox.record_deliveries([asks_nothing]) == (False,)
+
+
+def test_deliveries_are_read_once_the_transaction_has_begun(local: World) -> None:
+    seen = []
+
+    def arrive() -> Iterator[inbox.NewDelivery]:
+        # Whoever writes now waits for this transaction to end.
+        seen.append(local.runtime.database._turn.acquire(blocking=False))
+        yield inbox.NewDelivery("a", "push", b"{}")
+
+    assert inbox.record_deliveries(arrive()) == (True,)
+    assert seen == [False]
 
 
 def test_a_rehearsed_delivery_is_seen_by_nobody(world: World) -> None:
