@@ -26,7 +26,7 @@ def host_section(report: HostReport) -> str:
     proofs = [
         (proof.attempt, "prevented" if proof.prevented else "**possible**", proof.detail) for proof in report.proofs
     ]
-    problems = ("To be cured:", bullets(report.problems)) if report.problems else ("Nothing is to be cured.",)
+    problems = ("To fix:", bullets(report.problems)) if report.problems else ("Nothing to fix.",)
     return paragraphs(
         table(("fact", "value"), facts),
         table(("a child tried to", "and it was", "detail"), proofs) if proofs else "",

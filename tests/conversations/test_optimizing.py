@@ -23,7 +23,7 @@ def test_a_kernel_is_made_faster_from_the_command_to_the_pull_request(open_talk:
     talk.answer("tests", to_json(TESTS), always=True)
     before = dict(talk.hub.branches(REPOSITORY))
     number = talk.ask("/kernel optimize geglu --goal speed")
-    assert talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile"]
+    assert talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile", "script"]
     assert heard(talk, number) == snapshot(
         [
             """\

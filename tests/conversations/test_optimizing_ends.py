@@ -74,7 +74,7 @@ def test_a_kernel_at_its_floor_ends_with_a_report_and_no_question(open_talk: Ope
     talk.answer("benchmark", to_json(alone(so_fast(1.97))))
     number = talk.ask("/kernel optimize geglu")
     assert talk.job().state is JobState.done
-    assert talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile"]
+    assert talk.asked() == ["imports", "capture", "record", "verify", "benchmark", "profile", "script"]
     assert heard(talk, number) == snapshot(
         [
             """\

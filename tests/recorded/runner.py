@@ -4,8 +4,8 @@ It answers by what is asked, not by which candidate stands in the request, so th
 recordings are made anew by ``rm tests/recorded/answers/*.json; pytest tests/conversations --record``, which asks the real runner.
 A test tells it what to do by files on its *desk*: ``answers/verify-1.json`` is the payload of the next verify and of no
 other (``verify-always.json`` of all), ``pause/runner.verify`` has it wait there until that file is gone. A benchmark with no
-original to hold the kernel against is answered by ``alone-always.json`` where there is one, and the imports
-that are tried before a job by ``imports-1.json``, else with success.
+original to hold the kernel against is answered by ``alone-always.json`` where there is one; the imports
+that are tried before a job by ``imports-1.json`` and a library's benchmark script by ``script-1.json``, else both with success.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.compact import compact
 from tests.recorded.pause import pause
 
 EVERYTHING_THERE = {"passed": True, "exit_code": 0, "cases": [], "summary": "exit code 0", "log": "", "collected": []}
+MODULES = {"imports": "imports", "benchmark": "script"}  # of the action ``tests``
 ANSWERS = Path(__file__).with_name("answers")
 
 
@@ -54,7 +55,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     request = json.loads(options.request.read_text())
-    action = "imports" if request["payload"].get("module") == "imports" else request["action"]
+    action = MODULES.get(request["payload"].get("module"), request["action"])
     with (options.desk / "asked").open("a") as told:
         told.write(f"{action} {request['request_id']}\n")
     pause(options.desk, f"runner.{action}")
@@ -62,7 +63,7 @@ def main() -> int:
     directed = (_directed(options.desk, "alone") if alone else None) or _directed(options.desk, action)
     if directed is not None:
         result = {"payload": directed, "duration_s": 1.0}
-    elif action == "imports":
+    elif action in MODULES.values():
         result = {"payload": EVERYTHING_THERE, "duration_s": 1.0}
     else:
         recording = recording_of(request)

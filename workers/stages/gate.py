@@ -362,7 +362,10 @@ def script_rows(
     if kernel.script is None or sum(s for key, s in gate.seconds.items() if key.endswith(SCRIPT)) >= MOST_SCRIPTS_S:
         return ""
     gate.context.note(f"{name}: running the library's own benchmark script")
-    ran = gate.tests(f"{name}{SCRIPT}", layout.script_of(kernel, tree), changes, lasting=True)
+    try:
+        ran = gate.tests(f"{name}{SCRIPT}", layout.script_of(kernel, tree), changes, lasting=True)
+    except UserFacingError as error:  # its rows are evidence besides the benchmark, and no reason to stop
+        return NO_ROWS.format(error.failure.message)
     data = layout.standing_data(kernel, ran.collected, tree) if ran.passed else ()
     if not data:
         return NO_ROWS.format(ran.summary)

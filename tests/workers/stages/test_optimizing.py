@@ -312,6 +312,12 @@ def test_a_script_that_fails_rejects_no_variant_and_its_notes_say_so(monkeypatch
     assert "v1_script.csv" not in context.names
 
 
+def test_a_host_that_fails_at_a_script_ends_no_job(monkeypatch: Patch) -> None:
+    made = answers() | {"tests v1-script": "its disk is full"}
+    (variant,) = optimized(scripted(monkeypatch, profiled(made), *different(1))).variants
+    assert variant.outcome is Outcome.kept and "its disk is full" in variant.notes.learnings
+
+
 def text(context: FakeContext, name: str) -> str:
     return context.load(context.names[name]).decode()
 
