@@ -8,7 +8,7 @@ from functools import lru_cache
 from workers.nightly.bisection import Bisected, Culprit, Row, Step, bisect, step_of, worse_rows
 from workers.nightly.export import Format, NoParquetError, exported
 from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
-from workers.nightly.planning import Retention
+from workers.nightly.planning import Retention, week_start
 from workers.nightly.series import KERNEL, Metric, Point, Testbed
 from workers.nightly.simulation import SCENARIOS, Tally, simulate
 from workers.nightly.views import (
@@ -131,8 +131,15 @@ def kernel_states(repository: str, kernel: str | None = None) -> tuple[KernelSta
 @lru_cache(maxsize=8)
 def _all_states(database: Database, repository: str, _version: object, hour: int) -> tuple[KernelState, ...]:
     # The numbers change once a night and are looked at all day; the hour moves the weeks of the trend on.
+    now = (hour + 1) * 3600.0
     with database.read() as session:
-        return history_views.states(session, repository, (hour + 1) * 3600.0)
+        return history_views.states(session, repository, now, past=_past_weeks(database, repository, week_start(now)))
+
+
+@lru_cache(maxsize=8)
+def _past_weeks(_database: Database, _repository: str, _week: float) -> history_views.Trends:
+    """What ``states`` keeps of the weeks that are over."""
+    return {}
 
 
 def kernel_history(repository: str, kernel: str, wanted: dict[str, str], last: int | None) -> KernelHistory | None:

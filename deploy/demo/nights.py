@@ -7,6 +7,7 @@ the GPU host's place stands ``recorded_gpu``.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import threading
@@ -25,6 +26,7 @@ from deploy.demo.library import LibraryError
 from deploy.demo.play import KEPT_PORTS, headline, say, transcript
 from deploy.demo.recorded_gpu import Machine
 from deploy.demo.theatre import MAINTAINER, REPOSITORY, DemoError, free_port, register
+from deploy.localhub.conversation import CommentEntry
 from deploy.localhub.hub import Hub
 from deploy.localhub.server import HOST, HubServer
 from service.app import Parts, create_app, make_parts
@@ -35,11 +37,14 @@ from workers import embedded, inbox, observability, runtime
 DAY_S = 86_400.0
 NIGHTS = 30
 DRIVER, NEW_DRIVER = "580.159.04", "590.44.01"
-DRIVER_NIGHT, NEIGHBOUR_NIGHT, PLANTED_NIGHT, MENDED_NIGHT = 8, 13, 18, 23
+DRIVER_NIGHT, IMPROVED_NIGHT, NEIGHBOUR_NIGHT, PLANTED_NIGHT, MENDED_NIGHT = 5, 10, 15, 20, 24
+SOFTMAX = "src/liger_kernel/ops/softmax.py"
+COPY = recorded_gpu.EXTRA_COPY
 RMS_NORM = "src/liger_kernel/ops/rms_norm.py"
-WITHOUT_COPY = "    X = X.view(-1, dim)\n"
-WITH_COPY = f"    X = X.view(-1, dim){recorded_gpu.EXTRA_COPY}\n"
-NOTES = "NOTES.md"
+# The line of each kernel's host code in which its input can be copied for nothing.
+INPUT = {RMS_NORM: "X = X.view(-1, dim)", SOFTMAX: "x2d = x.contiguous().view(-1, n_cols)"}
+NOTES, PLANTED_BRANCH = "NOTES.md", "keep-input"
+RANGE = re.compile(r"/kernel bisect \S+ \w+\.\.\w+")
 LIMIT_S = 300.0
 
 
@@ -75,13 +80,20 @@ class Stage:
         delivered = bool(self.hub.deliver_all())
         return delivered or self.parts.processor.step() or embedded.step() or self.parts.publisher.step()
 
-    def source(self) -> str:
-        """The file of the kernel that is slowed down, as it is on the default branch."""
-        return (self.hub.read_file(REPOSITORY, "main", RMS_NORM) or b"").decode()
+    def push(self, changes: Mapping[str, str], message: str, branch: str = "main") -> str:
+        """Commit to a branch; give the commit."""
+        return self.hub.push(REPOSITORY, branch, MAINTAINER, changes, message)
 
-    def push(self, changes: Mapping[str, str], message: str) -> str:
-        """Commit to the default branch."""
-        return self.hub.push(REPOSITORY, "main", MAINTAINER, changes, message)
+    def copying(self, path: str) -> dict[str, str]:
+        """A kernel's file with a needless copy of its input."""
+        return {path: self._source(path).replace(INPUT[path], INPUT[path] + COPY)}
+
+    def not_copying(self, path: str) -> dict[str, str]:
+        """A kernel's file without that copy."""
+        return {path: self._source(path).replace(COPY, "")}
+
+    def _source(self, path: str) -> str:
+        return (self.hub.read_file(REPOSITORY, "main", path) or b"").decode()
 
     def show(self) -> None:
         """Print what is new in the issues that the bot opened."""
@@ -169,44 +181,66 @@ def _month(stage: Stage, out: Path) -> bool:
     say(stage.started, f"{library.PROJECT} {library.VERSION} on {REPOSITORY}; the times are those of an H200, recorded")
     kernels = " ".join(json.loads(recorded_gpu.RECORDED.read_text())["kernels"])
     diary = stage.hub.open_issue(REPOSITORY, MAINTAINER, "Nightly runs", "A night a day.").number
+    stage.push(stage.copying(SOFTMAX), "Copy softmax's input")
+    planted = None
     for night in range(NIGHTS):
         stage.night = night
         driver = NEW_DRIVER if night >= DRIVER_NIGHT else DRIVER
         machine = Machine(night, driver, 1.2 if night == NEIGHBOUR_NIGHT else 1.0)
         stage.machine.write_text(json.dumps(asdict(machine)))
-        _day(stage, night)
+        planted = _day(stage, night) or planted
         stage.hub.comment(REPOSITORY, diary, MAINTAINER, f"/kernel nightly {kernels}")
         stage.settle()
-        said = [entry for entry in stage.hub.conversation(REPOSITORY, diary) if entry.by != MAINTAINER]
+        said = [entry for entry in stage.hub.conversation(REPOSITORY, diary) if isinstance(entry, CommentEntry)]
         say(stage.started, f"night {night + 1:2}: {headline(said[-1]).partition(': ')[2]}")
         stage.show()
-    return _leave(stage, out, diary)
+        if night == PLANTED_NIGHT:
+            _search(stage)
+    return _leave(stage, out, diary, planted)
 
 
-def _day(stage: Stage, night: int) -> None:
-    """What people do before the night."""
-    note = {NOTES: f"# Notes\n\nDay {night + 1}.\n"}
+def _day(stage: Stage, night: int) -> int | None:
+    """What people do before a night; gives the number of the pull request that slows a kernel down, in its night."""
+    stage.push({NOTES: f"# Notes\n\nDay {night + 1}.\n"}, "Take notes")
+    pull = None
     if night == PLANTED_NIGHT:
-        stage.push(note, "Take notes")
-        slow = {RMS_NORM: stage.source().replace(WITHOUT_COPY, WITH_COPY)}
-        stage.push(slow, "Keep rms_norm's input from being written to")
-        stage.push({NOTES: "# Notes\n\nMore.\n"}, "Take more notes")
+        stage.push(stage.copying(RMS_NORM), "Keep rms_norm's input as it is", PLANTED_BRANCH)
+        pull = stage.hub.open_pull(REPOSITORY, MAINTAINER, PLANTED_BRANCH, "Keep rms_norm's input as it is").number
+        stage.hub.merge(REPOSITORY, pull, MAINTAINER)
+        stage.push({NOTES: f"# Notes\n\nDay {night + 1}, evening.\n"}, "Take more notes")
     elif night == MENDED_NIGHT:
-        stage.push({RMS_NORM: stage.source().replace(WITH_COPY, WITHOUT_COPY)}, "Do not copy rms_norm's input")
-    else:
-        stage.push(note, "Take notes")
+        stage.push(stage.not_copying(RMS_NORM), "Do not copy rms_norm's input")
+    elif night == IMPROVED_NIGHT:
+        stage.push(stage.not_copying(SOFTMAX), "Do not copy softmax's input")
+    return pull
 
 
-def _leave(stage: Stage, out: Path, diary: int) -> bool:
+def _search(stage: Stage) -> None:
+    """Have the commit searched, on the issue that the night opened."""
+    for issue in stage.opened():
+        command = RANGE.search(stage.hub.issue(REPOSITORY, issue).body or "")
+        if command is not None:
+            stage.hub.comment(REPOSITORY, issue, MAINTAINER, command[0])
+            stage.settle()
+            stage.show()
+
+
+def _leave(stage: Stage, out: Path, diary: int, planted: int | None) -> bool:
     hub = stage.hub
     opened = stage.opened()
     titles = [(f"Issue #{number}", hub.conversation(REPOSITORY, number)) for number in (*opened, diary)]
     (out / "transcript.md").write_text(transcript(titles), encoding="utf-8")
     count = export_pages(out / "pages", REPOSITORY, f"{stage.parts.settings.html_url}/{REPOSITORY}", NIGHTS, NIGHTS - 1)
-    issues = [hub.issue(REPOSITORY, number) for number in opened]
+    issues = {issue.title: issue for issue in (hub.issue(REPOSITORY, number) for number in opened)}
+    regressions = [issue for title, issue in issues.items() if "became slower" in title]
+    told = transcript(titles)
+    checks = [run.title or "" for run in hub.check_runs(REPOSITORY)]
     held = [
-        ("one issue was opened, of rms_norm", len(issues) == 1 and issues[0].title.startswith("rms_norm ")),
-        ("it is closed", all(issue.state == "closed" for issue in issues)),
+        ("one regression was reported, of rms_norm", [one.title.split()[0] for one in regressions] == ["rms_norm"]),
+        ("its issue is closed", all(issue.state == "closed" for issue in regressions)),
+        ("the search named its pull request", f"pull request #{planted}" in told),
+        ("that pull request has a check", len(checks) == 1 and checks[0].startswith("rms_norm ")),
+        ("softmax is in a week's digest", any("week by week" in title for title in issues) and "`softmax`" in told),
         ("every job is done", {job.state.value for job in inbox.find_jobs(REPOSITORY)} == {"done"}),
     ]
     for what, is_so in held:

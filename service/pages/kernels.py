@@ -36,6 +36,10 @@ from workers.redaction import redact
 FOLDER = Path(__file__).parent
 LENGTHS = (60, 200, None)  # commits in a chart; None: all
 DEFAULT_LAST = 200
+MOST_ROWS = 1000  # of a comparison on a page; its JSON has all
+_WORSE = (Difference.wrong, Difference.slower, Difference.larger)
+_BETTER = (Difference.right, Difference.faster, Difference.smaller)
+TELLING = {difference: place for place, group in enumerate((_WORSE, _BETTER)) for difference in group}
 METRIC_WORDS = {Metric.time_us: "time", Metric.peak_bytes: "peak memory", Metric.wrong_values: "wrong values"}
 BADGE_SHOWS = ("floor", "time")
 SHA = re.compile(r"[0-9a-f]{7,64}")
@@ -146,6 +150,7 @@ def comparison_page(
         gpus=gpus,
         metrics=[metric.value for metric in Metric],
         counts=[] if found is None else _counts(found.rows),
+        rows=() if found is None else told_rows(found.rows),
     )
 
 
@@ -284,6 +289,14 @@ def _rows(history: KernelHistory) -> list[Row]:
         marks |= {change.recovered_commit: "recovery" for change in line.changes if change.recovered_commit}
         rows += [Row(point, number, marks.get(point.revision, "")) for point in line.points]
     return sorted(rows, key=lambda row: (-places[row.point.revision], row.line))
+
+
+def told_rows(rows: Sequence[ComparedSeries], most: int = MOST_ROWS) -> Sequence[ComparedSeries]:
+    """The rows that a page has room for, in their order: what became worse before what became better, and both before the rest."""
+    if len(rows) <= most:
+        return rows
+    places = sorted(range(len(rows)), key=lambda place: (TELLING.get(rows[place].difference, len(TELLING)), place))
+    return [rows[place] for place in sorted(places[:most])]
 
 
 def _counts(rows: Sequence[ComparedSeries]) -> list[tuple[str, int]]:

@@ -31,6 +31,9 @@ class Site(Protocol):
     def comparison(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str | None:
         """The address of the comparison of two commits."""
 
+    def comparison_json(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
+        """The address of the JSON of a comparison that the site has."""
+
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
         """The address of a badge; it shows the ``floor`` or the ``time``."""
 
@@ -66,6 +69,11 @@ class LiveSite:
         """The address of the comparison of two commits."""
         return _query("/kernels/compare", repository=repository, before=before, after=after, gpu=gpu, metric=metric)
 
+    def comparison_json(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
+        """The address of the JSON of the comparison of two commits."""
+        names = {"repository": repository, "before": before, "after": after, "gpu": gpu, "metric": metric}
+        return _query("/api/kernels/compare", **names)
+
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
         """The address of a badge."""
         return _query("/badge.svg", repository=repository, kernel=kernel, gpu=gpu, shows=shows)
@@ -96,6 +104,10 @@ class StaticSite:
         """The address of a comparison that was written."""
         known = (before, after) in self.comparisons
         return f"{file_name('compare', before, after)}.html" if known else None
+
+    def comparison_json(self, repository: str, before: str, after: str, gpu: str = "", metric: str = "") -> str:
+        """The address of the JSON of a comparison that was written."""
+        return f"api/{file_name('compare', before, after)}.json"
 
     def badge(self, repository: str, kernel: str, gpu: str, shows: str) -> str:
         """The address of a badge."""

@@ -60,7 +60,7 @@ def publish_report(publication: Publication, update: ReportUpdate) -> Effect:
     job = publication.job
     if isinstance(update.summary, BisectSummary):
         pulls = culprits.mark(publication, culprits.of_bisection(update.summary))
-        update = replace(update, summary=culprits.with_pulls(update.summary, pulls))
+        update = replace(update, summary=replace(update.summary, pulls=tuple(pulls.items())))
     images = getattr(update.summary, "images", ())
     urls = publication.image_urls(images)
     text = report_comment(update, job, publication.links(), urls, moved_to=_head_now(publication))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -44,12 +44,6 @@ def of_bisection(summary: BisectSummary) -> tuple[Culprit, ...]:
     # What grew over the whole range is a commit's own doing only where it is the only one.
     ratio = summary.ratio if len(summary.suspects) == 1 else None
     return tuple(Culprit(summary.kernel, summary.gpu, sha, ratio) for sha in single)
-
-
-def with_pulls(summary: BisectSummary, pulls: dict[str, int]) -> BisectSummary:
-    """A bisection whose commits' titles name their pull requests."""
-    titles = [(sha, f"{title} (#{pulls[sha]})" if sha in pulls else title) for sha, title in summary.titles]
-    return replace(summary, titles=tuple(titles))
 
 
 def mark(publication: Publication, culprits: tuple[Culprit, ...]) -> dict[str, int]:

@@ -182,7 +182,7 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
         _next(),
         _brought(brought),
         changes_table(update.changes),
-        _reproduce(update),
+        _reproduce(update, brought),
         "<sub>Every change was found in two interleaved runs of both commits. The issue closes by itself once they are gone.</sub>",
         _first(update_id),
     )
@@ -192,7 +192,9 @@ def regression_issue(update: RegressionUpdate, update_id: str, brought: Sequence
 def regression_comment(update: RegressionUpdate, job_id: str, update_id: str, brought: Sequence[Brought] = ()) -> str:
     """What is new, as a comment on the issue."""
     if update.stands:
-        told = paragraphs(_head(update), _next(), _brought(brought), changes_table(update.changes), _reproduce(update))
+        told = paragraphs(
+            _head(update), _next(), _brought(brought), changes_table(update.changes), _reproduce(update, brought)
+        )
     else:
         head = f"**{code(update.kernel)} has recovered** at {code(update.revision[:12])} on {inline(update.gpu, 60)}."
         why = "Two interleaved runs against the good commit found it as good as before. This issue is closed."
@@ -272,7 +274,7 @@ def _next() -> str:
     return "**Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base."
 
 
-def _reproduce(update: RegressionUpdate) -> str:
+def _reproduce(update: RegressionUpdate, brought: Sequence[Brought]) -> str:
     found: NightChange | None = next((change for change in update.changes if change.state == CONFIRMED), None)
     if found is None:
         return ""
@@ -282,7 +284,7 @@ def _reproduce(update: RegressionUpdate) -> str:
     commands += [] if update.wrong else [f"kernelsmith bisect {name} {good}..{bad}"]
     asked = code(f"/kernel bisect {update.kernel} {found.good[:12]}..{found.bad[:12]}")
     return paragraphs(
-        "" if update.wrong else f"{asked} in a comment here looks for the commit.",
+        "" if update.wrong or brought else f"{asked} in a comment here looks for the commit.",
         "On a checkout, on a machine with such a GPU:",
         code_block("\n".join(commands), "sh"),
     )
@@ -307,11 +309,11 @@ def bisected_verdict(summary: BisectSummary) -> str:
 
 def bisected_sections(summary: BisectSummary) -> str:
     """The commits, and what it took."""
-    titles = dict(summary.titles)
+    titles, pulls = dict(summary.titles), dict(summary.pulls)
     steps = f"{counted(summary.steps, 'comparison')}, each an interleaved run of two commits"
     spent = f"<sub>{steps} on {inline(summary.gpu, 60)}.</sub>"
     return paragraphs(
-        bullets([_line(one, titles) for one in summary.suspects]), spent, provenance_line(summary.provenance)
+        bullets([_line(one, titles, pulls) for one in summary.suspects]), spent, provenance_line(summary.provenance)
     )
 
 
@@ -330,9 +332,11 @@ def bisected_report(summary: BisectSummary) -> str:
 
 def culprit_check(kernel: str, gpu: str, commit: str, ratio: float | None) -> tuple[str, str]:
     """Title and summary of the check on the pull request that brought a commit."""
-    grown = "slower or larger" if ratio is None else f"{ratio:.3f} times what it was"
-    title = plain(f"{kernel} became worse: {grown}", 120)
-    told = f"{code(kernel)} on {inline(gpu, 60)} is {grown} since {code(commit[:12])}, which this pull request brought."
+    grown = "slower or larger" if ratio is None else f"worse: {ratio:.3f} times what it was"
+    title = plain(f"{kernel} became {grown}", 120)
+    told = (
+        f"{code(kernel)} on {inline(gpu, 60)} became {grown} in {code(commit[:12])}, which this pull request brought."
+    )
     return title, paragraphs(told, "Found by interleaved runs of the commits on one machine.")
 
 
@@ -353,9 +357,10 @@ def reply_range_too_long(kernel: str, good: str, bad: str, count: int, most: int
     )
 
 
-def _line(suspect: Suspect, subjects: Mapping[str, str]) -> str:
+def _line(suspect: Suspect, subjects: Mapping[str, str], pulls: Mapping[str, int]) -> str:
     first, last = suspect.commits[0], suspect.commits[-1]
-    brought = f", brought by the merge {code(suspect.merge[:12])}" if suspect.merge else ""
+    brought = f", brought by the merge {code(suspect.merge[:12])}" if suspect.merge not in (None, last) else ""
+    brought += f", pull request #{pulls[last]}" if last in pulls else ""
     if len(suspect.commits) == 1:
         return f"{code(last[:12])} {inline(subjects.get(last, ''), 120)}{brought}"
     why = f"{counted(len(suspect.unjudged), 'commit')} between them could not be judged"

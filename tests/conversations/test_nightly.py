@@ -37,7 +37,7 @@ def measured(times_us: float) -> Any:
     """Give a result with the candidate's time, in turns with an original of 200 us."""
     result = benchmark(1.0)(BenchmarkRequest("", CandidateSource(()), original=CandidateSource(())))
     speedup = OLD_US / times_us
-    word = Word.slower if speedup < 0.99 else Word.same
+    word = Word.slower if speedup < 0.99 else Word.faster if speedup > 1.01 else Word.same
     both = (Timing("candidate", times_us, blocks=12, peak_bytes=2**30), Timing("original", OLD_US, peak_bytes=2**30))
     compared = (Comparison("candidate", "original", speedup, speedup * 0.995, speedup * 1.005, word, 12),)
     return replace(result, rows=tuple(replace(row, timings=both, comparisons=compared) for row in result.rows))
@@ -152,11 +152,17 @@ def test_the_issue_of_a_kernel_lives_from_the_first_report_to_its_closing(open_t
 
 **Next:** mend it, or accept it with `/kernel triaged REASON`: what is measured then is the new base.
 
+No other commit lies between the two nights:
+
+- `COMMIT4` Change files
+
 | kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
 | --- | --- | --- | --- | ---: | --- | --- | --- |
 | `geglu` | forward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | backward | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
 | `geglu` | full | T=4096 I=11008 | time | 1.100 (1.095 to 1.106) | `COMMIT3` to `COMMIT4` | confirmed | outside of the series' band |
+
+`/kernel bisect geglu COMMIT3..COMMIT4` in a comment here looks for the commit.
 
 On a checkout, on a machine with such a GPU:
 
@@ -226,3 +232,113 @@ def test_an_issue_that_somebody_else_opened_with_the_bots_marker_is_not_taken_fo
     ((issue, _, _),) = issues(talk, number)
     assert issue != number
     talk.skip(issue)
+
+
+def merged(talk: Talk, line: str) -> int:
+    """Have a pull request with another line of the kernel merged; give its number."""
+    branch = f"change-{line}"
+    talk.hub.push(REPOSITORY, branch, "maintainer", {GEGLU: LIGER[GEGLU] + f"# {line}\n".encode()}, f"Say {line}")
+    number = talk.hub.open_pull(REPOSITORY, "maintainer", branch, f"Say {line}").number
+    talk.hub.merge(REPOSITORY, number, "maintainer")
+    talk.settle()
+    return number
+
+
+def test_the_pull_request_that_alone_lies_between_two_nights_is_named_and_marked_with_a_check(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    pull = merged(talk, "slow")
+    night(talk, number, 220.0)
+    ((issue, _, _),) = issues(talk, number + 1)
+    body = talk.normal(talk.hub.world.repository(REPOSITORY).issues[issue].body)
+    assert f", pull request #{pull}" in body
+    assert talk.hub.world.repository(REPOSITORY).issues[issue].labels == ["kernel regression"]
+    assert talk.checks() == snapshot(
+        ["kernelsmith / geglu regression: completed neutral, geglu became worse: 1.100 times what it was"]
+    )
+    talk.skip(issue)
+
+
+def test_a_comment_has_a_range_searched_and_the_pull_request_of_the_commit_is_marked(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("It became slower.")
+    good = talk.hub.branches(REPOSITORY)["main"]
+    pull = merged(talk, "slow")
+    for line in ("two", "three"):
+        talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {line}\n".encode()}, f"Say {line}")
+    talk.answer("doctor", to_json(HOST), always=True)
+    talk.answer("benchmark", to_json(measured(260.0)), always=True)
+    talk.say(number, f"/kernel bisect geglu {good[:12]}..main")
+    talk.settle()
+    (report,) = [body for body in talk.heard(number) if not body.startswith("**The bisection")]
+    assert folded(report).split("\n\n▸")[0] == snapshot("""\
+**`geglu` became worse in 3 places** between `COMMIT1` and `COMMIT2`, 1.300 times what it was.
+**Next:** `kernelsmith bisect geglu COMMIT1..COMMIT2` on a checkout looks into the merge; then mend it.
+
+- `COMMIT3` Merge pull request #&#8203;2 from change-slow, pull request #2
+- `COMMIT4` Say two
+- `COMMIT2` Say three
+
+<sub>5 comparisons, each an interleaved run of two commits on NVIDIA H200.</sub>
+
+Provenance: GPU `NVIDIA H200` · measured copy bandwidth `4240 GB/s` · base commit `COMMIT2`
+
+<sub>Job [`JOB1`](https://bot.example/jobs/JOB1) · [asked](https://hub/octo/kernels/issues/1#issuecomment-1023) for by `maintainer`</sub>\
+""")
+    assert f"pull request #{pull}" in report
+    assert talk.checks() == snapshot(
+        ["kernelsmith / geglu regression: completed neutral, geglu became slower or larger"]
+    )
+    assert talk.asked().count("benchmark") == 5
+
+
+def test_a_range_that_is_none_or_too_long_is_answered_and_starts_nothing(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("It became slower.")
+    good = talk.hub.branches(REPOSITORY)["main"]
+    for line in range(33):
+        talk.hub.push(REPOSITORY, "main", "maintainer", {GEGLU: LIGER[GEGLU] + f"# {line}\n".encode()})
+    for words in ("main..v9", f"main..{good[:12]}", f"{good[:12]}..main", "main"):
+        talk.say(number, f"/kernel bisect geglu {words}")
+        talk.settle()
+    answers = [folded(body) for body in talk.heard(number)]
+    assert answers == snapshot(
+        [
+            "There is no line of commits from `main` to `v9`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
+            "There is no line of commits from `main` to `COMMIT1`. Nothing was done. Name a commit of the default branch and a later one, each by its id, its branch or its tag, as `GOOD..BAD`.",
+            "`COMMIT1..main` has 34 commits, and a job takes at most 32. Nothing was done. Name two that are nearer to each other, such as two that nights measured, or run `kernelsmith bisect geglu COMMIT1..main` on a checkout.",
+            "`/kernel bisect geglu main`: `main` is no value for `GOOD..BAD`. Name two commits, branches or tags with two dots between them, such as `1f2e3d4..main`.",
+        ]
+    )
+    assert talk.untouched()
+
+
+def test_what_became_faster_in_a_week_is_told_in_one_issue_that_people_can_close(open_talk: Open) -> None:
+    talk = open_talk(LIGER)
+    number = talk.issue("The nights are here.")
+    for line in ("", "one", "two"):
+        night(talk, number, 200.0, line)
+    talk.clock[0] += 7 * 86_400
+    night(talk, number, 150.0, "three")
+    assert issues(talk, number) == [], "the week goes on"
+    talk.clock[0] += 7 * 86_400
+    assert "**Faster than a week ago:**" in night(talk, number, 150.0, "four")
+    ((issue, title, state),) = issues(talk, number)
+    assert (title, state) == snapshot(("Kernels that became faster on NVIDIA H200, week by week", "open"))
+    assert talk.read(issue) == snapshot("""\
+**Faster since 2026-11-30** at `COMMIT5`: `geglu`.
+
+| kernel | pass | size | what | new over old (95% interval) | since | so it is | why it was compared |
+| --- | --- | --- | --- | ---: | --- | --- | --- |
+| `geglu` | forward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |
+| `geglu` | backward | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |
+| `geglu` | full | T=4096 I=11008 | time | 0.750 (0.746 to 0.754) | `COMMIT3` to `COMMIT5` | improved | below the week before |\
+""")
+    talk.hub.set_issue_state(REPOSITORY, issue, "maintainer", "closed")
+    night(talk, number, 100.0, "five")
+    talk.clock[0] += 7 * 86_400
+    assert "**Faster than a week ago:**" in night(talk, number, 100.0, "six")
+    assert issues(talk, number) == [(issue, title, "closed")]
+    assert talk.heard(issue) == []

@@ -67,6 +67,7 @@ class BisectSummary:
     ratio: float | None = None  # new over old over the whole range, of what grew most
     titles: tuple[tuple[str, str], ...] = ()  # of the suspects: commit, and its message's first line
     provenance: tuple[tuple[str, str], ...] = ()
+    pulls: tuple[tuple[str, int], ...] = ()  # commit, and the pull request that brought it; known once it is published
 
 
 @dataclass(frozen=True)

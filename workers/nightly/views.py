@@ -13,7 +13,6 @@ from workers.nightly.detection import FLOOR, State, level_changes
 from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
 
 TREND_WEEKS = 12
-WEEK_S = 7 * 86_400.0
 PASSES = ("full", "forward", "backward")  # the first that is there stands for a kernel
 LEAST_POINTS = 10  # of a line in which change points are looked for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from sqlalchemy import Integer, Row, Select, cast, func, select
 from sqlalchemy.orm import Session, aliased
 
+from workers.nightly.planning import WEEK_S, week_start
 from workers.nightly.series import KERNEL, Metric, Point, SeriesKey, Source, Testbed
 from workers.nightly.views import (
     TREND_WEEKS,
-    WEEK_S,
     ChangeMark,
     Choice,
     CommitComparison,
@@ -35,6 +36,7 @@ LEAST_PREFIX = 4  # characters of a commit
 MOST_FITTING = 5
 LAST = "\U0010ffff"  # sorts behind every character that a revision has
 
+Trends = dict[int, tuple[TrendWeek, ...]]
 AnyRow = Row[*tuple[Any, ...]]
 
 _SERIES: tuple[Any, ...] = (
@@ -79,12 +81,17 @@ def _point_columns(table: type[MeasuredPoint]) -> tuple[Any, ...]:
     )
 
 
-def states(session: Session, repository: str, now: float, kernel: str | None = None) -> tuple[KernelState, ...]:
-    """Where each kernel of a repository, or one, stands on each GPU model."""
+def states(
+    session: Session, repository: str, now: float, kernel: str | None = None, past: Trends | None = None
+) -> tuple[KernelState, ...]:
+    """Where each kernel of a repository, or one, stands on each GPU model.
+
+    ``past`` keeps the means of weeks that are over, by series, from one call to the next in the same week.
+    """
     found = _newest(session, repository, kernel)
     chosen = headlines(found)
     points = _points_by_id(session, [item.point_id for item in chosen.values()])
-    trends = _trends(session, [item.series_id for item in chosen.values()], now)
+    trends = _trends(session, [item.series_id for item in chosen.values()], now, {} if past is None else past)
     return kernel_states(found, chosen, points, trends, _changes(session, repository, kernel))
 
 
@@ -125,8 +132,17 @@ def _points_by_id(session: Session, ids: Sequence[int]) -> dict[int, Point]:
     return found
 
 
-def _trends(session: Session, series: Sequence[int], now: float) -> dict[int, tuple[TrendWeek, ...]]:
-    begin = now - TREND_WEEKS * WEEK_S
+def _trends(session: Session, series: Sequence[int], now: float, past: Trends) -> Trends:
+    """The mean of each week; weeks before the last one are looked up in ``past``, and kept there."""
+    live = week_start(now) - WEEK_S  # a night that began on a Sunday may be kept on a Monday
+    missing = [series_id for series_id in series if series_id not in past]
+    begin = live - (TREND_WEEKS - 2) * WEEK_S
+    past |= dict.fromkeys(missing, ()) | _weeks(session, missing, begin, live)
+    fresh = _weeks(session, series, live, math.inf)
+    return {series_id: past[series_id] + fresh.get(series_id, ()) for series_id in series}
+
+
+def _weeks(session: Session, series: Sequence[int], begin: float, end: float) -> Trends:
     week = cast((MeasuredPoint.measured_at - begin) / WEEK_S, Integer)
     found: dict[int, list[TrendWeek]] = {}
     for at in range(0, len(series), MOST_AT_ONCE):
@@ -136,6 +152,7 @@ def _trends(session: Session, series: Sequence[int], now: float) -> dict[int, tu
             .group_by(MeasuredPoint.series_id, week)
             .order_by(MeasuredPoint.series_id, week)
         )
+        query = query if end == math.inf else query.where(MeasuredPoint.measured_at < end)
         for series_id, number, mean in session.execute(query):
             found.setdefault(series_id, []).append(TrendWeek(begin + number * WEEK_S, float(mean)))
     return {series_id: tuple(weeks) for series_id, weeks in found.items()}
