@@ -66,6 +66,9 @@ _TABLE = (
         "NVIDIA RTX Blackwell GPU architecture white paper", r"\bRTX 5090\b", r"5090 (D|Laptop)"),
 )  # fmt: skip
 GPUS: dict[str, Gpu] = {gpu.name: gpu for gpu in _TABLE}
+# Of another maker: nothing is measured on it, and host code may ask for it.
+AMD = Gpu("AMD Instinct MI300X", "gfx942", 5300.0, 1307.4, 163.4, 4 * _MIB, 304,
+          "AMD Instinct MI300X accelerator data sheet", r"\bMI300X\b")  # fmt: skip
 DEFAULT = GPUS["NVIDIA H200"]
 
 

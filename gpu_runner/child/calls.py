@@ -6,9 +6,10 @@ twice.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ class Arguments:
     directions: dict[str, torch.Tensor] = field(
         default_factory=dict
     )  # by leaf: what a second derivative is taken along
+    names: tuple[str, ...] = ()  # of what is passed by place
+    usual: frozenset[str] = frozenset()  # scalars that are what the reference takes where they are left out
     _other: list[Arguments] = field(default_factory=list)
 
     @property
@@ -57,6 +60,15 @@ class Arguments:
             if name not in held:
                 raise KeyError(f"the module has no parameter or buffer {name}")
         return torch.func.functional_call(callable_, self.parameters, tuple(self.positional), self.named)
+
+    def omitting(self, callable_: Callable[..., Any]) -> Arguments:
+        """The same arguments but for usual scalars for which the callable has a default of its own."""
+        optional = _optional(callable_)
+        last = len(self.positional)
+        while last and last <= len(self.names) and self.names[last - 1] in self.usual and last - 1 in optional:
+            last -= 1
+        named = {name: value for name, value in self.named.items() if name not in self.usual or name not in optional}
+        return replace(self, positional=self.positional[:last], named=named)
 
     def promoted(self, dtype: torch.dtype = torch.float64) -> Arguments:
         """Give the same arguments with every floating tensor as a leaf of the same value in a wider dtype."""
@@ -100,6 +112,8 @@ class Arguments:
             parameters={name: new(value) for name, value in self.parameters.items()},
             leaves=self.leaves | leaves,
             upstream=self.upstream,
+            names=self.names,
+            usual=self.usual,
         )
 
     def _with(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Arguments:
@@ -120,6 +134,8 @@ class Arguments:
             parameters={name: new(value) for name, value in self.parameters.items()},
             leaves={name: new(value) for name, value in self.leaves.items()},
             upstream=self.upstream,
+            names=self.names,
+            usual=self.usual,
         )
 
     def shares(self, tensor: torch.Tensor) -> bool:
@@ -153,6 +169,21 @@ class Arguments:
                     changed.append(name)
                     target.copy_(source)
         return changed
+
+
+def _optional(callable_: Callable[..., Any]) -> set[str | int]:
+    """Places and names of the parameters of a function that have a default; a function of the evaluator has a signature too."""
+    signature = getattr(callable_, "signature", None)
+    if not isinstance(signature, inspect.Signature):
+        try:
+            signature = inspect.signature(callable_)
+        except (TypeError, ValueError):
+            return set()
+    found: set[str | int] = set()
+    for place, (name, parameter) in enumerate(signature.parameters.items()):
+        if parameter.default is not inspect.Parameter.empty:
+            found |= {place, name}
+    return found
 
 
 class _Shaker:
@@ -208,6 +239,8 @@ def _settled(
         raw, memory = known[place]
         given.raw[entry["name"]], given.memory[entry["name"]] = raw, memory
         value = _view(memory, entry)
+        if entry["name"] in meta.get("weights", ()) and value.is_floating_point():
+            value = torch.nn.Parameter(value, requires_grad=False)  # as a module has them; uses get plain tensors
         if entry["grad"]:
             value.requires_grad_()
             given.leaves[entry["name"]] = value
@@ -249,9 +282,17 @@ def arranged(given: Arguments, values: dict[str, Any], meta: dict[str, Any]) -> 
         given.parameters = {name: values[name] for name in meta["parameters"]}
     else:
         by_name = set(meta["keywords"])
-        given.positional = [values[name] for name in meta["order"] if name in values and name not in by_name]
+        given.names = tuple(name for name in meta["order"] if name in values and name not in by_name)
+        given.positional = [values[name] for name in given.names]
+        given.usual = frozenset(
+            name for name, default in meta.get("defaults", {}).items() if _is_same(values.get(name), default)
+        )
         given.named = {name: values[name] for name in meta["order"] if name in values and name in by_name}
     return given
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)
 
 
 def _kept(state: State, name: str, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -290,11 +331,11 @@ def use(kind: str, names: Sequence[str], called: Callable[..., Any], given: Argu
     """Outputs and gradients of one use, by label; of a double backward the second gradients."""
     if kind == "no_grad":
         with torch.no_grad():
-            return _outputs(given.call(called))
+            return _outputs(given.omitting(called).call(called))
     if kind == "plain":
-        return _outputs(given.requiring(()).call(called))
+        return _outputs(given.requiring(()).omitting(called).call(called))
     if kind == "subset":
-        chosen = given.requiring(names)
+        chosen = given.requiring(names).omitting(called)
         outputs = listed(chosen.call(called))
         return _labelled(outputs) | _gradients(chosen, _grad_of(outputs, chosen))
     if kind == "outputs":

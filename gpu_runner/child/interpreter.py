@@ -278,7 +278,11 @@ def _of(operation: Any) -> Any:
     return create
 
 
-_MODULES = ("triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice")
+_MODULES = (
+    "triton.language.extra.libdevice",
+    "triton.language.extra.cuda.libdevice",
+    "triton.language.extra.hip.libdevice",
+)
 # libdevice's names and numpy's; the fast forms lose some bits on a GPU and none here.
 _BY_NUMPY = {
     "tanh": "tanh", "fast_tanhf": "tanh", "sinh": "sinh", "cosh": "cosh", "tan": "tan", "fast_tanf": "tan",

@@ -6,13 +6,13 @@ cases the evaluator answers for another GPU, in the interpreter for one at all; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from gpu_runner.peaks import GPUS, Gpu
+from gpu_runner.peaks import AMD, GPUS, Gpu
 from gpu_runner.program import language
 from gpu_runner.program.evaluator import Evaluator
 from gpu_runner.program.objects import Native
@@ -22,12 +22,27 @@ _KIB = 2**10
 # Of one program, by architecture. Source: CUDA C++ Programming Guide, technical specifications by compute capability.
 _SHARED_MEMORY = {
     "sm_80": 163 * _KIB, "sm_86": 99 * _KIB, "sm_89": 99 * _KIB, "sm_90": 227 * _KIB, "sm_100": 227 * _KIB, "sm_120": 99 * _KIB,
+    "gfx942": 64 * _KIB,
 }  # fmt: skip
 _ELSEWHERE = torch.device("cuda", 0)
 
 
 class DeviceProperties(SimpleNamespace):
     """What ``torch.cuda.get_device_properties`` gives."""
+
+
+class _Members(dict[str, Any]):
+    """Members of libraries, some of which tell of the device: each time one of these is looked up is noted."""
+
+    def __init__(self, members: Mapping[str, Any], telling: Collection[str], note: Callable[[], None]) -> None:
+        super().__init__(members)
+        self._telling, self._note = frozenset(telling), note
+
+    def __getitem__(self, path: str) -> Any:
+        """A member."""
+        if path in self._telling:
+            self._note()
+        return super().__getitem__(path)
 
 
 class Device:
@@ -40,7 +55,7 @@ class Device:
     def __init__(self, gpu: str, multiprocessors: int, *, is_compiling: bool) -> None:
         self.was_asked = False
         self._is_compiling = is_compiling
-        self._gpu = GPUS[gpu] if gpu else None
+        self._gpu = (GPUS | {AMD.name: AMD})[gpu] if gpu else None
         self._is_there = torch.cuda.is_available()
         here = torch.cuda.get_device_properties(0).multi_processor_count if self._is_there else multiprocessors
         self.multiprocessors = min(multiprocessors, here) if gpu else here if self._is_there else 0
@@ -55,11 +70,17 @@ class Device:
         if self._gpu is not None:
             answers |= self._elsewhere(self._gpu) if self._is_there else self._anywhere(self._gpu)
             if not self._is_there:
-                evaluator.members |= {"torch.version.cuda": "12.8", "torch.version.hip": None}
+                is_amd = self._gpu is AMD
+                versions = (None, "6.4.43482") if is_amd else ("12.8", None)
+                told = dict(zip(("torch.version.cuda", "torch.version.hip"), versions, strict=True))
+                evaluator.members = _Members(evaluator.members | told, told, self._note)
                 evaluator.attribute_of.insert(0, self._attribute)
                 evaluator.on_host = _on_host
         for path, answer in answers.items():
             evaluator.special[path] = self._noted(answer)
+
+    def _note(self) -> None:
+        self.was_asked = True
 
     def _noted(self, answer: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any, **named: Any) -> Any:
@@ -87,8 +108,10 @@ class Device:
         }
 
     def _anywhere(self, gpu: Gpu) -> dict[str, Callable[..., Any]]:
-        architecture = int(gpu.architecture.removeprefix("sm_"))
-        capability = divmod(architecture, 10)
+        is_amd = gpu is AMD
+        architecture = gpu.architecture if is_amd else int(gpu.architecture.removeprefix("sm_"))
+        capability = (9, 4) if isinstance(architecture, str) else divmod(architecture, 10)
+        lanes = 64 if is_amd else 32
         shared = _SHARED_MEMORY[gpu.architecture]
         properties = DeviceProperties(
             name=gpu.name,
@@ -97,7 +120,8 @@ class Device:
             multi_processor_count=self.multiprocessors,
             total_memory=MEMORY_BYTES,
             L2_cache_size=gpu.l2_bytes,
-            warp_size=32,
+            warp_size=lanes,
+            gcnArchName=gpu.architecture if is_amd else gpu.name,
             max_threads_per_multi_processor=2048,
             shared_memory_per_block=48 * 2**10,
             shared_memory_per_block_optin=shared,
@@ -110,17 +134,17 @@ class Device:
             "max_shared_mem": shared,
             "max_num_regs": 65536,
             "multiprocessor_count": self.multiprocessors,
-            "warpSize": 32,
+            "warpSize": lanes,
         }
 
         def target() -> Any:
             from triton.backends.compiler import GPUTarget
 
-            return GPUTarget("cuda", architecture, 32)
+            return GPUTarget("hip" if is_amd else "cuda", architecture, lanes)
 
         plain: Mapping[str, Any] = {
             "torch.cuda.is_available": True,
-            "torch.cuda.device_count": 1,
+            "torch.cuda.device_count": 1 + self.multiprocessors % 8,
             "torch.cuda.current_device": 0,
             "torch.cuda.is_bf16_supported": True,
             "torch.cuda.get_device_name": gpu.name,

@@ -5,6 +5,7 @@ It is kept by the process that evaluates a program, in which no Python of a cand
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
 from collections import Counter
@@ -23,6 +24,8 @@ from gpu_runner.verify.mode import Mode
 from gpu_runner.verify.poison import GUARD_ELEMENTS, Poison, between_guards
 
 MOST_LEFT_BEHIND = 2**22  # elements of a buffer that is kept from one run to the next
+_USED = ("again", "again", "zeros", "NaN")  # what memory holds there
+_STEP = 5
 _MEMORY_USED_AGAIN = ("second", "interleaved")  # runs
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 # Operators that move, shape or initialise data: they compute no answer, unless the problem asks for nothing but a move.
@@ -85,6 +88,7 @@ class Log(Mode):
         self.was_tuned = False
         self.trail = Trail()
         self._poison = Poison(secrets.randbits(48)) if poison else None
+        self._used = secrets.choice(_USED)
         self.launched: dict[str, int] = {}
         self.launches: dict[str, int] = {}  # run -> how many kernels it launched
         self.run = ""
@@ -184,12 +188,20 @@ class Log(Mode):
                 self._left_behind[raw.numel(), raw.dtype, number] = raw.detach().clone()
 
     def _use_again(self, raw: torch.Tensor, number: int) -> None:
-        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it.
+        """Lay into fresh memory what lay in memory of this form before, but for a drawn half of it; or zeros, or some NaN.
 
         Only where all is run once more: what is left unwritten in another use would be right by what the first run wrote.
         """
+        if self.run not in _MEMORY_USED_AGAIN:
+            return
+        if self._used == "zeros":  # as memory that no process has used
+            raw[GUARD_ELEMENTS:-GUARD_ELEMENTS].zero_()
+            return
+        if self._used == "NaN" and raw.is_floating_point():
+            raw[GUARD_ELEMENTS + secrets.randbelow(_STEP) : -GUARD_ELEMENTS : _STEP] = math.nan
+            return
         before = self._left_behind.get((raw.numel(), raw.dtype, number))
-        if before is None or before.device != raw.device or self.run not in _MEMORY_USED_AGAIN:
+        if before is None or before.device != raw.device:
             return
         begin = GUARD_ELEMENTS + secrets.randbelow(max(1, raw.numel() - 2 * GUARD_ELEMENTS))
         if secrets.randbelow(2):

@@ -142,6 +142,7 @@ def guard_memory() -> None:
     interpreter._interpreter = guarded  # noqa: SLF001 - as above
     guarded.builder, guarded.np = interpreter.interpreter_builder, interpreter.np
     _fill_undefined_lanes(interpreter)
+    _check_claims(interpreter)
     original = interpreter.GridExecutor._init_args_hst  # noqa: SLF001 - as above
 
     def init_args(self: Any, args: Any, kwargs: Any) -> Any:
@@ -186,6 +187,23 @@ def _fill_undefined_lanes(interpreter: Any) -> None:
         return original(self, ptrs, mask, other, *rest, **named)
 
     interpreter.InterpreterBuilder.create_masked_load = create
+
+
+def _check_claims(interpreter: Any) -> None:
+    """Have a number be a multiple of what the kernel says: the interpreter drops the hint, and compiled loads go by it.
+
+    Of blocks nothing is asked: a block may hold lanes that no load uses.
+    """
+    original = interpreter.TensorHandle.set_attr
+
+    def set_attr(self: Any, key: str, value: Any) -> None:
+        is_number = self.data.size == 1 and self.data.dtype.kind in "iu" and not self.dtype.is_ptr()
+        if key == "tt.divisibility" and is_number and int(self.data.item()) % int(value[0]):
+            message = f"A kernel says that {int(self.data.item())} is a multiple of {int(value[0])}: on a GPU loads go by that."
+            raise Violation("false claim", message)
+        original(self, key, value)
+
+    interpreter.TensorHandle.set_attr = set_attr
 
 
 class Order(StrEnum):

@@ -14,10 +14,18 @@ from enum import StrEnum
 
 from gpu_runner.contracts.graph import Multiple
 from gpu_runner.contracts.problem import InputSpec, Problem, Workload
-from gpu_runner.peaks import GPUS
+from gpu_runner.peaks import AMD, GPUS
 from gpu_runner.verify import divided
 from gpu_runner.verify.draws import Draws
-from gpu_runner.verify.scalars import Scalar, moved_scalars, scalars_at_an_end, scalars_beyond
+from gpu_runner.verify.scalars import (
+    WHOLE,
+    Scalar,
+    moved_scalars,
+    moved_whole,
+    other_words,
+    scalars_at_an_end,
+    scalars_beyond,
+)
 
 INTERPRETED_ROWS = 24
 INTERPRETED_COLUMNS = 512
@@ -28,6 +36,7 @@ GROUPED = 64
 DISTRIBUTIONS = ("softmax", "log_softmax")
 # The interpreter runs the programs of a grid one after the other, so that rows are few; columns are the lanes of a program.
 INTERPRETED_WIDEST, INTERPRETED_DEEPEST = 2**14, 2**8
+DEEPEST_OF_TILES = 2**10  # rows of which each program takes a tile
 CUT = (
     2**15
 )  # what sixteen bits do not hold: where a candidate cuts or branches there, one row is as wide in the interpreter too
@@ -37,6 +46,7 @@ BEYOND_AN_AXIS = (2**16 + 1, 2**18)  # rows, of which the second and third axis 
 BOUNDARIES, INTERPRETED_BOUNDARIES, QUICK_BOUNDARIES = 8, 6, 1  # cases around the candidate's own constants
 WIDEST_DRAWN = 2**14
 BRANCH = 32.0  # times as often a size next to a number that something is compared with is drawn
+MOST_WORDS = 4  # cases for what text a scalar may be
 MOST_GPUS, QUICK_GPUS = 8, 1  # of which host code is told, one in a case
 OFTEN = 0.6  # the share of cases with special rows, and of those with drawn scales
 OF_COLUMNS = 0.3  # the share of them whose columns are special in place of their rows
@@ -91,15 +101,19 @@ class Special(StrEnum):
     none = ""
     rows = "special rows"
     columns = "special columns"  # of inputs of two dimensions
+    ends = "ends of ranges"  # of inputs with a range: shares of exactly zero and one, probabilities of zero
 
 
 class Indices(StrEnum):
-    """Which whole numbers are drawn."""
+    """Which whole numbers are drawn, and how a mask's truth values lie."""
 
     spread = "spread"
-    duplicates = "duplicate indices"
-    ends = "first and last index"
-    ignored = "ignored classes"
+    duplicates = "duplicate indices"  # two of them; a mask is dense or sparse
+    one = "one index"  # everywhere; of a mask one element of each row
+    ends = "first and last index"  # a mask ends somewhere in each row
+    ignored = "ignored classes"  # a mask begins somewhere in each row
+    padded = "ignored classes at one end"  # most rows, from the first on or up to the last
+    nothing = "ignored classes alone"  # some rows of a mask are all false, some all true
 
 
 @dataclass(frozen=True)
@@ -128,7 +142,9 @@ class Case:
         False  # beyond the problem's own workloads, by a whole scalar or a size: a candidate may refuse it
     )
     aligned: bool = False  # every tensor begins at a multiple of 16 bytes
+    odd_upstream: bool = False  # of odd content: it is the upstream gradients that hold it
     same: tuple[str, ...] = ()  # inputs that are one tensor
+    close: tuple[str, ...] = ()  # of two inputs the second is the first but for small differences
     packed: tuple[str, ...] = ()  # inputs that are parts of one tensor, in this order, as ``chunk`` gives them
     packed_along: int = -1  # its last dimension, or its first
     mixed: bool = False  # weights in float32 beside inputs in half precision
@@ -159,8 +175,10 @@ class Case:
             ("drawn scales", self.wild),
             ("gradient of the first input only", self.narrow_grad),
             (f"values up to {self.reach:.3g}", bool(self.reach)),
-            ("infinities and NaN in some rows", self.content is Content.odd),
+            ("infinities and NaN in some rows", self.content is Content.odd and not self.odd_upstream),
+            ("infinities and NaN in the upstream gradient", self.odd_upstream),
             (f"{' and '.join(self.same)} the same tensor", bool(self.same)),
+            (f"{' and '.join(self.close)} close to each other", bool(self.close)),
             (f"{' and '.join(self.packed)} parts of one tensor", bool(self.packed)),
             ("weights in float32", self.mixed),
             (f"as on {self.multiprocessors} multiprocessors of an {self.gpu}", bool(self.gpu)),
@@ -169,6 +187,8 @@ class Case:
 
     def gentler(self) -> Iterator[Case]:
         """The case with tamer values, for a reference that gives no numbers: without special rows, with usual scales."""
+        if self.indices is Indices.nothing:
+            yield replace(self, indices=Indices.padded)
         if self.special:
             yield replace(self, special=Special.none)
         if self.wild:
@@ -206,13 +226,16 @@ def plan_cases(
     multiples: tuple[Multiple, ...] = (),
     constants: Collection[int] = (),
     compared: Collection[int] = (),
+    grouped: Collection[int] = (),
 ) -> tuple[Case, ...]:
     """The cases, small ones first, drawn from ``draws`` and around the candidate's own ``constants``, those ``compared`` first.
+
+    Beyond the largest of ``grouped``, where the host can run it, lies one size of each dimension of rows.
 
     A candidate that is judged ``beside`` an original meets one of the problem's own workloads even where it is quick. The scalars
     in ``multiples`` are moved, with the sizes that they divide.
     """
-    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared)
+    plan = _Plan(problem, dtypes, workloads[0], interpreted, quick, draws, multiples, constants, compared, grouped)
     cases = plan.small()
     if not quick:
         cases += plan.measured(dtypes, workloads)
@@ -254,6 +277,7 @@ class _Plan:
     multiples: tuple[Multiple, ...]
     constants: Collection[int]
     compared: Collection[int]
+    grouped: Collection[int]
 
     def small(self) -> list[Case]:
         """Every case but those of the problem's own workloads."""
@@ -362,6 +386,11 @@ class _Plan:
             # So wide that whole blocks of a row may be minus infinity.
             sizes = self._sizes("odd", (4100, 6000), (8, 8))
             cases.append(self._case("not finite", sizes, content=Content.odd))
+        if not self.quick and any(spec.grad for spec in self.problem.inputs):
+            # Loss scaling and anomaly detection look for these; no input holds any.
+            sizes = self._sizes("odd upstream", (33, 90), (6, 9))
+            odd = self._case("upstream not finite", sizes, content=Content.odd)
+            cases.append(replace(odd, odd_upstream=True, among=("",)))
         return cases
 
     def _wide(self) -> list[Case]:
@@ -379,15 +408,20 @@ class _Plan:
         return cases
 
     def _around_constants(self) -> list[Case]:
-        """In each dimension one size beyond the largest constant that the host can run, and sizes at and next to others."""
-        stream = self.draws.stream("constants")
+        """In each dimension one size beyond the largest constant that the host can run, and sizes at and next to others.
+
+        Of rows it goes beyond twice as much: what a loop over blocks carries on is first used as it was changed in the third.
+        """
+        stream, along = self.draws.stream("constants"), columns_of(self.problem)
         far, near = [], []
         for dim in _named(self.problem):
             most = _most(self.problem, dim, self.interpreted)
             within = sorted(value for value in self.constants if value < most)
             if not within:
                 continue
-            far.append((dim, min(most, within[-1] + stream.randint(1, max(1, within[-1] // 2)))))
+            last = within[-1]
+            more = stream.randint(1, max(1, last // 2)) if dim in along else stream.randint(last + 1, 3 * last)
+            far.append((dim, min(most, last + more)))
             near += [
                 (dim, size) for value in within for size in (value - 1, value, value + 1, 2 * value) if size <= most
             ]
@@ -396,9 +430,18 @@ class _Plan:
             far = [(dim, CUT + stream.randint(1, CUT // 16)) for dim in columns_of(self.problem)[:1]] + far
         picked = far[: QUICK_BOUNDARIES if self.quick else None]
         if not self.quick:
+            picked += self._beyond_groups(stream)
             count = (INTERPRETED_BOUNDARIES if self.interpreted else BOUNDARIES) - len(far)
             picked += _spread(near, max(0, count), columns_of(self.problem), self._branches(), stream)
         return [self._boundary(dim, size, stream) for dim, size in dict.fromkeys(picked)]
+
+    def _beyond_groups(self, stream: random.Random) -> list[tuple[str, int]]:
+        """Sizes at which a second group of programs begins, of rows beyond what the interpreter takes row by row."""
+        within = [value for value in self.grouped if value < DEEPEST_OF_TILES]
+        down = [dim for dim in _named(self.problem) if dim not in columns_of(self.problem)]
+        if not self.interpreted or not within or max(within) < INTERPRETED_DEEPEST:
+            return []
+        return [(dim, max(within) + stream.randint(1, max(within) // 2)) for dim in down[:1]]
 
     def _branches(self) -> frozenset[int]:
         return frozenset(size for value in self.compared for size in (value - 1, value, value + 1))
@@ -415,29 +458,37 @@ class _Plan:
         return self._case(_BOUNDARY, sizes, may_raise=may_raise)
 
     def _with_scalars(self, cases: list[Case]) -> list[Case]:
-        """Other scalars in half of the cases, and cases of their own for whole ones, on which a kernel may raise."""
+        """Other scalars in half of the cases, and cases of their own for whole ones and text, on which a kernel may raise.
+
+        Where workloads have different scalars, each third case takes those of another workload than the first.
+        """
         fixed = dict(self.workload.scalars)
+        others = [dict(other.scalars) for other in self.problem.workloads if dict(other.scalars) != fixed]
         ruled = {name for rule in self.multiples for name in divided.names_in(rule)}
         found, able = [], {spec.name for spec in self.problem.scalars} - set(fixed) - ruled
         first = next((case for case in cases if case.name == "drawn"), None)
         for place, case in enumerate(cases):
             stream = self.draws.stream(f"scalars {place}")
-            moved = moved_scalars(self.problem, able, stream, whole=False)
             is_open = case.content is Content.ordinary and case is not first and case.name not in _USUAL_SCALARS
-            found.append(
-                replace(case, scalars=tuple((fixed | moved).items())) if moved and is_open and place % 2 else case
-            )
+            base = stream.choice(others) if others and case is not first and place % 3 == 2 else fixed
+            moved = moved_scalars(self.problem, able - set(base), stream) if is_open and place % 2 else {}
+            found.append(replace(case, scalars=tuple((base | moved).items())) if moved or base is not fixed else case)
         if self.quick:
             return found
-        for place in range(4):
+        for place, kind in enumerate((*WHOLE, "near")):
             stream = self.draws.stream(f"whole scalars {place}")
-            tries = [moved_scalars(self.problem, able, stream, whole=True) for _ in range(6)]
+            tries = [moved_whole(self.problem, able, stream, drawn) for drawn in [kind] * 6 + ["near"] * 3]
             tries = [moved for moved in tries if moved]
             if tries:
                 sizes = self._sizes(f"whole scalars {place}", (20, 90), (3, 9))
                 given = [tuple((fixed | moved).items()) for moved in tries]
                 case = self._case("other whole scalars", sizes, scalars=given[0], spare=tuple(given[1:]))
                 found.append(replace(case, may_raise=True))
+        words = other_words(self.problem, able)
+        for place, word in enumerate(self.draws.stream("words").sample(words, min(len(words), MOST_WORDS))):
+            sizes = self._sizes(f"words {place}", (33, 90), (3, 9))
+            case = self._case("other words", sizes, scalars=tuple((fixed | word).items()))
+            found.append(replace(case, may_raise=True))
         ends = scalars_at_an_end(self.problem, able)
         if ends:
             stream = self.draws.stream("scalars at an end")
@@ -459,6 +510,7 @@ class _Plan:
         stream = self.draws.stream("kinds")
         layouts, upstream = _dealt(_LAYOUTS, stream), _dealt(UPSTREAM_LAYOUTS, stream)
         gradients, indices = _dealt(tuple(Upstream), stream), _dealt(tuple(Indices), stream)
+        has_whole = any(spec.high is not None or spec.dtype == "bool" for spec in self.problem.inputs)
         found: list[Case] = []
         for place, case in enumerate(cases):
             if case.name == "drawn, a second time":
@@ -474,7 +526,7 @@ class _Plan:
                 continue
             if case.name in (_SPECIAL, _SPECIAL_COLUMNS, _WILD):
                 layout, back = stream.choice(NEVER_CONSTANT), stream.choice(NEVER_CONSTANT)
-                kinds = {_SPECIAL: Special.rows, _SPECIAL_COLUMNS: Special.columns}
+                kinds = {_SPECIAL: self._rows_or_ends(), _SPECIAL_COLUMNS: Special.columns}
                 special = kinds.get(case.name, Special.none) if _rows_of(self.problem, case) > 1 else Special.none
                 found.append(
                     replace(
@@ -497,21 +549,26 @@ class _Plan:
                 layout=Layout.dense if is_dense else next(layouts),
                 upstream=Layout.dense if is_dense else next(upstream),
                 gradients=next(gradients),
-                indices=next(indices),
+                indices=next(indices) if has_whole else Indices.spread,
             )
             # Where constants cancel to nothing, only usual scales say how much of it rounding leaves.
             is_free = not {dealt.layout, dealt.upstream} & REPEATED
             is_special = is_free and _rows_of(self.problem, case) > 1 and stream.random() < OFTEN
-            special = (
-                (Special.columns if stream.random() < OF_COLUMNS else Special.rows) if is_special else Special.none
-            )
+            special = self._any_special(stream) if is_special else Special.none
             # What loads by hardware descriptors may demand alignment, and say so.
             may_raise = dealt.may_raise or dealt.layout is Layout.shifted
-            wild = is_free and stream.random() < OFTEN
+            wild = is_free and special is not Special.ends and stream.random() < OFTEN
             if case.narrow_grad:
                 special, wild = Special.none, False
             found.append(replace(dealt, special=special, wild=wild, may_raise=may_raise))
         return found
+
+    def _rows_or_ends(self) -> Special:
+        return Special.rows if any(holds(spec, Content.odd) for spec in self.problem.inputs) else Special.ends
+
+    def _any_special(self, stream: random.Random) -> Special:
+        rows = Special.columns if stream.random() < OF_COLUMNS else self._rows_or_ends()
+        return Special.ends if any(map(is_ranged, self.problem.inputs)) and stream.random() < 0.5 else rows
 
     def _on_other_gpus(self, cases: list[Case]) -> list[Case]:
         """Deal the GPUs out to usual cases that are not the first; one case more is as ``torch.compile`` calls it.
@@ -525,6 +582,8 @@ class _Plan:
             if place and case.content is Content.ordinary and case.name != "drawn, a second time"
         ]
         gpus = stream.sample(list(GPUS.values()), QUICK_GPUS if self.quick else MOST_GPUS)
+        if self.interpreted and not self.quick:
+            gpus[0] = AMD
         for gpu, place in zip((*gpus, None), stream.sample(usual, min(len(gpus) + 1, len(usual))), strict=False):
             if gpu is None:
                 cases[place] = replace(cases[place], compiling=True)
@@ -548,6 +607,9 @@ class _Plan:
             parts = tuple(stream.sample(pair, min(len(pair), stream.choice((2, 2, 3)))))
             along = stream.choice((-1, -1, 0))
             cases.append(self._case("parts of one tensor", sizes, packed=parts, packed_along=along, may_raise=True))
+        for pair in sorted({names for names in _of_one_form(problem) if len(names) > 1}):
+            sizes = self._sizes(f"close {pair[0]}", (64, 200), (5, 14))
+            cases.append(self._case("close", sizes, self._most_exact(), close=tuple(stream.sample(pair, 2))))
         halves = [dtype for dtype in self.dtypes if dtype != "float32"]
         if halves and "float32" in self.dtypes and any(is_weight(spec) for spec in problem.inputs):
             sizes = self._sizes("mixed", (33, 220), (5, 14))
@@ -556,6 +618,9 @@ class _Plan:
         if down:
             sizes = self._sizes("empty", (33, 90)) | {stream.choice(down): 0}
             cases.append(self._case("no rows", sizes, may_raise=True))
+        for dim in columns_of(problem)[:2]:
+            sizes = self._sizes(f"no {dim}", (33, 90)) | {dim: 0}
+            cases.append(self._case("no columns", sizes, may_raise=True))
         return cases
 
     def _divided(self) -> list[Case]:
@@ -571,6 +636,13 @@ def _alike(problem: Problem) -> Iterator[tuple[str, ...]]:
     for spec in problem.inputs:
         able = [other for other in problem.inputs if replace(other, name=spec.name) == spec]
         yield tuple(other.name for other in able if other.name not in problem.mutates and not is_weight(other))
+
+
+def _of_one_form(problem: Problem) -> Iterator[tuple[str, ...]]:
+    """Activations of the same dimensions and dtype, of which one may be close to another."""
+    able = [spec for spec in problem.inputs if spec.init == "normal" and holds(spec, Content.odd)]
+    for spec in able:
+        yield tuple(one.name for one in able if (one.dims, one.dtype) == (spec.dims, spec.dtype))
 
 
 def _dealt(kinds: Sequence[StrEnum], stream: random.Random) -> Iterator:  # type: ignore[type-arg]
@@ -655,6 +727,11 @@ def holds(spec: InputSpec, content: Content) -> bool:
     if not floating or spec.parameter or not spec.dims:
         return False
     return spec.init == "normal" or (content is Content.large and spec.init in DISTRIBUTIONS)
+
+
+def is_ranged(spec: InputSpec) -> bool:
+    """Whether an input's values have a range that holds its ends: shares and probabilities."""
+    return spec.init in ("uniform", "softmax")
 
 
 def is_weight(spec: InputSpec) -> bool:

@@ -29,6 +29,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 _DESCRIPTORS = ("make_tensor_descriptor", "TensorDescriptor")
 # Beyond its limit a size is cut: a kernel that names such a dtype may count rows or columns in it.
 _NARROW = {"int8": 2**7, "uint8": 2**8, "int16": 2**15, "uint16": 2**16}
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # Triton's own
 MOST_VALUES = 16  # that one expression may have
 ROUNDS = 3  # in which names are made of names
 
@@ -54,6 +55,29 @@ def compared_in(files: Collection[SourceFile]) -> frozenset[int]:
             asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             found |= {value for operand in asked for value in folded.values.get(operand, ())}
     return _sizes(found) | _limits(files)
+
+
+def grouped_in(files: Collection[SourceFile]) -> frozenset[int]:
+    """Products of two settings of one launch, where kernels multiply tiles: programs are grouped by so many rows or columns."""
+    found: set[int] = set()
+    for tree in _trees(files):
+        nodes = list(ast.walk(tree))
+        if not any(_named(node) == "dot" for node in nodes):
+            continue
+        folded = _Folded(tree)
+        for settings in map(_settings, nodes):
+            values = [folded.values.get(value, frozenset()) for value in settings]
+            found |= {one * other for a, b in itertools.combinations(values, 2) for one in a for other in b}
+    return _sizes(found)
+
+
+def _settings(node: ast.AST) -> list[ast.expr]:
+    """The settings of a kernel that a call passes by name, or a table holds."""
+    if isinstance(node, ast.Call):
+        return [keyword.value for keyword in node.keywords if keyword.arg not in (None, *_OPTIONS)]
+    if isinstance(node, ast.Dict):
+        return [value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)]
+    return []
 
 
 def _limits(files: Collection[SourceFile]) -> frozenset[int]:

@@ -22,6 +22,7 @@ REACHES: dict[str, tuple[float, ...]] = {
 NEAREST = 8.0  # of what is drawn between ordinary values and the farthest
 PEAK = 64.0  # times its value: one element of a special row
 FAINT, FAINT_HALF = 2.0**-9, 2.0**-5  # times its values: a row of small numbers, and one in float16
+MOST_KEPT = 0.6  # of a row of which most elements are zero, as behind a ReLU or a dropout
 FAR_ROW = 4.0  # mean sizes of an element by which a row lies away from zero
 MOST_LOGIT = 32.0  # of what becomes a distribution: its smallest probability stays a normal number of float32
 
@@ -96,13 +97,13 @@ def with_large(values: torch.Tensor, reach: float, stream: torch.Generator, plac
 def with_special(
     values: torch.Tensor, special: Special, stream: torch.Generator, *, beside: bool = False, is_half: bool = False
 ) -> torch.Tensor:
-    """Values of which some rows are zero, equal, whole, far, faint or of one sign, hold one large element, or repeat another row.
+    """Values of which some rows are zero, mostly zero, equal, whole, far, faint or of one sign, hold one large element, or repeat.
 
     Shapes: values [..., columns]; a tensor of fewer than three rows keeps one ordinary row, a single row stays as it is. Of a
     tensor of two dimensions it may be its columns. ``beside`` another such tensor no row has equal elements: a product of two
     of them rounds the same way at each step. ``is_half``: float16 holds fewer small numbers.
     """
-    if values.dim() < 2 or 0 in values.shape:
+    if values.dim() < 2 or 0 in values.shape or special is Special.ends:
         return values
     if values.dim() == 2 and special is Special.columns:
         return _special(values.t(), stream, beside, is_half).t().contiguous()
@@ -154,7 +155,36 @@ def _faint_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Genera
     rows[row] *= FAINT
 
 
-SPECIAL_ROWS = (_zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row)
+def _sparse_row(rows: torch.Tensor, row: int, ordinary: int, stream: torch.Generator) -> None:
+    kept = torch.rand(rows[row].shape, generator=stream) < MOST_KEPT * torch.rand((), generator=stream)
+    rows[row] *= kept.to(rows.dtype)
+
+
+SPECIAL_ROWS = (
+    _zero_row, _equal_row, _peaked_row, _repeated_row, _whole_row, _far_row, _one_signed_row, _faint_row, _sparse_row,
+)  # fmt: skip
+
+
+def with_ends(values: torch.Tensor, is_share: bool, stream: torch.Generator) -> torch.Tensor:
+    """Values of which some rows lie at the ends of their range: shares are exactly zero or one, logits minus infinity.
+
+    Shapes: values [..., columns]; at least one row, and one logit of each row, stays as it was drawn.
+    """
+    if values.dim() == 0 or values.numel() < 2:
+        return values
+    rows = values.clone().reshape(-1, values.shape[-1])
+    low, high = (0.0, 1.0) if is_share else (-math.inf, None)
+    for row in range(rows.shape[0]):
+        share = (0.0, 1.0, float(torch.rand((), generator=stream)))[int(torch.randint(3, (), generator=stream))]
+        chosen = torch.rand(rows[row].shape, generator=stream) < share
+        if high is None:
+            chosen[int(torch.randint(rows.shape[1], (), generator=stream))] = False
+        else:
+            upper = torch.rand(rows[row].shape, generator=stream) < float(torch.rand((), generator=stream))
+            rows[row] = torch.where(chosen & upper, high, rows[row])
+            chosen &= ~upper
+        rows[row] = torch.where(chosen, low, rows[row])
+    return rows.reshape(values.shape)
 
 
 def sharpen(logits: torch.Tensor, reach: float, stream: torch.Generator, place: int = 0) -> torch.Tensor:

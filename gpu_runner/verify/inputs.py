@@ -10,8 +10,20 @@ import torch
 
 from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.contracts.reading import UNPARSABLE
-from gpu_runner.verify.cases import DISTRIBUTIONS, REPEATED, Case, Content, Indices, Layout, Upstream, holds, is_weight
-from gpu_runner.verify.extremes import sharpen, with_large, with_odd, with_special
+from gpu_runner.verify.cases import (
+    DISTRIBUTIONS,
+    REPEATED,
+    Case,
+    Content,
+    Indices,
+    Layout,
+    Special,
+    Upstream,
+    holds,
+    is_ranged,
+    is_weight,
+)
+from gpu_runner.verify.extremes import sharpen, with_ends, with_large, with_odd, with_special
 from gpu_runner.verify.laying import Laid, Place, lay, place_of
 from gpu_runner.verify.scalars import is_ignored
 
@@ -35,6 +47,8 @@ FAR_HALF_GRADIENTS = (4.5, 6.0)  # of float16, which soon overflows
 ZERO_WEIGHTS = 0.125  # the share of weights that are zero where they are drawn widely
 THINNED = (Upstream.sparse, Upstream.one_hot, Upstream.zero_rows, Upstream.few_rows)
 FEW_ROWS = 32  # of an upstream gradient that is zero elsewhere
+CLOSE = 2.0**-6  # times another number: how far two inputs are apart that are close to each other
+IGNORING = (Indices.ignored, Indices.padded, Indices.nothing)
 FEW_GRADIENTS = 0.1  # the share of a sparse upstream gradient that is not zero
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
@@ -54,13 +68,16 @@ def make_inputs(problem: Problem, case: Case) -> dict[str, torch.Tensor]:
     stream = torch.Generator().manual_seed(case.seed)
     # Inputs that lie side by side hold their large rows one after the other, so that each meets an ordinary one.
     place = {name: at for at, name in enumerate(filled_of(problem, case))}
-    ignored = ignored_index(problem, case) if case.indices is Indices.ignored else None
+    ignored = ignored_index(problem, case) if case.indices in IGNORING else None
     places, made = places_of(problem, case), {}
     able = [spec.name for spec in problem.inputs if holds(spec, Content.odd)]
     equal = able[case.seed % len(able)] if able else None  # the one with rows of equal elements
     for spec in problem.inputs:
         values = _make(spec, case, stream, place.get(spec.name), ignored, beside=spec.name != equal)
         made[spec.name] = places[spec.name].repeated(values)
+    if case.close:
+        first, second = (made[name] for name in case.close)
+        made[case.close[1]] = first + second * (CLOSE * 2.0 ** -int(torch.randint(4, (), generator=stream)))
     return made | dict.fromkeys(case.same, made[case.same[0]]) if case.same else made
 
 
@@ -92,14 +109,15 @@ def places_of(problem: Problem, case: Case) -> dict[str, Place]:
 
 
 def _can_lie(problem: Problem, spec: InputSpec, case: Case) -> bool:
-    """Whether an input may lie as the case says. Weights, and inputs of one dimension, may start anywhere, but are one piece."""
+    """Whether an input may lie as the case says. Weights may start anywhere, but are one piece."""
     if case.layout == Layout.shifted:
         return bool(spec.dims)
     if case.layout in REPEATED and (spec.name in problem.mutates or case.content is not Content.ordinary):
         return False
     if is_weight(spec):
         return False
-    return len(spec.dims) > 1
+    # Such as labels that are a column of a table.
+    return len(spec.dims) > 1 or (bool(spec.dims) and case.layout == Layout.sliced)
 
 
 def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case: Case) -> list[torch.Tensor]:
@@ -111,7 +129,7 @@ def make_upstream(shapes: list[tuple[int, ...]], dtypes: list[torch.dtype], case
             values = _one_number(shape, case, stream, dtype).expand(shape)
         else:
             values = _thinned(_random(shape, stream, _upstream_scale(case, stream, dtype)), case.gradients, stream)
-        grads.append(values.to(dtype))
+        grads.append((_with_odd_rows(values, stream) if case.odd_upstream else values).to(dtype))
     return grads
 
 
@@ -121,6 +139,15 @@ def _one_number(shape: tuple[int, ...], case: Case, stream: torch.Generator, dty
     if kind == 3 or case.gradients in (Upstream.large, Upstream.small):
         return _random((), stream, _upstream_scale(case, stream, dtype))
     return torch.tensor(1.0 / max(1, math.prod(shape)) if kind == 2 else 1.0)
+
+
+def _with_odd_rows(values: torch.Tensor, stream: torch.Generator) -> torch.Tensor:
+    """An upstream gradient with one element of each third row that is not finite; of one dimension it is one row."""
+    rows = values.clone().reshape(-1, values.shape[-1] if values.dim() else 1)
+    odd = [(math.nan, math.inf, -math.inf)[at] for at in torch.randperm(3, generator=stream).tolist()]
+    for place, row in enumerate(range(0, rows.shape[0], 3) if rows.shape[1] else ()):
+        rows[row, int(torch.randint(rows.shape[1], (), generator=stream))] = odd[place % 3]
+    return rows.reshape(values.shape)
 
 
 def _upstream_scale(case: Case, stream: torch.Generator, dtype: torch.dtype) -> float:
@@ -185,7 +212,7 @@ def _make(
     shape = shape_of(spec, case.size_of)
     dtype = DTYPES[spec.dtype or ("float32" if case.mixed and is_weight(spec) else case.dtype)]
     if dtype == torch.bool:
-        return torch.randint(0, 2, shape, generator=stream).to(dtype)
+        return _mask(shape, case.indices, stream)
     if not dtype.is_floating_point:
         high = case.size_of[spec.high] if isinstance(spec.high, str) else spec.high
         return _whole(spec.low or 0, high or 2, shape, case, stream, ignored).to(dtype)
@@ -194,6 +221,8 @@ def _make(
         values = _filled(values, spec, case, stream, place)
     elif case.special and holds(spec, Content.odd):
         values = with_special(values, case.special, stream, beside=beside, is_half=dtype == torch.float16)
+    elif case.special is Special.ends and is_ranged(spec):
+        values = with_ends(values, spec.init == "uniform", stream)
     return _distribution(values, spec).to(dtype)
 
 
@@ -208,12 +237,47 @@ def _whole(
     elif case.indices is Indices.ends:
         ends = torch.tensor([low, high - 1])[torch.arange(min(count, 2))]
         flat[torch.randperm(count, generator=stream)[: len(ends)]] = ends
+    elif case.indices is Indices.one:
+        values = torch.randint(low, high, (), generator=stream).expand(shape).contiguous()
+    elif ignored is not None and case.indices is Indices.nothing:
+        values = torch.full(shape, ignored)
     elif ignored is not None and count > 1:
-        picked = torch.randperm(count, generator=stream)
-        flat[picked[: int(torch.randint(1, max(2, count // 2 + 1), (), generator=stream))]] = ignored
+        picked = _ignored(count, case.indices, stream)
+        flat[picked[:-1]] = ignored
         if int(flat[picked[-1]]) == ignored:  # one row at least counts
             flat[picked[-1]] = low if ignored != low else high - 1
     return values
+
+
+def _ignored(count: int, kind: Indices, stream: torch.Generator) -> torch.Tensor:
+    """The places of classes that are ignored, up to half of them or at one end most, and of one that is not."""
+    if kind is Indices.padded:
+        kept = int(torch.randint(1, max(2, count // 4 + 1), (), generator=stream))
+        ordered = torch.arange(count)
+        ordered = ordered if torch.rand((), generator=stream) < 0.5 else ordered.flip(0)
+        return ordered[: count - kept + 1]
+    picked = torch.randperm(count, generator=stream)
+    some = int(torch.randint(1, max(2, count // 2 + 1), (), generator=stream))
+    return torch.cat((picked[:some], picked[-1:]))
+
+
+def _mask(shape: tuple[int, ...], kind: Indices, stream: torch.Generator) -> torch.Tensor:
+    """Truth values: any, dense or sparse, or in each row one, a beginning, an end, all or none."""
+    drawn = torch.rand(shape, generator=stream)
+    if kind is Indices.duplicates:
+        return drawn < torch.rand((), generator=stream)
+    if kind is Indices.spread or not shape or 0 in shape:
+        return drawn < 0.5
+    rows, places = drawn.reshape(-1, shape[-1]), torch.arange(shape[-1])
+    ends = torch.randint(shape[-1] + 1, (rows.shape[0], 1), generator=stream)
+    if kind is Indices.one:
+        found = places == torch.randint(shape[-1], ends.shape, generator=stream)
+    elif kind is Indices.nothing:
+        share = torch.tensor([0.0, 0.5, 1.0])[torch.randint(3, ends.shape, generator=stream)]
+        found = rows < share
+    else:
+        found = places >= ends if kind is Indices.ignored else places < ends
+    return found.reshape(shape)
 
 
 def _filled(values: torch.Tensor, spec: InputSpec, case: Case, stream: torch.Generator, place: int) -> torch.Tensor:

@@ -36,7 +36,7 @@ from gpu_runner.verify.cases import (
     packed_evenly,
     plan_cases,
 )
-from gpu_runner.verify.constants import compared_in, constants_of, needs_alignment
+from gpu_runner.verify.constants import compared_in, constants_of, grouped_in, needs_alignment
 from gpu_runner.verify.draws import Draws
 from gpu_runner.verify.early import Door, Early
 from gpu_runner.verify.examine import examine
@@ -60,7 +60,7 @@ KERNELBENCH_SEEDS = 5
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
 # What a kernel raises that is written for one value of a whole scalar, or up to a size: nobody takes it for an answer.
-REFUSALS = ("AssertionError", "NotImplementedError", "RuntimeError", "ValueError")
+REFUSALS = ("AssertionError", "KeyError", "NotImplementedError", "RuntimeError", "ValueError")
 
 
 @dataclass
@@ -230,6 +230,7 @@ def choose_cases(
         multiples=request.multiples,
         constants=_constants(request),
         compared=compared_in(screened_files(request.candidate)),
+        grouped=grouped_in(screened_files(request.candidate)),
     )
     aligned = needs_alignment(screened_files(request.candidate))
     return tuple(packed_evenly(problem, replace(case, aligned=True)) for case in cases) if aligned else cases

@@ -25,6 +25,8 @@ class Form:
     parameters: tuple[str, ...] = ()  # of a module
     init: tuple[Any, ...] = ()  # what a module is built with
     mutates: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()  # inputs that are a module's parameters
+    defaults: tuple[tuple[str, Scalar], ...] = ()  # of scalars
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ def make_call(proof: Proof, **more: Any) -> Call:
         "keywords": list(proof.form.keywords),
         "parameters": list(proof.form.parameters),
         "mutates": list(proof.form.mutates),
+        "weights": list(proof.form.weights),
+        "defaults": dict(proof.form.defaults),
         "scalars": dict(proof.scalars),
         "inputs": [_entry(call, name, laid, name in proof.wanted) for name, laid in proof.laid.items()],
         "same": list(proof.case.same),

@@ -93,6 +93,8 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
     """
     if proof.case.content is not Content.odd:
         return None
+    if proof.case.odd_upstream:
+        return None if item.label.startswith("output") else _of_odd_upstream(item, proof)
     loud = torch.zeros(item.shape, dtype=torch.bool)
     for name in proof.filled:
         tensor = proof.inputs[name]
@@ -101,6 +103,19 @@ def _loud(item: Expected, proof: Proof) -> torch.Tensor | None:
             loud |= rows
         elif tuple(rows.shape) == item.shape[:-1]:
             loud |= rows[..., None]
+    return loud
+
+
+def _of_odd_upstream(item: Expected, proof: Proof) -> torch.Tensor:
+    """Give the elements of a gradient to which NaN or infinities of an upstream gradient may lead, by rows where forms are one."""
+    loud = torch.zeros(item.shape, dtype=torch.bool)
+    for laid in proof.upstream:
+        odd = None if laid is None else ~torch.isfinite(laid.view())
+        if odd is None:
+            continue
+        rows = odd.any(-1, keepdim=True) if odd.dim() else odd
+        is_by_row = rows.dim() == loud.dim() and rows.shape[:-1] == loud.shape[:-1] and loud.dim() > 1
+        loud |= rows if is_by_row else odd.any()
     return loud
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from gpu_runner.contracts.problem import Problem, ScalarSpec
 from gpu_runner.contracts.reading import UNPARSABLE
@@ -14,19 +14,64 @@ Scalar = float | int | bool | str
 
 TINY = 1e-2  # a smaller default is an epsilon: it must grow a lot before a kernel that ignores it is seen
 LARGEST_EPSILON = 0.2
+WHOLE = ("near", "below", "far")  # kinds of whole numbers: next to the default; zero and negative ones; far above it
+FAR = (100, 1000)
+SEEDS = (2**16, 2**31 - 1)
 
 
-def moved_scalars(problem: Problem, names: Collection[str], stream: random.Random, *, whole: bool) -> dict[str, Scalar]:
-    """Other values for some of these scalars: of floats for each, of whole numbers and truth values for one of them."""
+def moved_scalars(problem: Problem, names: Collection[str], stream: random.Random) -> dict[str, Scalar]:
+    """Other values for these scalars, of those that are floats."""
     able = [spec for spec in problem.scalars if spec.name in names]
-    if not whole:
-        return {s.name: _number(s.default, stream) for s in able if isinstance(s.default, float)}
-    picked = [spec for spec in able if isinstance(spec.default, int)]
+    return {s.name: _number(s.default, stream) for s in able if isinstance(s.default, float)}
+
+
+def moved_whole(problem: Problem, names: Collection[str], stream: random.Random, kind: str) -> dict[str, Scalar]:
+    """Another value for one of these scalars that is a whole number or a truth value, of a kind of ``WHOLE``."""
+    picked = [spec for spec in problem.scalars if spec.name in names and isinstance(spec.default, int)]
     if not picked:
         return {}
     spec = stream.choice(picked)
-    value = _whole(problem, spec, stream)
+    value = _whole(problem, spec, stream, kind)
     return {} if value == spec.default else {spec.name: value}
+
+
+def other_words(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:
+    """For each scalar that is text, what else the reference compares it with or looks up by it."""
+    able = [spec.name for spec in problem.scalars if spec.name in names and isinstance(spec.default, str)]
+    tree = _tree_of(problem.source) if able else None
+    given = {spec.name: spec.default for spec in problem.scalars}
+    found: list[dict[str, Scalar]] = []
+    for name in able if tree is not None else ():
+        words = dict.fromkeys(word for node in ast.walk(tree) for word in _words_by(node, name))  # type: ignore[arg-type]
+        found += [{name: word} for word in words if word != given[name]]
+    return found
+
+
+def _words_by(node: ast.AST, name: str) -> Iterator[str]:
+    """The text that a node compares a name with, or that is a key of the table in which it is looked up."""
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.Subscript):
+        parts = [node.slice, node.value]
+    elif isinstance(node, ast.Match):
+        parts = [
+            node.subject,
+            *(each.value for case in node.cases for each in ast.walk(case.pattern) if isinstance(each, ast.MatchValue)),
+        ]
+    else:
+        return
+    if any(isinstance(part, ast.Name) and part.id == name for part in parts):
+        for part in parts:
+            yield from (
+                one.value for one in ast.walk(part) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            )
+
+
+def _tree_of(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except UNPARSABLE:
+        return None
 
 
 def scalars_at_an_end(problem: Problem, names: Collection[str]) -> list[dict[str, Scalar]]:
@@ -59,9 +104,8 @@ def _is_unbounded(source: str, name: str) -> bool:
 
     Of what is compared, divided by, or taken from one, the reference may mean a share or a size.
     """
-    try:
-        tree = ast.parse(source)
-    except UNPARSABLE:
+    tree = _tree_of(source)
+    if tree is None:
         return False
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
@@ -88,6 +132,11 @@ def is_ignored(name: str) -> bool:
     return "ignore" in name.lower()
 
 
+def is_seed(name: str) -> bool:
+    """Whether a scalar's name says that any number will do, as for a seed."""
+    return "seed" in name.lower()
+
+
 def _number(default: float, stream: random.Random) -> float:
     if not math.isfinite(default):
         return default
@@ -99,7 +148,7 @@ def _number(default: float, stream: random.Random) -> float:
     return math.copysign(stream.uniform(most / 16, most * (15 / 16)), default)
 
 
-def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random) -> int | bool:
+def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random, kind: str) -> int | bool:
     default = spec.default
     assert isinstance(default, int)
     if isinstance(default, bool):
@@ -108,4 +157,8 @@ def _whole(problem: Problem, spec: ScalarSpec, stream: random.Random) -> int | b
         return stream.choice((-100, -1, 0, 1, stream.randint(-1000, -2)))
     if default < 0:
         return stream.choice((default - 1, default + 1))
+    if is_seed(spec.name):
+        return stream.randint(*SEEDS) if kind == "far" else 0 if kind == "below" else default + 1
+    if kind != "near" and _is_unbounded(problem.source, spec.name):
+        return stream.randint(*FAR) if kind == "far" else stream.choice((0, -1, -default, -stream.randint(2, 40)))
     return stream.choice((1, default + 1, default + 2, 2 * default, max(1, default // 2)))

@@ -16,7 +16,7 @@ from gpu_runner.contracts.problem import InputSpec, Problem
 from gpu_runner.errors import ChildError, ChildOutOfMemory, ChildTimeout
 from gpu_runner.session import Reply, Session, has_gpu
 from gpu_runner.spans import span
-from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, fallbacks
+from gpu_runner.verify.cases import REPEATED, Case, Content, Layout, Special, fallbacks
 from gpu_runner.verify.compare import FLOAT32_STEP, Truth, natural_error, rms
 from gpu_runner.verify.inputs import DTYPES, PARAMETER_NOISE, filled_of, make_inputs, make_upstream, places_of
 from gpu_runner.verify.laying import Laid, Place, lay, lay_packed, place_of
@@ -280,7 +280,9 @@ def _with_ordinary(proof: Proof) -> Proof:
 
 def _has_equal_elements(case: Case) -> bool:
     """Whether elements are equal as they were drawn: their mean is exact by luck alone, and what cancels leaves rounding."""
-    return bool(case.special or case.wild or {case.layout, case.upstream} & REPEATED)
+    return bool(
+        case.special not in (Special.none, Special.ends) or case.wild or {case.layout, case.upstream} & REPEATED
+    )
 
 
 def _is_shaken(proof: Proof) -> bool:
@@ -295,7 +297,8 @@ def _is_shaken(proof: Proof) -> bool:
 def _is_noisy(proof: Proof) -> bool:
     """Whether it is tried what float32 arithmetic loses: of many elements the reference's own run says it."""
     elements = sum(tensor.numel() for tensor in proof.inputs.values())
-    return proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_NOISY
+    is_within = proof.case.special is not Special.ends  # what lies at an end of its range is moved beyond it
+    return is_within and proof.case.content in (Content.ordinary, Content.large) and elements <= MOST_NOISY
 
 
 def _is_rounded(proof: Proof) -> bool:
@@ -309,7 +312,10 @@ def form_of(problem: Problem) -> Form | None:
     """Give how a problem's callable is called; None where only the reference's process can say it."""
     if problem.form == "kernelbench":
         return None
-    return Form("reference", problem.parameters, _keyword_only(problem.source), mutates=problem.mutates)
+    weights = tuple(spec.name for spec in problem.inputs if spec.parameter)
+    defaults = tuple((spec.name, spec.default) for spec in problem.scalars if spec.default is not None)
+    by_name = _keyword_only(problem.source)
+    return Form("reference", problem.parameters, by_name, (), (), problem.mutates, weights, defaults)
 
 
 def asked_of(problem: Problem, form: Form, case: Case) -> Proof:

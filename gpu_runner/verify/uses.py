@@ -22,6 +22,8 @@ LEAST_ELEMENTS = 32  # of the largest input: of fewer a wrong value says little
 USES_A_CASE = 2
 MOST_SINGLES = 6
 MOST_OF_MEASURED = 4
+MOST_OF_WIDE = 3
+WIDE = 4096  # columns
 
 # How a sentence about a use begins.
 WORDS = {
@@ -46,6 +48,8 @@ class Uses:
 
     _left: list[Use] | None = field(default=None)
     _measured: bool = False
+    _is_wide: bool = False
+    _layouts: set[str] = field(default_factory=set)
 
     def deal(self, proof: Proof) -> Proof:
         """The same case with the next uses; as it is where it is too large, too small, or holds values far out."""
@@ -54,11 +58,11 @@ class Uses:
         if case.measured and not self._measured and sum(elements) <= MOST_MEASURED:
             # What is right in a small call only may be chosen by what wants a gradient.
             self._measured = True
-            found = [
-                use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)
-            ]
-            random.Random(case.seed).shuffle(found)  # noqa: S311 - the seed is secret
-            return replace(proof, uses=tuple(found[:MOST_OF_MEASURED]))
+            return replace(proof, uses=tuple(self._choosing(proof)[:MOST_OF_MEASURED]))
+        if not self._is_wide and _is_wide(proof):
+            self._is_wide = True
+            found = [use for use in self._choosing(proof) if use.kind != "plain"]
+            return replace(proof, uses=tuple(found[:MOST_OF_WIDE]))
         small = sum(elements) <= MOST_ELEMENTS and max(elements, default=0) >= LEAST_ELEMENTS and not case.same
         if not small or case.content is not Content.ordinary or case.narrow_grad or case.measured:
             return proof
@@ -70,7 +74,28 @@ class Uses:
         can_double = case.layout == Layout.dense and case.upstream == Layout.dense
         fit = [use for use in self._left if use.kind != "double" or can_double][:USES_A_CASE]
         self._left = [use for use in self._left if use not in fit]
+        if not fit and case.layout not in self._layouts:
+            # Code of its own for calls without gradients may know fewer layouts.
+            self._layouts.add(case.layout)
+            fit = [Use("no_grad")]
         return replace(proof, uses=tuple(fit))
+
+    @staticmethod
+    def _choosing(proof: Proof) -> list[Use]:
+        """The uses for which a function may choose other code, in a drawn order."""
+        found = [
+            use for use in uses_of(proof) if use.kind in CHOOSING and (use.kind != "subset" or len(use.names) == 1)
+        ]
+        random.Random(proof.case.seed).shuffle(found)  # noqa: S311 - the seed is secret
+        return found
+
+
+def _is_wide(proof: Proof) -> bool:
+    """Whether rows are wider than the block of most kernels, in the dtype in which a verdict looks closest."""
+    elements = [tensor.numel() for tensor in proof.inputs.values()]
+    widest = max((tensor.shape[-1] for tensor in proof.inputs.values() if tensor.dim()), default=0)
+    is_usual = proof.case.content is Content.ordinary and proof.case.again and not proof.case.measured
+    return is_usual and widest > WIDE and sum(elements) <= MOST_MEASURED
 
 
 def uses_of(proof: Proof) -> list[Use]:
