@@ -89,7 +89,7 @@ def _serve(handle: str) -> None:
     for name in RUNNER:
         importlib.import_module(name)
     with socket.socket(fileno=int(handle)) as control:
-        server._send(control, server._prepared(control, server.PACKAGES))
+        server._send(control, server._prepared(control))
         birth = server._serve(control)
     os.setsid()
     _die_with_parent()

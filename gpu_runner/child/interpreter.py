@@ -370,6 +370,8 @@ def hasten_interpreter() -> None:
     interpreter._get_np_dtype = _numbered(interpreter._get_np_dtype)  # noqa: SLF001 - as above
     interpreter.ReduceOps.generic_reduce = _by_slices
     interpreter._patch_lang_tensor = _indexing(interpreter._patch_lang_tensor)  # noqa: SLF001 - as above
+    _hasten_types()
+    interpreter.TritonSemantic.broadcast_impl_value = _of_one_shape(interpreter.TritonSemantic.broadcast_impl_value)
     builder = interpreter.interpreter_builder
     # Each sum and product of whole numbers is done once more in int64, for an assertion that is made in debugging alone.
     if not builder.options.debug:
@@ -417,20 +419,100 @@ def _by_slices(self: Any, input: tuple[Any, ...]) -> list[Any]:
 
 
 def _patching(interpreter: Any) -> Callable[..., None]:
-    """Patch what is a builtin of the language, in turn for each call of a function: which names are is looked up once."""
+    """Patch what is a builtin of the language, in turn for each call of a function: which names are is looked up once.
+
+    What stands in for a builtin is made once too, and hands on what the wrapper of a builtin would: that one only looks whether it
+    is called from a kernel.
+    """
     from triton.language import core
 
     names: dict[Any, tuple[str, ...]] = {}
+    known: dict[Any, Callable[..., Any]] = {}
+    wrapper = core.builtin(lambda: None).__code__
 
-    def patch_builtin(package: Any, *rest: Any) -> None:
+    def interpreted(member: Any) -> Callable[..., Any]:
+        call = member.__wrapped__ if getattr(member, "__code__", None) is wrapper else member
+
+        def new_member(*args: Any, **named: Any) -> Any:
+            named["_semantic"] = interpreter.interpreter_semantic
+            return call(*args, **named)
+
+        return new_member
+
+    def patch_builtin(package: Any, builder: Any, scope: Any) -> None:
         if package not in names:
             names[package] = tuple(name for name, member in inspect.getmembers(package) if core.is_builtin(member))
         for name in names[package]:
             member = getattr(package, name)
-            if core.is_builtin(member):  # else it is patched already, by the kernel that calls
-                interpreter._patch_attr(package, name, member, *rest)  # noqa: SLF001 - as above
+            if not core.is_builtin(member):
+                continue  # it is patched already, by the kernel that calls
+            if member not in known:
+                known[member] = interpreted(member)
+            scope.set_attr(package, name, known[member])
 
     return patch_builtin
+
+
+def _hasten_types() -> None:
+    """Check and name each type of block once, and what a tensor has of its type too: one is made for each operation.
+
+    In the interpreter a type is its own form in the compiler's language.
+    """
+    from triton.language import core
+
+    make_block, make_tensor, equal, unwrap = (
+        core.block_type.__init__,
+        core.tensor.__init__,
+        core.dtype.__eq__,
+        core._unwrap_if_constexpr,  # noqa: SLF001 - as above
+    )
+    blocks: dict[Any, dict[str, Any]] = {}
+
+    def block(self: Any, element_ty: Any, shape: Any) -> None:
+        sizes = tuple([size.value if type(size) is core.constexpr else size for size in shape])
+        key = (type(element_ty), element_ty.name, getattr(element_ty, "address_space", None), sizes)
+        known = blocks.get(key)
+        if known is None:
+            make_block(self, element_ty, shape)
+            blocks[key] = dict(vars(self)) | {"_of_tensor": _facts(self)}
+        else:
+            self.__dict__.update(known)
+
+    def _facts(kind: Any) -> tuple[Any, ...]:
+        probe = object.__new__(core.tensor)
+        make_tensor(probe, None, kind)
+        return probe.numel, probe.dtype, probe.shape
+
+    def tensor(self: Any, handle: Any, type: Any) -> None:  # noqa: A002 - its name in the language
+        known = type.__dict__.get("_of_tensor")
+        if known is None:
+            known = type._of_tensor = _facts(type)  # noqa: SLF001 - as above
+        self.handle, self.type = handle, type
+        self.numel, self.dtype, self.shape = known
+
+    def same(self: Any, other: Any) -> Any:
+        if self is other:
+            return True
+        return self.name == other.name if type(other) is core.dtype else equal(self, other)
+
+    def unwrapped(given: Any) -> Any:
+        kind = type(given)
+        return given if kind is core.tensor or kind is int else given.value if kind is core.constexpr else unwrap(given)
+
+    core.block_type.__init__, core.tensor.__init__, core.dtype.__eq__ = block, tensor, same
+    core.block_type.to_ir = lambda self, _: self
+    core._unwrap_if_constexpr = unwrapped  # noqa: SLF001 - as above
+
+
+def _of_one_shape(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand on two operands of one shape, which need no other."""
+
+    def broadcast_impl_value(self: Any, lhs: Any, rhs: Any) -> Any:
+        if lhs.type.is_block() and rhs.type.is_block() and lhs.type.shape.values == rhs.type.shape.values:
+            return lhs, rhs
+        return original(self, lhs, rhs)
+
+    return broadcast_impl_value
 
 
 def _numbered(original: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -34,8 +34,7 @@ class ForkError(RunnerError):
 class ForkServer:
     """One server process; it ends when this object is closed, and when this process ends, however it does.
 
-    ``gpu`` is whether its children have one: there libraries are loaded, and the compiler that they import is there before them.
-    ``started_s`` is how long its imports took, None before they are done.
+    ``gpu`` is whether its children have one. ``started_s`` is how long its imports took, None before they are done.
     """
 
     def __init__(self, gpu: bool) -> None:
@@ -47,7 +46,7 @@ class ForkServer:
         command = [sys.executable, "-P", "-s", "-m", "gpu_runner.forkserver.server", str(theirs.fileno())]
         with theirs:
             self._process = subprocess.Popen(
-                [*command, "compiler"] if gpu else command,
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -1,10 +1,9 @@
 """The process that children are forked from: imports what they need, then forks one for each message of the parent.
 
-    python -P -s -m gpu_runner.forkserver.server FD [compiler]
+    python -P -s -m gpu_runner.forkserver.server FD
 
 ``FD`` is a socket of whole messages. The parent sends ``{"do": "fork", ...}`` with three descriptors or ``{"do": "reap", ...}``,
-and each is answered. One thread, no device, no operator of torch, and nothing that is not named here; ``compiler`` adds
-``COMPILER``.
+and each is answered. One thread, no device, no operator of torch, and nothing that is not named here.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ from gpu_runner.importing import uncollected
 
 # Names of packages that every child trusts. None is ever taken from a request: what a repository's files import must not decide
 # what the child that computes the truth has loaded.
-PACKAGES = ("torch", "triton", "triton.language", "numpy")
-COMPILER = (
-    "torch._dynamo",
-)  # nearly every library imports it as it is loaded; a small kernel in the interpreter does not
+# Nearly every library loads torch's compiler, and torch loads it by itself at the first checkpoint and at the first of its
+# decompositions: 1.1 s of CPU time in each child (2026-11-25, torch 2.13).
+PACKAGES = ("torch", "torch._dynamo", "triton", "triton.language", "numpy")
 MOST_BYTES = 1 << 17  # of one message
 _CONSTANT_SEED = 67280421310721  # with which some versions of torch begin (c10::default_rng_seed_val); others draw one
 _NVML = "libnvidia-ml.so.1"
@@ -53,16 +51,15 @@ class Birth:
 def main(arguments: list[str]) -> None:
     """Serve until the parent closes its end; returns in a child alone, when its role is done."""
     control = socket.socket(fileno=int(arguments[0]))
-    names = PACKAGES + (COMPILER if "compiler" in arguments[1:] else ())
-    _send(control, _prepared(control, names))
+    _send(control, _prepared(control))
     birth = _serve(control)
     _become(birth)
 
 
-def _prepared(control: socket.socket, names: tuple[str, ...]) -> dict[str, Any]:
+def _prepared(control: socket.socket) -> dict[str, Any]:
     """Import the packages; gives the answer to the parent, who waits for it before the first request."""
     seconds: dict[str, float] = {}
-    for name in names:
+    for name in PACKAGES:
         if _is_closed(control):
             os._exit(0)
         begin = time.monotonic()

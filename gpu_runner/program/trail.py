@@ -7,6 +7,7 @@ import dis
 import functools
 import hashlib
 import inspect
+import itertools
 import textwrap
 import types
 from collections.abc import Iterator
@@ -145,10 +146,8 @@ def _body(code: types.CodeType) -> str:
     return hashlib.sha256(repr([[arg.arg for arg in node.args.args], told]).encode()).hexdigest()
 
 
-def _loaded(code: types.CodeType) -> Iterator[str]:
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield instruction.argval
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _loaded(constant)
+@functools.cache
+def _loaded(code: types.CodeType) -> tuple[str, ...]:
+    names = [item.argval for item in dis.get_instructions(code) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    inner = [_loaded(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return tuple(itertools.chain(names, *inner))

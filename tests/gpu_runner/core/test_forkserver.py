@@ -158,12 +158,12 @@ def test_a_child_that_ends_all_it_can_reach_does_not_reach_the_server() -> None:
         assert server().pid == pid
 
 
-def test_children_with_a_gpu_find_the_compiler_loaded_and_others_do_not(own_keeper: None) -> None:
+def test_children_find_the_compiler_loaded(own_keeper: None) -> None:
     source = "import sys\ndef main(s, t):\n    return {n: n in sys.modules for n in ('torch', 'torch._dynamo')}, []\n"
     for gpu in (True, False):
         with Session("echo", LIMITS, gpu=gpu, files={"thing.py": source}) as session:
             assert is_forked(session)
-            assert session.call("run", {"module": "thing"}).meta == {"torch": True, "torch._dynamo": gpu}
+            assert session.call("run", {"module": "thing"}).meta == {"torch": True, "torch._dynamo": True}
 
 
 @pytest.mark.fault
