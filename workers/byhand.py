@@ -8,7 +8,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpu_runner.contracts import (
@@ -43,16 +43,20 @@ from workers.authors.protocol import Brief, KernelPlan, Proposal, Refusal, Sourc
 from workers.authors.table import author_named
 from workers.calibration import Calibration, Tools, Trials
 from workers.calibration import calibrate as calibrated
-from workers.contracts import AuthorName, Failure, FailureCode, UserFacingError
+from workers.contracts import AuthorName, Failure, FailureCode, FileChange, UserFacingError
 from workers.contracts.problem_set import Entry
 from workers.gpu_host.execute import execute
 from workers.gpu_host.runner import INTERPRETER, LONGEST_S, Host, detect, scratch_folder
 from workers.layouts.liger.layout import known_problems
+from workers.layouts.ruff import ruff_check
+from workers.layouts.versioned.files import lacking
 from workers.settings import Settings
 from workers.stages.problem import parse
 from workers.store.blobs import BlobStore
 from workers.strategies.source import fingerprint
 from workers.strategies.sweep import swept
+from workers.stylecheck import check_style
+from workers.tree import read_tarball
 from workers.tuned_table import settled
 
 __all__ = [
@@ -337,3 +341,16 @@ def _snake(name: str) -> str:
 
 def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+def starting_changes(snapshot: bytes, package: str | None) -> tuple[FileChange, ...]:
+    """What a repository lacks of the layout `versioned`, as its own formatter leaves it.
+
+    Raises:
+        UserFacingError: no package is named that can be imported, or the repository's formatter is not installed.
+    """
+    tree = read_tarball(snapshot)
+    changes = lacking(package, tree)
+    _, fixes = check_style(ruff_check(changes, tree), tree, changes)
+    fixed = {change.path: change.text for change in fixes}
+    return tuple(replace(change, text=fixed.get(change.path, change.text)) for change in changes)

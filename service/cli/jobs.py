@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Repo = Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)]
 Auto = Annotated[bool, typer.Option("--auto", help="Skip the checkpoints.")]
 Profiled = Annotated[bool, typer.Option("--profile", help="Profile the kernel once it is proved.")]
-Layout = Annotated[str | None, typer.Option(help="liger or plain; by default found by looking.")]
+Layout = Annotated[str | None, typer.Option(help="liger, versioned or plain; by default found by looking.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report; by default .git/kernelsmith/NAME.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, not on from where it was.")]
 Author = Annotated[AuthorName, typer.Option(help="Who writes the kernel.")]

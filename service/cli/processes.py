@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from service.cli.console import reporting
 
 if TYPE_CHECKING:
     from service.local.checkout import Checkout
+    from workers.contracts import FileChange
 import json
 from dataclasses import asdict
 
@@ -158,13 +159,21 @@ WORKFLOW = Path(__file__).parents[1] / "local" / "nightly_workflow.yml"
 PATH = ".github/workflows/kernelsmith-nightly.yml"
 BRANCH = "kernelsmith/nightly-workflow"
 MESSAGE = "ci: measure every kernel once a night"
+LAYOUT_BRANCH = "kernelsmith/versioned-layout"
+LAYOUT_MESSAGE = "feat: add the runtime of versioned kernels"
 SPARE_MINUTES = 60  # for what a night does beside the kernels that its budget counts
 WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 @app.command()
 def init(
-    nightly: Annotated[bool, typer.Option("--nightly", help="The workflow that measures every kernel once a night.")],
+    nightly: Annotated[
+        bool, typer.Option("--nightly", help="The workflow that measures every kernel once a night.")
+    ] = False,
+    layout: Annotated[
+        str | None, typer.Option(help="`versioned`: the runtime of kernels that are plans, kept in versions.")
+    ] = None,
+    package: Annotated[str | None, typer.Option(help="Of the layout: the package below src/.")] = None,
     repo: Annotated[Path, typer.Option(help="A git checkout of the library.", exists=True, file_okay=False)] = Path(),
     runner: Annotated[
         list[str] | None, typer.Option(help="A label of the self-hosted runner; may be repeated.")
@@ -173,17 +182,27 @@ def init(
     budget: Annotated[int, typer.Option(min=1, max=1440, help="Minutes of GPU time to spend at most.")] = 120,
     command: Annotated[str, typer.Option(help="The command on the runner.")] = "/opt/kernelsmith/bin/kernelsmith",
 ) -> None:
-    """Commit a workflow to a branch of its own in a checkout, for you to push as a pull request.
+    """Commit a workflow, or what a layout needs, to a branch of its own in a checkout, for you to push as a pull request.
 
     The same command again changes nothing. Exit 0 done, 2 it was refused.
     """
     from service.local.checkout import Checkout
+    from workers.byhand import starting_changes
     from workers.contracts import FileChange
 
+    if nightly == (layout is not None) or layout not in (None, "versioned"):
+        say("Give --nightly or --layout versioned.")
+        raise typer.Exit(EXIT_REFUSED)
+    checkout = Checkout(repo.resolve())
+    if layout is not None:
+        with reporting():
+            changes = starting_changes(checkout.snapshot(checkout.head()), package)
+            _commit(checkout, LAYOUT_BRANCH, changes, LAYOUT_MESSAGE, "The runtime of versioned kernels")
+        return
     labels = ["self-hosted", *(runner or ["gpu"])]
     hour, minute = _time(at)
-    if not nightly or not all(WORD.fullmatch(label) for label in labels) or not re.fullmatch(r"[\w./~-]+", command):
-        say("Give --nightly, labels of letters, digits, `.`, `_` and `-`, and the command as a path without spaces.")
+    if not all(WORD.fullmatch(label) for label in labels) or not re.fullmatch(r"[\w./~-]+", command):
+        say("Give labels of letters, digits, `.`, `_` and `-`, and the command as a path without spaces.")
         raise typer.Exit(EXIT_REFUSED)
     text = WORKFLOW.read_text()
     for name, value in {
@@ -195,15 +214,22 @@ def init(
     }.items():
         text = text.replace(f"@{name}@", value)
     with reporting():
-        checkout = Checkout(repo.resolve())
-        head = checkout.head()
-        done = [at for at in (head, checkout.resolve(f"refs/heads/{BRANCH}")) if at and _text(checkout, at) == text]
-        if not done:
-            checkout.commit(BRANCH, head, [FileChange(PATH, text)], MESSAGE)
-    if done and done[0] == head:
-        say(f"{PATH} is there already, as it would be written.")
+        _commit(checkout, BRANCH, (FileChange(PATH, text),), MESSAGE, PATH)
+
+
+def _commit(checkout: Checkout, branch: str, changes: Sequence[FileChange], message: str, what: str) -> None:
+    head = checkout.head()
+    there = [at for at in (head, checkout.resolve(f"refs/heads/{branch}")) if at and _holds(checkout, at, changes)]
+    if there and there[0] == head:
+        say(f"{what} is there already, as it would be written.")
         return
-    say(f"{PATH} is committed on branch {BRANCH}. Open a pull request with it: git push -u origin {BRANCH}")
+    if not there:
+        checkout.commit(branch, head, changes, message)
+    say(f"{what} is committed on branch {branch}. Open a pull request with it: git push -u origin {branch}")
+
+
+def _holds(checkout: Checkout, commit: str, changes: Sequence[FileChange]) -> bool:
+    return all(_text(checkout, commit, change.path) == change.text for change in changes)
 
 
 def _time(text: str) -> tuple[int, int]:
@@ -214,11 +240,11 @@ def _time(text: str) -> tuple[int, int]:
     raise typer.Exit(EXIT_REFUSED)
 
 
-def _text(checkout: Checkout, commit: str) -> str | None:
+def _text(checkout: Checkout, commit: str, path: str) -> str | None:
     from workers.contracts import UserFacingError
 
     try:
-        return checkout.git("show", f"{commit}:{PATH}").decode("utf-8", "replace")
+        return checkout.git("show", f"{commit}:{path}").decode("utf-8", "replace")
     except UserFacingError:
         return None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.escape import sentence
 from service.local.checkout import Checkout
+from service.repo_config import PATH, RepoConfigError, parse_repo_config
 from service.report.layout import paragraphs
 from service.report.status import details, failed_stage, stopped_line
 from workers import artifacts, history, inbox
@@ -85,13 +86,29 @@ class LocalJob:
     head: str | None = None  # the commit to compare; None: HEAD
 
 
+def configured(checkout: Checkout, commit: str, options: JobOptions) -> JobOptions:
+    """Options with what the repository's own configuration says of layout and commit messages.
+
+    Raises:
+        UserFacingError: the configuration cannot be read.
+    """
+    try:
+        config = parse_repo_config(checkout.git("show", f"{commit}:{PATH}"))
+    except UserFacingError:  # there is none
+        return options
+    except RepoConfigError as error:
+        raise UserFacingError(Failure(FailureCode.problem, f"`{PATH}`: {error}", error.cure, error.line)) from error
+    return replace(options, layout=options.layout or config.layout, conventional_commits=config.conventional_commits)
+
+
 def writing_request(checkout: Checkout, asked: LocalJob) -> JobRequest:
     """The request of a create, an optimize or a modify, which starts from HEAD.
 
     Raises:
         UserFacingError: it cannot be carried out as it stands.
     """
-    head, options = asked.base or checkout.head(), asked.options
+    head = asked.base or checkout.head()
+    options = configured(checkout, head, asked.options)
     digest = artifacts.put(checkout.snapshot(head), "application/gzip")
     block = ProblemText(ProblemKind.block, asked.problem) if asked.problem else ProblemText(ProblemKind.missing)
     problem = asked.given or block

@@ -38,6 +38,7 @@ from workers.contracts import (
     FinalizeSummary,
     Goal,
     JobView,
+    NewVersion,
     OptimizeSummary,
     Outcome,
     StopReason,
@@ -264,6 +265,7 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
     return paragraphs(
         benchmark_table(summary.benchmark, titles) if summary.benchmark else "",
         pictures(summary.images, image_urls),
+        paragraphs(*(new_version(version) for version in summary.versions)),
         bullets([sentence(note) for note in notes]),
         f"The search ended because {STOP_WORDS[summary.stop]}." if summary.stop else "",
         folded("What was changed", code_block(summary.diff, "diff", 16_000) if summary.diff.strip() else ""),
@@ -279,6 +281,19 @@ def finalized_sections(summary: FinalizeSummary, image_urls: Mapping[str, str]) 
         folded("Peak memory", memory_table(summary.benchmark, titles) if summary.benchmark else ""),
         provenance_line(summary.provenance),
         repetition(summary.reproduce),
+    )
+
+
+def new_version(version: NewVersion) -> str:
+    """A version that is new in the repository: what was applied, its files, and that it passed everything."""
+    kernel, _, number = version.name.rpartition("_")
+    created, modified = (", ".join(map(code, paths)) or "none" for paths in (version.created, version.modified))
+    return paragraphs(
+        f"## New Version: {inline(kernel, 60)} {number}",
+        "### Changes Applied\n" + "\n".join(f"{n}. {sentence(text)}" for n, text in enumerate(version.applied, 1)),
+        f"### Files\n- Created: {created}\n- Modified: {modified}",
+        "### Correctness: PASS",
+        f"### Devlog Entry Written: {code(version.log) if version.log else 'none'}",
     )
 
 

@@ -162,6 +162,18 @@ class OptimizeSummary:
 
 
 @dataclass(frozen=True)
+class NewVersion:
+    """A variant that stays in the repository as a version of its kernel, next to the others."""
+
+    name: str  # such as flash_mla_v2
+    variant: str  # its name in the job, such as v3
+    applied: tuple[str, ...]  # each change with its reason; a model's words are untrusted
+    created: tuple[str, ...]  # paths
+    modified: tuple[str, ...]
+    log: str | None  # the page of the development log with its entry
+
+
+@dataclass(frozen=True)
 class FinalizeSummary:
     """The report of an optimize job. ``applied`` False: the original stands, and ``notes`` say why."""
 
@@ -179,6 +191,7 @@ class FinalizeSummary:
     reproduce: str
     stop: StopReason | None = None
     notes: tuple[str, ...] = ()
+    versions: tuple[NewVersion, ...] = ()  # the winner last; none where it took the original's place
 
 
 @dataclass(frozen=True)

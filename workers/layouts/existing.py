@@ -23,7 +23,7 @@ from workers.authors.protocol import SourceStyle
 from workers.contracts import Failure, FailureCode, FileChange, UserFacingError
 from workers.layouts.calls import call_of, defined_functions, fits, kernel_form, read_call, workloads_of
 from workers.layouts.import_graph import Needs, dev_extra, needed_modules, touched_kernels
-from workers.layouts.protocol import Changeable, Shared, Standing, SuiteRun
+from workers.layouts.protocol import Changeable, LogEntry, Placed, Shared, Standing, SuiteRun
 from workers.layouts.python_source import Import, read_imports
 from workers.layouts.reference import problem_in_suite
 from workers.layouts.ruff import line_length, single_line_imports
@@ -34,6 +34,7 @@ class ExistingKernels(ABC):
     """The half of a layout that is about kernels that stand there; a layout says where their files are."""
 
     prefix = ""  # of the names that users know, without what divides its words
+    keeps_versions = False
 
     @abstractmethod
     def existing(self, tree: Tree) -> dict[str, str]:
@@ -132,6 +133,14 @@ class ExistingKernels(ABC):
     ) -> CandidateSource:
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot."""
         return kernel_form(problem, standing.module, roots_of(standing.path), changes, tree_file)
+
+    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+        """A new text in the place of the kernel's main file."""
+        return Placed(standing, (FileChange(standing.path, source),))
+
+    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """Nothing: such a library keeps no development log."""
+        return ()
 
     def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:
         """The recording of the calls that the kernel's benchmark script makes; None where it has none."""

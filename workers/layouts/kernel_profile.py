@@ -213,3 +213,12 @@ def _fixed(design: Design, variable: str, chosen: Mapping[str, str]) -> tuple[tu
 
 def _written(dims: tuple[str, ...]) -> str:
     return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
+
+
+def swept_sizes(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    """The dimension that the workloads vary most, the one with the largest size among equals, and its sizes."""
+    axes = axes_of(problem)
+    sizes = {dim: tuple(dict.fromkeys(dict(w.sizes)[dim] for w in problem.workloads)) for dim in axes.all}
+    dims = [dim for dim in axes.rows if len(sizes[dim]) > 1] or list(axes.rows) or list(axes.all)
+    swept = max(dims, key=lambda dim: (len(sizes[dim]), max(sizes[dim], default=0)), default="")
+    return swept, sizes.get(swept, ())

@@ -91,10 +91,32 @@ class Changeable:
         return (*self.files, *(shared.path for shared in self.shared), *self.tests)
 
 
+@dataclass(frozen=True)
+class Placed:
+    """A new text of an existing kernel at its place: the kernel as it is then, and the changes, its main file first."""
+
+    kernel: Standing
+    changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What a development log says of one version of a kernel; what was not measured is empty."""
+
+    title: str
+    changes: tuple[str, ...]
+    description: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    bottleneck: str = ""
+    issues: tuple[str, ...] = ()
+    insights: str = ""
+
+
 class Layout(Protocol):
     """How kernels live in one kind of repository. Anything that cannot be done raises ``UserFacingError``."""
 
     name: str
+    keeps_versions: bool  # whether each variant that is kept stays, as a version next to the others
 
     def matches(self, tree: Tree) -> bool:
         """Whether a repository is of this kind."""
@@ -166,6 +188,14 @@ class Layout(Protocol):
         self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
     ) -> CandidateSource:
         """The kernel as the problem's CALL calls it, with ``changes`` laid over the snapshot: to be judged and timed."""
+        ...
+
+    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+        """A new text of the kernel's main file where it goes: in the old one's place, or a version next to it."""
+        ...
+
+    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The repository's development log with an entry for a kernel that ``tree`` holds; nothing where it keeps none."""
         ...
 
     def sizes_request(self, standing: Standing, problem: Problem, tree: Tree, tree_file: str) -> RecordRequest | None:

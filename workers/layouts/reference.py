@@ -87,6 +87,7 @@ def _joined(definitions: list[Definition], parts: list[str]) -> str:
 
 
 COMMENT = "# What the kernel is measured on: the dimensions of its inputs, the sizes, and how it is called."
+COMMENT_OF_VERSIONS = "# What every version is proved and measured on: the dimensions of its inputs, and the sizes."
 HEADING = re.compile(r"^# -{2,} .* -{2,}\n", re.MULTILINE)
 NEEDED = frozenset({"INPUTS", "WORKLOADS", "CALL"})
 ORDER = ("INPUTS", "WORKLOADS", "DTYPES", "NAMES", "MUTATES")
@@ -97,16 +98,17 @@ def opening(design: Design) -> str:
     return f"{docstring(design.problem.title)}\n\n" if design.problem.title else ""
 
 
-def tables_source(design: Design, width: int) -> str:
-    """The problem's tables and the call of the new kernel's Function, as the library's formatter leaves them."""
+def tables_source(design: Design, width: int, *, with_call: bool = True) -> str:
+    """The problem's tables as the library's formatter leaves them, and the call of the new kernel's Function unless that differs by
+    version."""
     values = _values(design.problem.source)
-    lines = [COMMENT]
+    lines = [COMMENT if with_call else COMMENT_OF_VERSIONS]
     for name in ORDER:
         if name in values:
             spread = name == "WORKLOADS"
             lines += _lines(f"{name} = ", values[name], "", width, spread=spread)
     call = f"{design.names.function}.apply({', '.join(design.problem.parameters)})"
-    return "\n".join([*lines, *_text_lines("CALL = ", call, width)])
+    return "\n".join([*lines, *(_text_lines("CALL = ", call, width) if with_call else [])])
 
 
 def problem_in_suite(source: str) -> str | None:

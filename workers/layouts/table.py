@@ -6,10 +6,11 @@ from workers.contracts import Failure, FailureCode, UserFacingError
 from workers.layouts.liger.layout import LigerLayout
 from workers.layouts.plain.layout import PlainLayout
 from workers.layouts.protocol import Layout
+from workers.layouts.versioned.layout import VersionedLayout
 from workers.tree import Tree
 
 # In the order in which they are tried: the first that matches is a repository's layout.
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (LigerLayout(), PlainLayout())}
+LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (LigerLayout(), VersionedLayout(), PlainLayout())}
 
 
 def layout_named(name: str) -> Layout:

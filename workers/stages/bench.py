@@ -41,7 +41,7 @@ from workers.contracts import (
 )
 from workers.engine.protocol import StageContext
 from workers.layouts.existing import is_of
-from workers.layouts.protocol import Changeable, Design, Layout, Standing
+from workers.layouts.protocol import Changeable, Design, Layout, Placed, Standing
 from workers.layouts.table import find_layout, layout_named
 from workers.stages.gate import SNAPSHOT_FILE, Gate
 from workers.stages.problem import named_freely, parse, problem_source, wish_of
@@ -138,6 +138,10 @@ class OptimizeBench(Bench):
         """The kernel for the runner: as it is, or with another text of its file."""
         changes = () if source is None else self.change(source)
         return self.layout.form_of(self.kernel, self.problem, changes, SNAPSHOT_FILE)
+
+    def form_of(self, placed: Placed) -> CandidateSource:
+        """The kernel for the runner, as it will be committed."""
+        return self.layout.form_of(placed.kernel, self.problem, placed.changes, SNAPSHOT_FILE)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,9 @@ def diff(changes: Iterable[FileChange], tree: Tree) -> str:
     parts: list[str] = []
     for change in changes:
         old, new = tree.read(change.path) or "", change.text or ""
+        before = f"a/{change.path}" if change.path in tree.files else "/dev/null"
         lines = difflib.unified_diff(
-            old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{change.path}", f"b/{change.path}"
+            old.splitlines(keepends=True), new.splitlines(keepends=True), before, f"b/{change.path}"
         )
         parts += [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines]
     return "".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from gpu_runner.contracts import Status, TestsResult, Verdict, from_json, to_json
 from workers.authors.llm.protocol import Failed
@@ -14,6 +15,7 @@ from workers.contracts import (
     CommitUpdate,
     FileChange,
     FinalizeSummary,
+    NewVersion,
     OptimizeSummary,
     PullRequestUpdate,
     ReadyUpdate,
@@ -24,6 +26,7 @@ from workers.contracts import (
     Variant,
 )
 from workers.engine.protocol import StageContext, StageResult
+from workers.layouts.protocol import LogEntry, Placed
 from workers.reports.pages import report_page
 from workers.reports.plots import draw_plots
 from workers.reports.provenance import provenance, reproduce_optimize
@@ -50,6 +53,8 @@ from workers.stages.gate import (
 from workers.stages.search import AttemptLog
 from workers.stages.variants import ModelAuthor, Start, Trials
 from workers.stages.writing import STYLE
+from workers.strategies.search import comparison_with_original
+from workers.tree import Tree
 
 MOST_TRIES = 3  # the winner and two repairs
 MOST_SHOWN = 20  # lines of failing tests, to a model
@@ -61,20 +66,30 @@ class Passed:
     """A variant that passed the gate, in the form in which it will be committed."""
 
     variant: Variant
-    changes: tuple[FileChange, ...]
+    placed: Placed
     style: StyleOutcome
     tests: TestsResult
     verdict: Verdict
 
 
 class Application:
-    """Tries the winner; a repair is a model's new variant where a model wrote what failed, and the next best kept one else."""
+    """Tries the winner; a repair is a model's new variant where a model wrote what failed, and the next best kept one else.
+
+    Where the repository keeps versions, the other kept variants go through the same gate first, in their order; ``versions`` are
+    those that passed, and the next best is the last of them.
+    """
 
     def __init__(self, bench: OptimizeBench, known: Profiled, compared: OptimizeSummary) -> None:
         self._context, self._bench = bench.context, bench
         self._author = ModelAuthor(Trials(bench, known), AttemptLog(bench.context, StageName.finalize))
         self._variants = compared.variants
         self._waiting = _candidates(compared)
+        self._others = tuple[Variant, ...]()
+        if bench.layout.keeps_versions:
+            self._waiting, others = self._waiting[:1], self._waiting[1:]
+            self._others = tuple(sorted(others, key=self._variants.index))
+        self._tree = bench.tree
+        self.versions = tuple[Passed, ...]()
         self._tried: list[str] = []
         self._fallen = frozenset[str]()
 
@@ -84,6 +99,11 @@ class Application:
         Raises:
             UserFacingError: the GPU host failed.
         """
+        for variant in self._others:
+            result = self._try(variant)
+            if isinstance(result, Passed):
+                self.versions = (*self.versions, result)
+                self._tree = self._tree.overlaid(result.placed.changes)
         for number in range(1, MOST_TRIES + 1):
             if not self._waiting:
                 break
@@ -93,6 +113,9 @@ class Application:
                 return result, self._variants, tuple(self._tried)
             if number < MOST_TRIES:
                 self._repair(variant, result)
+        if self.versions:
+            last, self.versions = self.versions[-1], self.versions[:-1]
+            return last, self._variants, tuple(self._tried)
         return None, self._variants, tuple(self._tried)
 
     def _repair(self, variant: Variant, failed: Failed) -> None:
@@ -124,8 +147,9 @@ class Application:
     def _try(self, variant: Variant) -> Passed | Failed:
         assert variant.source is not None, "a variant that was accepted has a file"
         context, bench = self._context, self._bench
-        changes = bench.change(context.load(variant.source).decode())
-        changes, style = bench.gate.style(f"style-{variant.name}", bench.layout, bench.tree, changes)
+        placed = bench.layout.placed(bench.kernel, context.load(variant.source).decode(), self._tree)
+        changes, style = bench.gate.style(f"style-{variant.name}", bench.layout, bench.tree, placed.changes)
+        placed = replace(placed, changes=changes)
         if not style.passed:
             sentence = "the library's style check fails on it"
             return self._fell(variant, sentence, Failed("", STYLE, sentence, log=style.log[-MAX_LOG:]))
@@ -137,13 +161,13 @@ class Application:
             evidence = tuple(failing(tests).splitlines())[:MOST_SHOWN]
             return self._fell(variant, worse, Failed("", TESTS, worse, evidence))
         context.note(f"proving {variant.name} on all sizes")
-        key, form = f"verify-{variant.name}", bench.form(changes[0].text)
+        key, form = f"verify-{variant.name}", bench.form_of(placed)
         verdict = bench.gate.verify(key, bench.problem, form, original=bench.form(), multiples=bench.multiples)
         if verdict.status is not Status.passed:
             first = verdict.evidence[0].message if verdict.evidence else ""
             sentence = f"the full verdict is {verdict.status.value}. {first}".rstrip()
             return self._fell(variant, sentence, failed_verdict(verdict, ""))
-        return Passed(variant, changes, style, tests, verdict)
+        return Passed(variant, placed, style, tests, verdict)
 
     def _fell(self, variant: Variant, sentence: str, failed: Failed) -> Failed:
         self._tried.append(f"{variant.name}: {sentence}")
@@ -189,7 +213,8 @@ class Finalize:
         """A report, and a pull request with the kernel and its benchmark data where a variant passed the gate."""
         bench, known = reopen_optimize(context)
         compared = from_json(OptimizeSummary, context.result_of(StageName.optimize)["summary"])
-        passed, variants, tried = Application(bench, known, _taken_up(context, compared)).run()
+        application = Application(bench, known, _taken_up(context, compared))
+        passed, variants, tried = application.run()
         compared = replace(compared, variants=variants)
         if passed is None:
             return _unchanged(context, known, compared, tried)
@@ -197,14 +222,17 @@ class Finalize:
         measured = bench.gate.benchmark(
             "benchmark",
             bench.problem,
-            bench.form(passed.changes[0].text),
+            bench.form_of(passed.placed),
             workloads=bench.workloads,
             budget_s=timing_budget_s(len(bench.workloads)),
             original=bench.form(),
         )
-        script, data = run_script(bench.gate, bench.kernel, bench.layout, bench.tree, passed.changes, measured)
+        kept = (*application.versions, passed)
+        changes = tuple(change for one in kept for change in one.placed.changes)
+        script, data = run_script(bench.gate, bench.kernel, bench.layout, bench.tree, changes, measured)
         plots = library_plots(bench.gate, bench.layout, bench.tree, data)
         images = draw_plots(context, bench.kernel.name, passed.verdict, measured)
+        logged = Log(bench, known, kept)
         summary = FinalizeSummary(
             applied=True,
             winner=passed.variant,
@@ -214,19 +242,21 @@ class Finalize:
             verdict=passed.verdict,
             benchmark=measured,
             script=replace(script, collected=()) if script else None,
-            diff=diff(passed.changes[:1], bench.tree),
+            diff=diff(changes, bench.tree),
             images=images,
             provenance=provenance(context.request, measured),
             reproduce=reproduce_optimize(context.request),
             stop=compared.stop,
             notes=(*tried, *plots),
+            versions=logged.versions,
         )
         _keep(context, summary)
         context.artifact("winner.patch", summary.diff.encode(), "text/x-diff")
         before = _before(context)
-        passed = replace(passed, changes=(*passed.changes, *(replace(page, text=None) for page in _profile(context))))
-        output = {"changes": to_json(merged(before, (*passed.changes, *data))), "summary": to_json(summary)}
-        updates = _updates(bench, before, passed, data, summary)
+        gone = tuple(replace(page, text=None) for page in _profile(context))
+        commits = (*logged.commits[:-1], (*logged.commits[-1], *gone))
+        output = {"changes": to_json(merged(before, (*sum(commits, ()), *data))), "summary": to_json(summary)}
+        updates = _updates(bench, before, commits, data, summary)
         return StageResult(output, updates, checkpoint=not context.request.read_only)
 
 
@@ -234,6 +264,59 @@ def _keep(context: StageContext, summary: FinalizeSummary) -> None:
     keep_json(context, "report.json", summary)
     page = report_page(context.request.kernel, summary)
     context.artifact("report.md", page.encode(), "text/markdown")
+
+
+class Log:
+    """What is committed: a commit for each that was kept, with the entry of a development log where the repository keeps one."""
+
+    def __init__(self, bench: OptimizeBench, known: Profiled, kept: tuple[Passed, ...]) -> None:
+        self.versions = tuple[NewVersion, ...]()
+        self.commits = tuple[tuple[FileChange, ...], ...]()
+        tree = bench.tree
+        for one in kept:
+            tree = tree.overlaid(one.placed.changes)
+            pages = bench.layout.logged(one.placed.kernel, log_entry(one.variant, known), tree)
+            self.commits = (*self.commits, (*one.placed.changes, *pages))
+            if bench.layout.keeps_versions:
+                self.versions = (*self.versions, _new_version(one, pages, bench.tree))
+            tree = tree.overlaid(pages)
+
+
+def _new_version(one: Passed, pages: tuple[FileChange, ...], before: Tree) -> NewVersion:
+    written = [change.path for change in (*one.placed.changes, *pages)]
+    variant = one.variant
+    return NewVersion(
+        name=PurePosixPath(one.placed.kernel.path).parent.name,
+        variant=variant.name,
+        applied=(f"{variant.title}: {variant.notes.change} {variant.notes.hypothesis}".strip(),),
+        created=tuple(path for path in written if path not in before.files),
+        modified=tuple(path for path in written if path in before.files),
+        log=pages[0].path if pages else None,
+    )
+
+
+def log_entry(variant: Variant, known: Profiled) -> LogEntry:
+    """What a development log says of a variant: what was measured stands there, and nothing where no GPU took part."""
+    settings = tuple(f"{place}: {values}" for place, values in variant.settings)
+    compared = [(row, pair) for row in variant.rows if (pair := comparison_with_original(row)) is not None]
+    metrics = tuple(
+        f"{row.timed_pass.value} at {row.workload.label()}: {pair.speedup:.2f} times as fast as before "
+        f"({pair.speedup_low:.2f} to {pair.speedup_high:.2f}) on {known.benchmark.gpu}"
+        for row, pair in compared
+        if not known.benchmark.predicted
+    )
+    bounds = ", ".join(f"{timed_pass.value} by {bound.value}" for timed_pass, bound in known.profile.bounds)
+    return LogEntry(
+        variant.title,
+        (variant.notes.change, *settings),
+        (variant.notes.hypothesis, f"expected: {variant.notes.expected}"),
+        metrics,
+        f"before this version: {bounds}" if metrics and bounds else "",
+        tuple(
+            f"slower: {metric}" for (_, pair), metric in zip(compared, metrics, strict=False) if pair.speedup_high < 1
+        ),
+        variant.notes.learnings if metrics else "",
+    )
 
 
 def _taken_up(context: StageContext, compared: OptimizeSummary) -> OptimizeSummary:
@@ -260,13 +343,15 @@ def _profile(context: StageContext) -> tuple[FileChange, ...]:
 def _updates(
     bench: OptimizeBench,
     before: tuple[FileChange, ...],
-    passed: Passed,
+    made: tuple[tuple[FileChange, ...], ...],
     data: tuple[FileChange, ...],
     summary: FinalizeSummary,
 ) -> tuple[Update, ...]:
     context, commits = bench.context, []
-    for purpose, changes in ((CommitPurpose.optimization, passed.changes), (CommitPurpose.benchmark_data, data)):
+    wanted = [*((CommitPurpose.optimization, changes) for changes in made), (CommitPurpose.benchmark_data, data)]
+    for purpose, changes in wanted:
         new = only_new(changes, bench.tree, before)
+        before = merged(before, new)
         if new:
             commits.append(CommitUpdate(purpose, new, StageName.finalize, context.attempt))
     if context.request.read_only:

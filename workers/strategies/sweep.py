@@ -92,6 +92,8 @@ VALUES = {
     ROWS_NAME: ROWS,
     LOOP_STAGES_NAME: STAGES,
 }
+# Of settings that are looked up already; the names in capitals are the compiler author's.
+SETTINGS = VALUES | {"BLOCK_SIZE": BLOCKS, "BLOCK_ROWS": ROWS, "PROGRAMS": PROGRAMS, "NUM_STAGES": STAGES}
 ALLOCATIONS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 
 
@@ -245,6 +247,22 @@ def _known_before(function: ast.FunctionDef, statement: ast.stmt) -> frozenset[s
     return frozenset(known)
 
 
+def looked_up(file: KernelFile) -> tuple[Knob, ...]:
+    """The knobs of a file that is written to look its settings up, and whose table is still empty; () for any other."""
+    tables = [
+        n for n in file.tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict) and not n.value.keys
+    ]
+    if not any(isinstance(target, ast.Name) and target.id == TABLE for node in tables for target in node.targets):
+        return ()
+    calls = [n for n in ast.walk(file.tree) if isinstance(n, ast.Call) and called(n) == FUNCTION and len(n.args) == 3]
+    names = dict.fromkeys(
+        (str(passed.value), str(keyword.arg))
+        for passed, keyword in ((call.args[1], keyword) for call in calls for keyword in call.keywords)
+        if isinstance(passed, ast.Constant) and passed.value in set(Pass) and keyword.arg in SETTINGS
+    )
+    return tuple(Knob(Pass(timed_pass), name, SETTINGS[name]) for timed_pass, name in names)
+
+
 Wanted = frozenset[tuple[Pass, str]]
 
 
@@ -257,6 +275,8 @@ def swept(source: str, wanted: Wanted | None = None) -> tuple[str, tuple[Knob, .
         ValueError: the file cannot be parsed.
     """
     file = parsed(source)
+    if there := looked_up(file):
+        return source, there
     if taken(file) or not imports_torch(file):
         return None
     found = tunables(file)

@@ -87,8 +87,18 @@ def test_an_autotuned_kernel_is_left_to_its_tuner() -> None:
     assert {knob.tuned_pass for knob in found[1]} == {Pass.backward}
 
 
+def test_a_file_that_looks_its_settings_up_and_has_none_yet_is_tuned_as_it_stands() -> None:
+    source = _swept(ROW_SCALE)
+    found = swept(source)
+    assert found is not None and found[0] == source
+    assert found[1] == (swept(ROW_SCALE) or ("", ()))[1]
+    table = (("sm_90", (("forward", ((4096, (("num_warps", 8),)),)),)),)
+    assert '"forward": ((4096, {"num_warps": 8}),)' in settled_sweep(source, table)
+
+
 def test_a_file_that_is_tuned_already_is_left_alone() -> None:
-    answer = ParameterSweep().propose(situation(_swept(ROW_SCALE)))
+    table = 'TUNED = {"sm_90": {"forward": ((4096, {"num_warps": 8}),)}}'
+    answer = ParameterSweep().propose(situation(_swept(ROW_SCALE).replace("TUNED = {}", table)))
     assert isinstance(answer, DoesNotApply)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gpu_runner.contracts import BenchmarkResult, CandidateSource, KernelNames, Problem, SourceFile
 from workers.authors.protocol import SourceStyle
 from workers.contracts import FileChange, KernelProfile
-from workers.layouts.dimensions import axes_of
 from workers.layouts.existing import ExistingKernels, required
-from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
 from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure
 from workers.layouts.plain.files import (
     KERNEL,
@@ -78,7 +77,7 @@ class PlainLayout(ExistingKernels):
         """The kernel profile, with the nearest existing kernel of the tree."""
         likeness = likeness_of_problem(design.name, design.problem, design.graph)
         others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
-        swept, values = _swept(design.problem)
+        swept, values = swept_sizes(design.problem)
         return kernel_profile(design, nearest(likeness, others), swept, swept, values, PROVIDERS)
 
     def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
@@ -180,15 +179,6 @@ class PlainLayout(ExistingKernels):
     def catalogued(self, name: str) -> str | None:
         """Nothing: nothing is known of such a library beforehand."""
         return None
-
-
-def _swept(problem: Problem) -> tuple[str, tuple[int, ...]]:
-    """The dimension that the workloads vary most, the one with the largest size among equals, and its sizes."""
-    axes = axes_of(problem)
-    sizes = {dim: tuple(dict.fromkeys(dict(w.sizes)[dim] for w in problem.workloads)) for dim in axes.all}
-    dims = [dim for dim in axes.rows if len(sizes[dim]) > 1] or list(axes.rows) or list(axes.all)
-    swept = max(dims, key=lambda dim: (len(sizes[dim]), max(sizes[dim], default=0)), default="")
-    return swept, sizes.get(swept, ())
 
 
 def _paths(name: str, home: Home) -> tuple[str, str, str]:

@@ -1,0 +1,1 @@
+"""The layout of a repository whose kernels are plans with a tiling, kept in versions."""

@@ -1,0 +1,304 @@
+"""The layout `versioned`: a plan and a tiling around each kernel, and a package a version. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from gpu_runner.contracts import (
+    BenchmarkResult,
+    CandidateSource,
+    KernelNames,
+    Problem,
+    ProblemError,
+    SourceFile,
+    parse_problem,
+)
+from workers.authors.protocol import SourceStyle
+from workers.contracts import Failure, FailureCode, FileChange, KernelProfile, UserFacingError
+from workers.layouts.calls import call_of
+from workers.layouts.existing import ExistingKernels, first_of, missing_suite, own_problem, required, roots_of
+from workers.layouts.kernel_profile import kernel_profile, likeness_of_problem, likenesses, nearest, swept_sizes
+from workers.layouts.naming import camel_case, check_name, check_problem, check_symbols, existing_failure, source_of
+from workers.layouts.protocol import Design, LogEntry, Placed, Standing, StyleCheck, SuiteRun
+from workers.layouts.python_source import Import, fitted
+from workers.layouts.ruff import line_length, ruff_check, single_line_imports
+from workers.layouts.versioned.clone_kernel import CloneError, cloned
+from workers.layouts.versioned.devlog import devlog_path, with_entry
+from workers.layouts.versioned.files import (
+    KERNELS,
+    LANGUAGE,
+    Home,
+    Version,
+    entry_source,
+    home_of,
+    reference_source,
+    suite_source,
+)
+from workers.tree import Tree
+
+SUFFIX = re.compile(r"_v\d+$")
+MAIN = '''"""Runs a version of this design, as `python -m {package}` does."""
+
+import sys
+
+from {package}.__main__ import main
+
+main(["{language}.{design}", *sys.argv[1:]])
+'''
+NO_HOME = Failure(
+    FailureCode.layout,
+    "the repository has no `src/PACKAGE/kernel/__main__.py`",
+    "Make it with `kernelsmith init --layout versioned`, and merge the branch that it commits to.",
+)
+
+
+class VersionedLayout(ExistingKernels):
+    """How kernels live in a repository that keeps their versions. A design's name stands for its newest version."""
+
+    name = "versioned"
+    keeps_versions = True
+
+    def matches(self, tree: Tree) -> bool:
+        """Whether a repository is of this kind."""
+        return home_of(tree) is not None
+
+    def existing(self, tree: Tree) -> dict[str, str]:
+        """The existing kernels: a design's newest version by the design's name, older ones by name and number."""
+        found: dict[str, str] = {}
+        for design, versions in _home(tree).versions(tree).items():
+            found[design] = versions[-1].path
+            found |= {f"{design}_v{version.number}": version.path for version in versions[:-1]}
+        return found
+
+    def locate(self, name: str, tree: Tree) -> Standing:
+        """Find an existing kernel, the newest version also by its number."""
+        newest = {f"{d}_v{v[-1].number}": d for d, v in _home(tree).versions(tree).items()}
+        return super().locate(newest.get(name, name), tree)
+
+    def names(self, name: str, problem: Problem, tree: Tree) -> KernelNames:
+        """The complete names of a new design, the problem's own where it sets them; the entry function is named as its file."""
+        check_name(name)
+        check_problem(problem)
+        if SUFFIX.search(name):
+            base = SUFFIX.sub("", name)
+            fix = f"Name the design `{base}`; `/kernel optimize {base}` and `scripts/clone-kernel.py {base} v1` make versions."
+            raise UserFacingError(Failure(FailureCode.name, f"`{name}` ends like a version", fix))
+        home, there = _home(tree), self.existing(tree)
+        if name in there:
+            raise existing_failure(name, there[name])
+        for path in (home.folder(name, tree), _suite(name), devlog_path(name)):
+            if tree.exists(path):
+                raise existing_failure(name, path)
+        written = camel_case(name)
+        names = KernelNames(
+            problem.names.function or f"{written}Function", problem.names.module or f"{written}Plan", name
+        )
+        check_symbols(names)
+        return names
+
+    def style(self, name: str, names: KernelNames, tree: Tree) -> SourceStyle:
+        """The style of a kernel's module: launch settings are looked up, so that a tiling can set them."""
+        return SourceStyle(
+            function_class=names.function or "",
+            forward_function=f"{name}_forward",
+            backward_function=f"{name}_backward",
+            line_length=line_length(tree),
+            single_line_imports=single_line_imports(tree),
+            tunable=True,
+        )
+
+    def profile(self, design: Design, tree: Tree) -> KernelProfile:
+        """The kernel profile, with the nearest existing kernel of the tree."""
+        likeness = likeness_of_problem(design.name, design.problem, design.graph)
+        others = likenesses({name: tree.read(path) or "" for name, path in self.existing(tree).items()})
+        swept, values = swept_sizes(design.problem)
+        return kernel_profile(design, nearest(likeness, others), swept, swept, values, ("kernel", "torch"))
+
+    def reference_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """The first commit: the problem that all versions share, and the test file."""
+        home, width = _home(tree), line_length(tree)
+        folder = home.folder(design.name, tree)
+        return (
+            FileChange(
+                f"{folder}/reference.py", fitted(reference_source(design, width, single_line_imports(tree)), width)
+            ),
+            FileChange(_suite(design.name), fitted(suite_source(design, home), width)),
+        )
+
+    def kernel_changes(self, design: Design, tree: Tree) -> tuple[FileChange, ...]:
+        """The design with its base version, the test file and the development log."""
+        home, width = _home(tree), line_length(tree)
+        folder = home.folder(design.name, tree)
+        base = f"{folder}/{design.name}"
+        entry_module = entry_source(design, home, tree, single_line_imports(tree))
+        packages = [f"{path}/__init__.py" for path in (str(PurePosixPath(folder).parent), folder, base)]
+        main = MAIN.format(package=home.package, language=LANGUAGE, design=design.name)
+        formulas = (
+            f"forward: {design.plan.forward_formula}",
+            *(f"d{n}: {f}" for n, f in design.plan.gradient_formulas),
+        )
+        entry = LogEntry("base version", (f"first version: {design.plan.family}",), formulas)
+        return (
+            FileChange(f"{base}/{KERNELS}.py", fitted(source_of(design), width)),
+            FileChange(f"{base}/{design.name}.py", fitted(entry_module, width)),
+            *(FileChange(path, "") for path in packages if path not in tree.files),
+            FileChange(f"{folder}/__main__.py", main),
+            *self.reference_changes(design, tree),
+            FileChange(devlog_path(design.name), with_entry(None, design.name, 0, base, entry)),
+        )
+
+    def kernel_path(self, name: str, tree: Tree) -> str:
+        """The file in which a new kernel's module will stand."""
+        return f"{_home(tree).folder(name, tree)}/{name}/{KERNELS}.py"
+
+    def candidate(self, design: Design, changes: tuple[FileChange, ...], tree_file: str) -> CandidateSource:
+        """The library's form for the runner to judge, ``tree_file`` being the snapshot beside the request."""
+        entry = next(c.path for c in changes if c.path.endswith(f"/{design.name}/{design.name}.py"))
+        return CandidateSource(
+            files=tuple(SourceFile(c.path, c.text) for c in changes if c.text is not None),
+            module=_module(entry),
+            symbol=design.name,
+            tree=tree_file,
+            import_roots=roots_of(entry),
+            screened=(str(PurePosixPath(entry).with_name(f"{KERNELS}.py")),),
+        )
+
+    def placed(self, standing: Standing, source: str, tree: Tree) -> Placed:
+        """A new text of a version as the next version: a clone of its package, its names with the new suffix.
+
+        Raises:
+            UserFacingError: a file of the package is not Python.
+        """
+        home = _home(tree)
+        design, version = _version_of(standing, home, tree)
+        new = f"{design}_v{home.versions(tree)[design][-1].number + 1}"
+        inside = {path.removeprefix(f"{version.folder}/"): path for path in tree.paths(f"{version.folder}/")}
+        files = {name: source if path == version.path else tree.read(path) or "" for name, path in inside.items()}
+        folder = str(PurePosixPath(version.folder).parent)
+        try:
+            made = cloned(files, design, version.name, new, _module(folder))
+        except CloneError as error:
+            failure = Failure(
+                FailureCode.style, f"`{version.name}` cannot become `{new}`: {error}", "Correct the file."
+            )
+            raise UserFacingError(failure) from error
+        main = PurePosixPath(version.path).name.replace(f"{version.name}.py", f"{new}.py")
+        texts = {main: made.pop(main)} | made
+        changes = tuple(FileChange(f"{folder}/{new}/{name}", text) for name, text in texts.items())
+        return Placed(replace(standing, name=design, path=changes[0].path, module=_module(changes[0].path)), changes)
+
+    def logged(self, kernel: Standing, entry: LogEntry, tree: Tree) -> tuple[FileChange, ...]:
+        """The development log with an entry for a version."""
+        design, version = _version_of(kernel, _home(tree), tree)
+        path = devlog_path(design)
+        return (FileChange(path, with_entry(tree.read(path), design, version.number, version.folder, entry)),)
+
+    def style_check(self, changes: tuple[FileChange, ...], tree: Tree) -> StyleCheck:
+        """The target's own style check for the changed files."""
+        return ruff_check(changes, tree)
+
+    def tests(self, design: Design, tree: Tree) -> SuiteRun:
+        """The run of the new kernel's tests."""
+        return SuiteRun("pytest", ("-q", _suite(design.name)), ("src", "."))
+
+    def benchmark(self, design: Design, tree: Tree) -> SuiteRun:
+        """The run of the design by its own command line."""
+        main = f"{_home(tree).folder(design.name, tree)}/__main__.py"
+        return SuiteRun("benchmark", (main, "--prof_type=event"), ("src", "."))
+
+    def data_changes(
+        self, design: Design, collected: tuple[SourceFile, ...], measured: BenchmarkResult, tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Nothing: times stand in the development log."""
+        return ()
+
+    def standing_data(
+        self, standing: Standing, collected: tuple[SourceFile, ...], tree: Tree
+    ) -> tuple[FileChange, ...]:
+        """Nothing: times stand in the development log."""
+        return ()
+
+    def plots_of(self, data: tuple[FileChange, ...], tree: Tree) -> tuple[SuiteRun, ...]:
+        """None: such a repository keeps no benchmark data."""
+        return ()
+
+    def missing(self, standing: Standing, tree: Tree) -> tuple[Failure, ...]:
+        """The test file, where there is none: sizes are the problem's."""
+        return (
+            () if standing.suite is not None else (missing_suite(standing, self.suite_places(standing.name, tree)[0]),)
+        )
+
+    def script_of(self, standing: Standing, tree: Tree) -> SuiteRun:
+        """There is no benchmark script."""
+        return SuiteRun("benchmark", (required(standing.script, "benchmark script", standing),), ("src", "."))
+
+    def problem_of(self, standing: Standing, tree: Tree) -> str | None:
+        """The problem that a kernel solves: the repository's own file, or the reference that the versions of its design share."""
+        own = own_problem(standing, tree)
+        text = tree.read(str(PurePosixPath(standing.path).parents[1] / "reference.py"))
+        if own is not None or text is None:
+            return own
+        try:
+            problem = parse_problem(text)
+        except ProblemError as error:
+            message = f"the reference of `{standing.name}` cannot be used: {error.message}"
+            raise UserFacingError(Failure(FailureCode.problem, message, error.cure, error.line)) from error
+        called = f"{standing.functions[0]}.apply" if standing.functions else PurePosixPath(standing.path).stem
+        call = f"{called}({', '.join(problem.parameters)})"
+        with_call = text if problem.call is not None else f'{text.rstrip()}\nCALL = "{call}"\n'
+        return first_of((with_call,), tree.read(standing.path) or "")
+
+    def form_of(
+        self, standing: Standing, problem: Problem, changes: tuple[FileChange, ...], tree_file: str
+    ) -> CandidateSource:
+        """The kernel as the problem's CALL calls it, by the entry function of this version."""
+        call = call_of(problem)
+        if not call.applied:
+            problem = replace(problem, call=call.source(PurePosixPath(standing.path).stem))
+        return super().form_of(standing, problem, changes, tree_file)
+
+    def new_suite_imports(self) -> tuple[Import, ...]:
+        """What the test file of a new kernel imports, besides the kernel itself."""
+        return (Import("pytest"), Import("torch"))
+
+    def module_of(self, path: str, tree: Tree) -> str:
+        """The import name of a kernel's main file."""
+        return _module(path)
+
+    def suite_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The one path of the test file, which all versions of a design share."""
+        return (_suite(SUFFIX.sub("", name)),)
+
+    def script_places(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """None: the command line of the repository runs a kernel."""
+        return ()
+
+    def users(self, name: str, tree: Tree) -> tuple[str, ...]:
+        """The text of the kernel's file, whose entry function applies its Function."""
+        return (tree.read(self.existing(tree).get(name, "")) or "",)
+
+    def catalogued(self, name: str) -> str | None:
+        """Nothing: nothing is known of such a repository beforehand."""
+        return None
+
+
+def _home(tree: Tree) -> Home:
+    home = home_of(tree)
+    if home is None:
+        raise UserFacingError(NO_HOME)
+    return home
+
+
+def _version_of(kernel: Standing, home: Home, tree: Tree) -> tuple[str, Version]:
+    design = PurePosixPath(kernel.path).parts[-3]
+    return design, next(v for v in home.versions(tree)[design] if v.path == kernel.path)
+
+
+def _suite(design: str) -> str:
+    return f"tests/test_{design}.py"
+
+
+def _module(path: str) -> str:
+    return path.removeprefix("src/").removesuffix(".py").replace("/", ".")
