@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import socket
 import threading
@@ -49,7 +51,38 @@ def make_app(world: World) -> Starlette:
 
 
 _START_S = 20.0
+_LAST_ANSWERS_S = 2.0
 HOST = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """One that ends when it is asked to: uvicorn looks for that ten times a second, and then waits a tenth more."""
+
+    _loop: asyncio.AbstractEventLoop
+    _asked: asyncio.Event
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._asked = asyncio.get_running_loop(), asyncio.Event()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # which sets the date of answers
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), 1.0)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)  # in which they close
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=_LAST_ANSWERS_S)
+
+    def stop(self) -> None:
+        """End, from another thread."""
+        self.should_exit = True
+        self._loop.call_soon_threadsafe(self._asked.set)
 
 
 class HubServer:
@@ -67,10 +100,8 @@ class HubServer:
         self._socket.bind((HOST, port))
         self.port: int = self._socket.getsockname()[1]
         hub.world.base_url = self.url
-        config = uvicorn.Config(
-            make_app(hub.world), log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=2
-        )
-        self._server = uvicorn.Server(config)
+        config = uvicorn.Config(make_app(hub.world), log_level="critical", access_log=False, lifespan="off")
+        self._server = _Server(config)
         self._thread = threading.Thread(target=self._serve, name="localhub", daemon=True)
 
     @property
@@ -99,7 +130,7 @@ class HubServer:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.hub.deliveries.stop()
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join(timeout=_START_S)
         self._socket.close()
 
