@@ -15,6 +15,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,13 @@ def recording_of(request: dict[str, Any]) -> Path:
     return ANSWERS / f"{request['action']}-{digest[:12]}.json"
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Answer one request."""
     parser = argparse.ArgumentParser()
     for name in ("--desk", "--request", "--result"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--record", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     request = json.loads(options.request.read_text())
     action = MODULES.get(request["payload"].get("module"), request["action"])
     with (options.desk / "asked").open("a") as told:
