@@ -54,16 +54,21 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, Outcome]:
     return {item.mutant: item for item in found}
 
 
-@pytest.mark.slow
-def test_the_same_seed_draws_the_same_mutants() -> None:
-    assert drawn(60, 5) == drawn(60, 5)
-    assert len(set(drawn(60, 5))) == 60
-    assert drawn(20, 5) == drawn(60, 5)[:20]
-    assert drawn(20, 6) != drawn(20, 5)
+@pytest.fixture(scope="module")
+def some() -> tuple[Mutant, ...]:
+    """Twenty mutants of a few candidates."""
+    return drawn(20, 5, CANDIDATES[:12])
 
 
-def test_a_mutant_is_known_by_its_name() -> None:
-    assert [Mutant.named(str(mutant)) for mutant in drawn(20, 5)] == list(drawn(20, 5))
+def test_the_same_seed_draws_the_same_mutants(some: tuple[Mutant, ...]) -> None:
+    more = drawn(60, 5, CANDIDATES[:12])
+    assert len(set(more)) == 60
+    assert more[:20] == some
+    assert drawn(20, 6, CANDIDATES[:12]) != some
+
+
+def test_a_mutant_is_known_by_its_name(some: tuple[Mutant, ...]) -> None:
+    assert [Mutant.named(str(mutant)) for mutant in some] == list(some)
 
 
 def test_there_is_room_for_every_class_of_fault() -> None:
