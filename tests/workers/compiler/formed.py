@@ -9,6 +9,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -123,16 +124,15 @@ def main() -> None:
     from gpu_runner.child.interpreter import teach_interpreter
 
     teach_interpreter()
-    with open(sys.argv[1]) as file:
-        cases = json.load(file)
-    results = {}
-    for key, (name, sizes, dtype, form) in cases.items():
-        try:
-            results[key] = found(name, sizes, dtype, form)
-        except Exception as error:
-            results[key] = [f"{type(error).__name__}: {error}"[:2000]]
-    with open(sys.argv[2], "w") as file:
-        json.dump(results, file)
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    results: dict[str, dict[str, list[str]]] = {problem: {} for problem in cases}
+    for problem, table in cases.items():
+        for key, (name, sizes, dtype, form) in table.items():
+            try:
+                results[problem][key] = found(name, sizes, dtype, form)
+            except Exception as error:
+                results[problem][key] = [f"{type(error).__name__}: {error}"[:2000]]
+    Path(sys.argv[2]).write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -135,12 +135,13 @@ def main() -> None:
 
     teach_interpreter()
     cases = json.loads(Path(sys.argv[1]).read_text())
-    results = {}
-    for key, (name, sizes, dtype, leading, *moved) in cases.items():
-        try:
-            results[key] = complaints(name, sizes, dtype, tuple(leading), moved=moved[0] if moved else None)
-        except Exception as error:
-            results[key] = [f"{type(error).__name__}: {error}"[:2000]]
+    results: dict[str, dict[str, list[str]]] = {problem: {} for problem in cases}
+    for problem, table in cases.items():
+        for key, (name, sizes, dtype, leading, moved) in table.items():
+            try:
+                results[problem][key] = complaints(name, sizes, dtype, tuple(leading), moved=moved)
+            except Exception as error:
+                results[problem][key] = [f"{type(error).__name__}: {error}"[:2000]]
     Path(sys.argv[2]).write_text(json.dumps(results))
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.workers.compiler.captured import names, proposal
+from tests.workers.compiler.captured import COMPILED, names, proposal
 from tests.workers.compiler.formed import formed, section_style
+from tests.workers.compiler.processes import interpreted
 from workers.authors.compiler.domain import COL, FULL
 from workers.authors.compiler.rerolling import RerolledLoop, rerolled_loops
 from workers.authors.compiler.values import Value, ValueNumbering
 
-ROOT = Path(__file__).parents[3]
 LOOPED = ("sparsemax", "newton_root", "sinkhorn_rows")
 SIZES = ((1, 1), (5, 129), (7, 64))
 CASES = {
@@ -138,8 +133,6 @@ def test_row_numbers_that_backward_is_handed_keep_turns_apart() -> None:
 
 
 def test_nothing_else_is_taken_for_a_loop() -> None:
-    from tests.workers.compiler.test_sources import COMPILED
-
     assert set(LOOPED) <= set(names())
     assert {name for name in COMPILED if "for _ in" in proposal(name).source} == set(LOOPED)
 
@@ -147,15 +140,7 @@ def test_nothing_else_is_taken_for_a_loop() -> None:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What all cases found, from one process."""
-    folder = tmp_path_factory.mktemp("repeated")
-    (folder / "cases.json").write_text(json.dumps(CASES))
-    files = [str(folder / "cases.json"), str(folder / "results.json")]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.compiler.repeated", *files]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    given: dict[str, list[str]] = json.loads((folder / "results.json").read_text())
-    return given
+    return interpreted("repeated", CASES, tmp_path_factory.mktemp("repeated"))
 
 
 @pytest.mark.slow

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.compiler.captured import answer, captured, names, proposal
+from tests.workers.compiler.captured import COMPILED, captured, proposal
 from tests.workers.compiler.formed import PREFIX, everything, formed, section_style, tunable_style
 from tests.workers.compiler.test_sources import TARGET_RUFF
 from tests.workers.compiler.test_tuning import TABLE
 from workers.authors.protocol import Proposal, Signature
 from workers.tuned_table import settled
-
-COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 
 
 def section(name: str, *may_overwrite: str) -> Proposal:

@@ -17,18 +17,11 @@ import pytest
 from gpu_runner.contracts import CandidateSource, SourceFile
 from gpu_runner.program.imports import Library
 from gpu_runner.verify.screen import screen
-from tests.workers.compiler.captured import answer, captured, names, proposal, style
+from tests.workers.compiler.captured import COMPILED, REFUSED, answer, captured, names, proposal, style
 from tests.workers.compiler.goldens import GOLDEN_NAMES, golden_path, golden_source
 from workers.authors.compiler import CompilerAuthor
-from workers.authors.protocol import Brief, Proposal, Refusal
+from workers.authors.protocol import Brief, Refusal
 
-COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
-REFUSED = {
-    "matmul": "matmul",
-    "sort": "aten.sort.default",
-    "every_other": "slice",
-    "first_rows": "slice",
-}
 # What the target's own configuration says, as its pyproject.toml does.
 TARGET_RUFF = """
 line-length = 120

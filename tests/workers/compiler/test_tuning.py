@@ -7,13 +7,11 @@ import ast
 import pytest
 
 from gpu_runner.contracts import Pass
-from tests.workers.compiler.captured import answer, names, proposal
+from tests.workers.compiler.captured import COMPILED, proposal
 from tests.workers.compiler.formed import formed, section_style, tunable_style
-from workers.authors.protocol import Proposal
 from workers.strategies.protocol import Table
 from workers.tuned_table import settled, table_of
 
-COMPILED = [name for name in names() if isinstance(answer(name), Proposal)]
 TABLE: Table = (
     ("sm_90", (("forward", ((4096, (("num_warps", 8),)), (8192, ()))), ("backward", ((8192, (("BLOCK_ROWS", 1),)),)))),
 )

@@ -17,9 +17,9 @@ from workers.strategies.conditions import ranged, singled_out, told_by_result
 from workers.strategies.fast_path import CompiledFastPath
 from workers.strategies.protocol import Proposed
 
-LOOKS = [name for name in names() if ranged(captured(name)[0])]
 # What the interpreter computes with where there is nothing to compute is no number, as on a GPU.
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+LOOKS = ["ce_smooth", "ce_smooth_mean", "cross_entropy", "focal", "margin"]
 TOLD = ["cross_entropy", "focal"]
 ROWS, CLASSES = 6, 37
 
@@ -141,9 +141,9 @@ def test_a_look_finds_that_every_row_is_left_out(covers: Callable[..., bool]) ->
     assert not covers(x, torch.full_like(target, -100))
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_which_results_tell_is_known(name: str) -> None:
-    assert told_by_result(*captured(name)) == (name in TOLD)
+def test_which_results_tell_is_known() -> None:
+    assert [name for name in names() if ranged(captured(name)[0])] == LOOKS
+    assert [name for name in LOOKS if told_by_result(*captured(name))] == TOLD
 
 
 def test_a_class_that_is_left_out_is_singled_out() -> None:
