@@ -92,6 +92,7 @@ def test_the_real_runner_stops_the_rest_and_passes_what_is_right(ask_models: Ask
     assert KERNEL_PATH in body
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_wrong_kernel_for_the_liger_layout_ends_with_its_verdict_and_is_repaired(ask_models: Ask) -> None:

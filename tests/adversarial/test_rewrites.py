@@ -83,6 +83,7 @@ def test_no_modification_that_reading_stops_reaches_a_runner(ask_models: Ask) ->
     assert_nothing_was_pushed(asking)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_real_runner_stops_variants_that_cheat_or_are_wrong_somewhere(ask_models: Ask) -> None:
@@ -98,6 +99,7 @@ def test_the_real_runner_stops_variants_that_cheat_or_are_wrong_somewhere(ask_mo
     assert_nothing_was_pushed(asking)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_real_runner_stops_modifications_that_cheat_or_are_wrong_somewhere(ask_models: Ask) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -36,7 +36,7 @@ class Listener:
         self.told.append(make)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, gpu: bool) -> tuple[list[Proof], list[Proof]]:
+def told(monkeypatch: pytest.MonkeyPatch, gpu: bool, cases: Sequence[Case] = CASES) -> tuple[list[Proof], list[Proof]]:
     opened = judge.opened
 
     @contextmanager
@@ -48,7 +48,7 @@ def told(monkeypatch: pytest.MonkeyPatch, gpu: bool) -> tuple[list[Proof], list[
     monkeypatch.setattr(judge, "opened", on_a_gpu)
     listener = Listener()
     problem = parse_problem(problem_source("reglu"))
-    proofs, left_out = judge.prove(problem, CASES, surroundings(), [cast(Early, listener)])
+    proofs, left_out = judge.prove(problem, cases, surroundings(), [cast(Early, listener)])
     assert left_out == []
     return proofs, [make() for make in listener.told]
 
@@ -75,4 +75,4 @@ def test_each_case_is_named_with_other_values_and_few_rows(monkeypatch: pytest.M
 
 
 def test_in_the_interpreter_nothing_is_compiled_and_nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, gpu=False)[1] == []
+    assert told(monkeypatch, gpu=False, cases=CASES[:1])[1] == []

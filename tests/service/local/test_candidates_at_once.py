@@ -21,7 +21,7 @@ from workers.authors.llm import questions
 from workers.engine import at_once
 
 SMALL = REGLU.replace('"T": 4096, "I": 14336', '"T": 64, "I": 256')
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("environment")]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.usefixtures("environment")]
 NEVER_ENDS = Reply(stream(thought_block(), call_block("give_kernel", json.dumps(kernel(RIGHT)), 1)), hang_after=3)
 
 

@@ -24,9 +24,9 @@ from workers.models.recording import Recording
 
 ANEW = "prompts, briefs, layouts or the library of the recorded jobs have changed: python -m tests.recorded.models {} records anew"
 
-# What else the real runner does for a job that is replayed, `test_candidates_at_once.py` and `test_modifying.py` show every time.
-LONG = ("candidates", "modify")
-REPEATED = [pytest.param(job, id=job.name, marks=[pytest.mark.long] if job.name in LONG else []) for job in JOBS]
+# Conversations and `test_modifying.py` have the real runner carry out other jobs every time.
+KEPT = ("words",)
+REPEATED = [pytest.param(job, id=job.name, marks=[] if job.name in KEPT else [pytest.mark.long]) for job in JOBS]
 
 
 def recorded(job: RecordedCommand) -> dict[str, Any]:

@@ -16,7 +16,7 @@ MODULES = re.findall(r"^```python\n(.*?)^```$", prompt("examples").text, re.DOTA
 EXAMPLES = dict(zip((("geglu_tanh", "geglu"), ("rms_norm", "rms_norm"), ("matmul", "matmul")), MODULES, strict=True))
 
 
-@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=[pytest.mark.slow])])
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=[pytest.mark.long, pytest.mark.slow])])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example[1])
 def test_example_of_the_prompts_passes(example: tuple[str, str], quick: bool) -> None:
     problem, symbol = example
