@@ -131,11 +131,12 @@ def test_whoever_handles_deliveries_lets_those_that_come_go_first_but_not_for_ev
     disk: Disk, running: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk.go_on.set()
+    monkeypatch.setattr(webhook, "QUIET_S", 60.0)
+    monkeypatch.setattr(webhook, "GIVE_WAY_S", 60.0)
     start_s = time.monotonic()
     running.give_way()
-    assert time.monotonic() - start_s < 0.2, "nothing has come"
+    assert time.monotonic() - start_s < 20.0, "nothing has come"
     monkeypatch.setattr(webhook, "QUIET_S", 0.3)
-    monkeypatch.setattr(webhook, "GIVE_WAY_S", 60.0)
     running.record(delivery("a"))
     running.give_way()
     assert time.monotonic() - start_s >= 0.3

@@ -9,10 +9,11 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from typing import Any
 
 PATIENCE_S = 120.0  # of a reply that hangs until its client goes away
@@ -26,7 +27,7 @@ class WrongRequestError(Exception):
 class Reply:
     """What the server does with one request; the pieces are written and flushed one by one."""
 
-    pieces: tuple[bytes, ...] = ()
+    pieces: Iterable[bytes] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     pause_s: float = 0.0  # before each piece
@@ -100,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for count, piece in enumerate((*reply.pieces, b"")):
+        for count, piece in enumerate(chain(reply.pieces, (b"",))):
             if count == reply.hang_after:
                 self._hang(asked)
                 return
