@@ -147,7 +147,7 @@ def test_a_file_larger_than_the_limit_cannot_be_written() -> None:
 def test_what_the_child_prints_is_kept_up_to_a_bound() -> None:
     with Session("echo", LIMITS, files={"thing.py": "print('first')\nprint('x' * 2**22)\nprint('last')\n"}) as session:
         session.call("run", {"module": "thing"})
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while "last" not in session.log and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(session.log) < 70_000
@@ -266,7 +266,7 @@ def test_the_child_ends_when_its_parent_is_killed(levels: str) -> None:
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         launcher, base = process.stdout.readline().split()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while (
             len(below := tree.descendants(process.pid)) < (3 if levels == "LEVELS" else 2)
             and time.monotonic() < deadline

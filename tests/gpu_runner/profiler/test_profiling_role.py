@@ -130,7 +130,7 @@ def test_a_profiler_that_hangs_is_ended_with_all_that_it_started(state: State) -
     facts, _ = count(state, *asked(profiler(state, body), limit_s=3.0))
     assert facts["exit_code"] is None
     assert time.monotonic() - begin < 20
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and _is_alive(int(mark.read_text())):
         time.sleep(0.05)
     assert not _is_alive(int(mark.read_text()))
