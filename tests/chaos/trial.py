@@ -121,7 +121,7 @@ class Trial:
     def _count_webhooks(self, any_doubled: bool) -> None:
         sent = {item.guid for item in self._installation.hub.deliveries.log() if handles(item.event)}
         with current().database.read() as session:
-            kept = dict(session.execute(select(Delivery.delivery_id, Delivery.state)).tuples())
+            kept = dict(session.execute(select(Delivery.delivery_id, Delivery.state)).tuples().all())
         handled = sum(kept.get(guid) == "done" for guid in sent)
         self.rows[WEBHOOKS] = Row(len(sent), handled, lost=len(sent - kept.keys()), doubled=int(any_doubled))
 

@@ -7,8 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-from service import app, cli
+from service import app, cli, deliveries
 from service.deliveries import DeliveryProcessor
+from service.publisher import publisher
 from tests.faults.clock import clock_of
 from workers import embedded, processes, runtime
 from workers.settings import Settings, environment_with
@@ -33,6 +34,8 @@ def with_desk(settings: Settings, *, asks_models: bool = True) -> dict[str, str]
 if __name__ == "__main__":
     # A process that a test kills again and again is no process that keeps failing.
     processes.MAX_PAUSE_S = processes.FIRST_PAUSE_S
+    # Nor is a GitHub that a trial has fail every few seconds one that is down for a night.
+    deliveries.LONGEST_PAUSE_S = publisher.LONGEST_PAUSE_S = 8.0
     processes.environment_with = with_desk
     runtime.build = with_clock
     app.DeliveryProcessor = functools.partial(DeliveryProcessor, clock=CLOCK)  # type: ignore[misc,assignment]
