@@ -102,6 +102,7 @@ Goal: balanced, of both passes.
 
 - The problem could not be traced, so the compiler author's kernels are out of reach: the problem is not traced here
 - The library's benchmark script gave no sizes for this problem; the problem's own sizes are measured.
+- The library's own benchmark script gave no rows: exit code 0.
 
 ▸ Reading of the source
 
