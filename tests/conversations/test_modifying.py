@@ -129,7 +129,7 @@ The bot pushes to this branch and never merges. A commit of yours on it stays, a
     runs_tests(talk)
     talk.answer("tests", to_json(suite(SUITE)))
     approve(talk)
-    assert talk.asked()[9:] == ["tests", "tests", "tests", "verify", "benchmark", "tests"]
+    assert talk.asked()[9:] == ["tests", "tests", "tests", "verify", "benchmark", "script"]
     assert talk.job().state is JobState.waiting
     assert heard(talk, number) == snapshot(
         [

@@ -94,7 +94,8 @@ These would be tried, in this order:
         ]
     )
     approve(talk, number)
-    assert talk.asked()[6:] == ["tune", *["verify", "benchmark"] * 3]
+    kept, left = ["verify", "benchmark", "script"], ["verify", "benchmark"]
+    assert talk.asked()[7:] == ["tune", *kept, *kept, *left]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -143,7 +144,7 @@ The search ended because every strategy whose trigger holds has been tried.
     talk.clock[0] += 10
     talk.say(number, "/kernel revise Less code is better, use v2")
     talk.settle()
-    assert talk.asked()[13:] == []
+    assert talk.asked()[16:] == []
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -194,7 +195,7 @@ The search ended because every strategy whose trigger holds has been tried.
     assert {branch: sha for branch, sha in talk.hub.branches(REPOSITORY).items() if branch in before} == before
     assert talk.changed() == snapshot(["optimization/geglu/profile.md +33 -0"])
     approve(talk, number)
-    assert talk.asked()[13:] == ["tests", "verify", "benchmark", "tests"]
+    assert talk.asked()[16:] == ["tests", "verify", "benchmark", "script"]
     assert heard(talk, number) == snapshot(
         [
             """\
@@ -341,7 +342,7 @@ maintainer reviewed: approved\
     pull = talk.pull()
     talk.say(pull, "/kernel bench")
     talk.settle()
-    assert talk.asked()[17:] == ["benchmark"]
+    assert talk.asked()[20:] == ["benchmark"]
     assert [gist(body) for body in heard(talk, pull)] == snapshot(
         [
             """\

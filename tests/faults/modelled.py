@@ -32,6 +32,7 @@ VARIANTS = (
     "tune: v1-tune",
     "verify: v2-verify",
     *(f"{what}: v2-repair-1-{what}" for what in ("verify", "benchmark")),
+    "tests: v2-script",  # the one that is kept
     *(f"{what}: v3-{what}" for what in ("verify", "benchmark")),
 )
 REQUESTS = (*optimizing.PROFILE, *VARIANTS, *optimizing.FINALIZE)

@@ -28,8 +28,13 @@ PROFILE = (
     "verify: verify",
     "benchmark: benchmark",
     "profile: profile",
+    "tests: v0-script",
 )
-VARIANTS = ("tune: v1-tune", *(f"{what}: v{number}-{what}" for number in (2, 3) for what in ("verify", "benchmark")))
+VARIANTS = (
+    "tune: v1-tune",
+    *("verify: v2-verify", "benchmark: v2-benchmark", "tests: v2-script"),  # the one that is kept
+    *("verify: v3-verify", "benchmark: v3-benchmark"),
+)
 FINALIZE = ("tests: tests-v2", "verify: verify-v2", "benchmark: benchmark", "tests: script")
 REQUESTS = (*PROFILE, *VARIANTS, *FINALIZE)
 OPTIMIZED = Ending(

@@ -37,8 +37,10 @@ PROFILE = [
     "verify: verify",
     "benchmark: benchmark",
     "profile: profile",
+    "tests: v0-script",
 ]
 VARIANTS = ["tune: v1-tune"] + [f"{what}: v{n}-{what}" for n in (2, 3, 4) for what in ("verify", "benchmark")]
+VARIANTS.insert(3, "tests: v2-script")  # the one that is kept
 FINALIZE = ["tests: tests-v2", "verify: verify-v2", "benchmark: benchmark", "tests: script"]
 
 
