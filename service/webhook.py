@@ -210,8 +210,8 @@ async def _accept(request: Request, intake: Intake, bodies: _Bodies) -> tuple[in
         return 202, "ignored"
     outcome = intake.settled(event, body)
     created = await _kept(intake, NewDelivery(delivery_id, event, body, outcome))
-    log.info("delivery_recorded", delivery_id=delivery_id, github_event=event, new=created, outcome=outcome)
     if outcome is None:
+        log.info("delivery_recorded", delivery_id=delivery_id, github_event=event, new=created)
         intake.wake()
     elif created:
         DELIVERIES.labels(event=event, outcome="handled").inc()

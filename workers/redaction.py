@@ -128,7 +128,7 @@ def redacted_event(value: object, depth: int = 0) -> object:
     if isinstance(value, list | tuple | set | frozenset) and depth < DEEPEST:
         items = list(value)
         if len(items) == 2 and isinstance(items[0], str | bytes) and HEADER.fullmatch(_text(items[0])):
-            return [_text(items[0]), _hidden(items[1])]
+            return [redact(_text(items[0])), _hidden(items[1])]
         return [redacted_event(item, depth + 1) for item in items]
     return ASSIGNED.sub(rf"\1{_stand_in('secret')}", redact(_text(value)))
 

@@ -33,12 +33,26 @@ BODY_BYTES = 10_000  # about what GitHub sends of a comment
 USER = {"login": "octocat", "type": "User"}
 
 
+@dataclass(frozen=True)
+class Server:
+    """A process that listens."""
+
+    port: int
+    pid: int
+
+    def cpu_s(self) -> float:
+        """What its threads have computed so far; unlike a latency it does not depend on who else wants the cores."""
+        spent = [path.read_text().split()[0] for path in Path(f"/proc/{self.pid}/task").glob("*/schedstat")]
+        return sum(map(int, spent)) * 1e-9
+
+
 @dataclass
 class Measured:
     """The times of the requests to one server, by round."""
 
     rates: list[float] = field(default_factory=list)  # requests a second
     latencies_s: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0  # of the server, all of its threads, during the rounds
 
     def quantile_ms(self, share: float) -> float:
         return sorted(self.latencies_s)[int(share * (len(self.latencies_s) - 1))] * 1e3
@@ -55,16 +69,16 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        ports = stack.enter_context(servers(folder))
+        running = stack.enter_context(servers(folder))
         if chosen.job_every is not None:
             stack.enter_context(process("tests.throughput.jobs", str(folder), str(chosen.job_every)))
             time.sleep(3.0)
         sent: set[str] = set()
         for connections in chosen.at_once:
-            measured = {server: Measured() for server in ports}
+            measured = {name: Measured() for name in running}
             for _ in range(chosen.rounds):
-                for server, port in ports.items():
-                    sent |= measure(measured[server], port, chosen.requests, connections, keep=server == "webhook")
+                for name, server in running.items():
+                    sent |= measure(measured[name], server, chosen.requests, connections, keep=name == "webhook")
             print(report(connections, measured), flush=True)
         lost = sent - kept(folder)
         print(f"{len(sent)} deliveries were answered with 202, {len(lost)} of them are not in the database")
@@ -72,8 +86,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def servers(folder: Path) -> Iterator[dict[str, int]]:
-    """Run both servers, and give their ports by name."""
+def servers(folder: Path) -> Iterator[dict[str, Server]]:
+    """Run both servers, by name."""
     ports = {"echo": free_port(), "webhook": free_port()}
     settings = {
         "KERNELSMITH_DATA_DIR": str(folder),
@@ -83,31 +97,34 @@ def servers(folder: Path) -> Iterator[dict[str, int]]:
         "KERNELSMITH_BOT_LOGIN": "smith[bot]",
         "KERNELSMITH_PORT": str(ports["webhook"]),
     }
-    with process("tests.throughput.echo", str(ports["echo"])), process("service.cli", "web", **settings):
+    with (
+        process("tests.throughput.echo", str(ports["echo"])) as echo,
+        process("service.cli", "web", **settings) as webhook,
+    ):
         for port in ports.values():
             wait_for(port)
-        yield ports
+        yield {"echo": Server(ports["echo"], echo), "webhook": Server(ports["webhook"], webhook)}
 
 
 @contextlib.contextmanager
-def process(module: str, *arguments: str, **settings: str) -> Iterator[None]:
-    """Run a module in a process of its own, which ends with the block."""
+def process(module: str, *arguments: str, **settings: str) -> Iterator[int]:
+    """Run a module in a process of its own, which ends with the block, and give its id."""
     command = [sys.executable, "-m", module, *arguments]
     child = subprocess.Popen(command, cwd=ROOT, env=plain_environment() | settings, stderr=subprocess.DEVNULL)
     try:
-        yield
+        yield child.pid
     finally:
         child.terminate()
         child.wait()
 
 
-def measure(measured: Measured, port: int, count: int, connections: int, *, keep: bool) -> set[str]:
+def measure(measured: Measured, server: Server, count: int, connections: int, *, keep: bool) -> set[str]:
     """Send so many requests over so many connections, each one after the other; give the ids of those that were accepted."""
     share = [[str(uuid.uuid4()) for _ in range(count // connections)] for _ in range(connections)]
     prepared = [[(delivery_id, *prepare(delivery_id)) for delivery_id in ids] for ids in share]
 
     def send(requests: list[tuple[str, bytes, dict[str, str]]]) -> list[float]:
-        connection = http.client.HTTPConnection(HOST, port, timeout=60)
+        connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
         times = []
         for delivery_id, body, headers in requests:
             start_s = time.perf_counter()
@@ -121,9 +138,10 @@ def measure(measured: Measured, port: int, count: int, connections: int, *, keep
         return times
 
     with ThreadPoolExecutor(connections) as pool:
-        start_s = time.perf_counter()
+        start_s, cpu_s = time.perf_counter(), server.cpu_s()
         times = [seconds for each in pool.map(send, prepared) for seconds in each]
         measured.rates.append(len(times) / (time.perf_counter() - start_s))
+        measured.cpu_s += server.cpu_s() - cpu_s
     measured.latencies_s += times
     return {delivery_id for ids in share for delivery_id in ids} if keep else set()
 
@@ -155,7 +173,10 @@ def report(connections: int, measured: dict[str, Measured]) -> str:
         times = ", ".join(
             f"p{share:.0%} {found.quantile_ms(share):.1f} ms".replace("%", "") for share in (0.5, 0.9, 0.99)
         )
-        lines.append(f"  {server:8} {statistics.median(found.rates):7.0f} a second, {times}")
+        cpu_ms = found.cpu_s / len(found.latencies_s) * 1e3
+        lines.append(
+            f"  {server:8} {statistics.median(found.rates):7.0f} a second, {times}, {cpu_ms:.2f} ms of CPU each"
+        )
     ratios = sorted(
         echo / webhook for echo, webhook in zip(measured["echo"].rates, measured["webhook"].rates, strict=True)
     )

@@ -186,6 +186,12 @@ def test_nothing_nested_keeps_its_secrets() -> None:
     assert "user=bot" in told
 
 
+def test_a_secret_that_reads_like_a_headers_name_is_none() -> None:
+    know(["pages-password-1"])
+    assert redacted_event(["pages-password-1", 7]) == ["[redacted: configured secret]", 7]
+    assert "pages-password-1" not in str(redacted_event({"pair": ("pages-password-1", {"pages-password-1": 1})}))
+
+
 def test_what_refers_to_itself_or_cannot_be_shown_is_logged_all_the_same() -> None:
     class Broken:
         def __repr__(self) -> str:
