@@ -25,7 +25,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[gpu,dev,demo]'
 	touch $@
 
-demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; KEEP=1 stays up
+demo: $(VENV)/installed ## Play a create on the real library, with no account, key or GPU; DEMO=optimize: optimize and bench; DEMO=nightly: a month of nights; KEEP=1 stays up
 	$(BIN)/kernelsmith demo $(DEMO) $(if $(KEEP),--keep)
 
 test: $(VENV)/installed ## Run the tests but the longest: of cheats and honest candidates an eighth, of what says the same of many cases a part

@@ -138,7 +138,7 @@ def _kernel(form: CandidateSource) -> str:
 
 def _copies(form: CandidateSource, kernel: str, folder: Path) -> int:
     with tarfile.open(folder / str(form.tree)) as tar:
-        name = next(name for name in tar.getnames() if name.endswith(f"/ops/{kernel}.py"))
+        name = next(name for name in tar.getnames() if name.endswith(f"/src/liger_kernel/ops/{kernel}.py"))
         file = tar.extractfile(name)
         return (file.read().decode() if file else "").count(EXTRA_COPY)
 

@@ -27,6 +27,7 @@ Brought = tuple[str, str, int | None]  # a commit, its title, and the pull reque
 MAX_NAMED = 5
 MAX_ROWS = 60
 METRICS = {"time_us": "time", "peak_bytes": "peak memory", "wrong_values": "values"}
+BY_SCRIPT = ", timed by the library's own script: its problem is not known, so that values are unproved and changes not compared"
 EVIDENCE = {
     "band": "outside of the series' band",
     "change_point": "its level moved",
@@ -148,7 +149,11 @@ def _testbed(summary: NightlySummary) -> str:
 
 
 def _measured(summary: NightlySummary) -> str:
-    done = [f"{code(one.kernel)}: {counted(one.points, 'number')} kept" for one in summary.kernels if not one.skipped]
+    done = [
+        f"{code(one.kernel)}: {counted(one.points, 'number')} kept" + (BY_SCRIPT if one.by_script else "")
+        for one in summary.kernels
+        if not one.skipped
+    ]
     spent = f"{summary.spent_s / 60:.0f} of {summary.budget_s / 60:.0f} minutes of GPU time on {inline(summary.gpu)}."
     return paragraphs(bullets(done), spent)
 

@@ -94,6 +94,9 @@ class NightKernel:
     points: int = 0
     skipped: Failure | None = None  # why it was not measured
     wrong: str | None = None  # what the verdict says where values are wrong
+    by_script: bool = (
+        False  # timed by the library's own benchmark script, since its problem is not known: values are unproved
+    )
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpu_runner.contracts import (
@@ -11,6 +11,7 @@ from gpu_runner.contracts import (
     CandidateSource,
     Pass,
     Problem,
+    SourceFile,
     Status,
     Verdict,
     Word,
@@ -19,6 +20,8 @@ from gpu_runner.contracts import (
 )
 from workers.contracts import (
     DigestUpdate,
+    Failure,
+    FailureCode,
     NightChange,
     NightKernel,
     NightlySummary,
@@ -30,6 +33,7 @@ from workers.contracts import (
 from workers.engine.protocol import StageContext, StageResult
 from workers.layouts.protocol import Standing
 from workers.nightly.detection import FLOOR, Candidate, Change, Evidence, State, compared, improvement, look
+from workers.nightly.library_csv import NoLibraryCsvError, read_library_csv
 from workers.nightly.planning import Plan, Retention, plan, week_start
 from workers.nightly.series import (
     CANDIDATE,
@@ -38,13 +42,14 @@ from workers.nightly.series import (
     Metric,
     Point,
     SeriesKey,
+    Source,
     Testbed,
     host_testbed,
     points_of,
 )
 from workers.reports.provenance import provenance
 from workers.stages.bench import Bench, keep_json, known_problem, open_bench
-from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, Gate, timing_budget_s
+from workers.stages.gate import NO_GPU, ORIGINAL_ALONE, SNAPSHOT_FILE, Gate, timing_budget_s
 from workers.stages.problem import parse
 from workers.store import history
 from workers.store.blobs import BlobError
@@ -250,6 +255,7 @@ def _tree(context: StageContext, digest: str) -> Tree | None:
 def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[NightChange], list[NightChange]]:
     """A kernel as it was measured, what changed, and in the first night of a week what became faster."""
     path = night.bench.layout.existing(night.bench.tree).get(name, name)
+    standing = None
     try:
         standing = night.bench.layout.locate(name, night.bench.tree)
         problem = parse(known_problem(night.context.request.problem, standing, night.bench.tree, night.bench.layout))
@@ -260,7 +266,44 @@ def _one(night: Night, name: str, planned: Planned) -> tuple[NightKernel, list[N
         measured, changes = kernel.measure(last, changed=name in planned.changed)
         return measured, changes, [] if planned.week is None or measured.wrong else kernel.improved(planned.week)
     except UserFacingError as error:
+        if error.failure.code is FailureCode.problem and standing is not None and standing.script is not None:
+            return _by_script(night, standing), [], []
         return NightKernel(name, path, skipped=error.failure), [], []
+
+
+def _by_script(night: Night, standing: Standing) -> NightKernel:
+    """Time a kernel whose problem is not known by the library's own script: its rows are kept, nothing is proved."""
+    layout, tree, context = night.bench.layout, night.bench.tree, night.context
+    try:
+        gate = Gate(context, {SNAPSHOT_FILE: context.request.snapshot}, night.gate.seconds)
+        result = gate.tests(f"{standing.name}-script", layout.script_of(standing, tree), lasting=True)
+    except UserFacingError as error:
+        return NightKernel(standing.name, standing.path, skipped=error.failure)
+    numbers = [one for file in result.collected for one in _rows_of_script(night, standing, file, tree.read(file.path))]
+    if not result.passed or not numbers:
+        said = result.summary if not result.passed else "it wrote no row of this kernel"
+        failure = Failure(
+            FailureCode.tests, f"the library's own benchmark script gave no number: {said}", log=result.log
+        )
+        return NightKernel(standing.name, standing.path, skipped=failure)
+    context.history(lambda session: history.add(session, numbers))
+    return NightKernel(standing.name, standing.path, len(numbers), by_script=True)
+
+
+def _rows_of_script(
+    night: Night, standing: Standing, file: SourceFile, before: str | None
+) -> Iterator[tuple[SeriesKey, Point]]:
+    """The rows that a script wrote into the library's CSV, as numbers of this night on its testbed."""
+    header, *lines = file.text.splitlines(keepends=True) or [""]
+    known = set((before or "").splitlines(keepends=True))
+    try:
+        rows = read_library_csv("".join([header, *(line for line in lines if line not in known)]), night.repository)
+    except NoLibraryCsvError:
+        return
+    for key, point in rows.numbers:
+        if key.kernel == standing.name and key.provider == KERNEL:
+            tonight = replace(point, revision=night.revision, measured_at=night.begun_at, source=Source.night)
+            yield replace(key, testbed=night.testbed), tonight
 
 
 Look = Callable[[SeriesKey, Sequence[Point], Sequence[Change]], Candidate | None]

@@ -11,7 +11,9 @@ from gpu_runner.contracts import (
     BenchmarkRequest,
     BenchmarkResult,
     HostReport,
+    SourceFile,
     Status,
+    TestsResult,
     Verdict,
     VerifyRequest,
     from_json,
@@ -31,7 +33,8 @@ from workers.contracts import (
     Verb,
 )
 from workers.nightly.detection import Evidence, State
-from workers.nightly.series import Metric
+from workers.nightly.library_csv import COLUMNS
+from workers.nightly.series import Metric, Source
 from workers.stages.nightly import NO_GPU, Nightly
 from workers.store import history
 from workers.store.database import Database
@@ -400,3 +403,45 @@ def test_an_improvement_that_the_comparison_does_not_find_is_not_told() -> None:
     context = library.context()
     context.answers["benchmark"] = lucky
     assert run(context).improved == ()
+
+
+CSV = "benchmark/data/all_benchmark_data.csv"
+HEADER = ",".join(COLUMNS) + "\n"
+
+
+def row(kernel: str, provider: str, ms: float) -> str:
+    cells = (kernel, provider, "forward", "speed", "ms", "H", "hidden", "4096", ms, ms * 0.99, ms * 1.02, "{}")
+    return ",".join([*map(str, cells), "NVIDIA H200", "2026-11-25 02:00:00", "0.8.5"]) + "\n"
+
+
+def scripted(library: Library, result: TestsResult) -> NightlySummary:
+    """Measure a kernel whose problem nobody knows and that has a benchmark script."""
+    old = HEADER + row("dyt", "liger", 9.0)
+    head = LIBRARY.overlaid((FileChange("benchmark/scripts/benchmark_dyt.py", "# measures\n"), FileChange(CSV, old)))
+    context = library.context(head, kernels=("dyt",))
+    context.answers["tests"] = result
+    return run(context)
+
+
+def test_a_kernel_without_a_known_problem_is_timed_by_the_librarys_own_script_and_said_to_be_unproved() -> None:
+    written = (
+        HEADER + row("dyt", "liger", 9.0) + row("dyt", "liger", 0.2) + row("dyt", "torch", 0.5) + row("x", "liger", 1)
+    )
+    library = Library()
+    summary = scripted(library, TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, written),)))
+    (kernel,) = summary.kernels
+    assert (kernel.by_script, kernel.points, kernel.skipped) == (True, 1, None)
+    with library.database.read() as session:
+        ((key, points),) = history.read(session, REPOSITORY, "dyt")
+    assert (key.provider, key.timed_pass, key.testbed.driver) == ("kernel", "forward", DRIVER)
+    assert [(point.revision, point.value, point.source) for point in points] == [(sha(1), 200.0, Source.night)]
+
+
+def test_a_script_that_fails_or_writes_nothing_new_leaves_the_kernel_unmeasured() -> None:
+    for result in (
+        TestsResult(False, 1, (), "exit code 1", "no module named x"),
+        TestsResult(True, 0, (), "exit code 0", "", (SourceFile(CSV, HEADER + row("dyt", "liger", 9.0)),)),
+    ):
+        (kernel,) = scripted(Library(), result).kernels
+        assert kernel.skipped is not None
+        assert kernel.skipped.code is FailureCode.tests
