@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.cli.processes import BRANCH, PATH
+from service.cli.processes import BRANCH, LAYOUT_BRANCH, PATH
+from service.local.asking import configured
+from service.local.checkout import Checkout
 from tests.architecture.test_command_lines import OPTIONS
 from tests.recorded.libraries import PLAIN
 from tests.service.local.checkouts import checked_out, git, run
+from workers.contracts import JobOptions, UserFacingError
 
 pytestmark = pytest.mark.usefixtures("environment")
 
@@ -63,3 +66,49 @@ def test_what_cannot_stand_in_a_workflow_is_refused(tmp_path: Path, given: tuple
     refused = run("init", "--nightly", "--repo", library, *given)
     assert refused.exit_code == 2 and told in refused.stderr
     assert git(library, "branch", "--list", BRANCH) == ""
+
+
+def test_the_runtime_of_a_layout_is_committed_to_a_branch_as_the_formatter_of_the_library_has_it(
+    tmp_path: Path,
+) -> None:
+    library = checked_out(tmp_path / "library", {"pyproject.toml": b"[tool.ruff]\nline-length = 100\n"})
+    done = run("init", "--layout", "versioned", "--package", "lab", "--repo", library)
+    assert done.exit_code == 0 and f"git push -u origin {LAYOUT_BRANCH}" in done.stderr
+    written = git(library, "diff", "--name-only", f"HEAD..{LAYOUT_BRANCH}").split()
+    assert {"src/lab/kernel/runtime.py", "src/lab/kernel/__main__.py", "scripts/clone-kernel.py"} <= set(written)
+    text = git(library, "show", f"{LAYOUT_BRANCH}:src/lab/kernel/runtime.py")
+    assert max(map(len, text.splitlines())) <= 100 and "class ConcurrentKernels" in text
+    made = git(library, "rev-parse", LAYOUT_BRANCH)
+    assert run("init", "--layout", "versioned", "--package", "lab", "--repo", library).exit_code == 0
+    assert git(library, "rev-parse", LAYOUT_BRANCH) == made
+    git(library, "merge", "-q", LAYOUT_BRANCH)
+    assert "is there already" in run("init", "--layout", "versioned", "--package", "lab", "--repo", library).stderr
+    options = configured(Checkout(library), "HEAD", JobOptions())
+    assert (options.layout, options.conventional_commits) == ("versioned", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((), "Give --nightly or --layout versioned."),
+        (("--layout", "liger"), "Give --nightly or --layout versioned."),
+        (("--layout", "versioned"), "Name it with `--package`"),
+        (("--layout", "versioned", "--package", "a-b"), "is no name of a package"),
+    ],
+)
+def test_what_init_cannot_make_is_refused_and_leaves_no_branch(
+    tmp_path: Path, given: tuple[str, ...], told: str
+) -> None:
+    library = checked_out(tmp_path / "library", {"README.md": b"hello"})
+    refused = run("init", *given, "--repo", library)
+    assert refused.exit_code == 2 and told in refused.stderr
+    assert git(library, "branch", "--list", LAYOUT_BRANCH) == ""
+
+
+def test_a_configuration_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    library = checked_out(tmp_path / "library", {".github/kernelsmith.toml": b"lay = 1\n"})
+    with pytest.raises(UserFacingError) as caught:
+        configured(Checkout(library), "HEAD", JobOptions())
+    assert "unknown key `lay`" in caught.value.failure.message
+    bare = checked_out(tmp_path / "bare", {"README.md": b"hello"})
+    assert configured(Checkout(bare), "HEAD", JobOptions(layout="plain")) == JobOptions(layout="plain")
