@@ -442,10 +442,10 @@ def _patching(interpreter: Any) -> Callable[..., None]:
     def patch_builtin(package: Any, builder: Any, scope: Any) -> None:
         if package not in names:
             names[package] = tuple(name for name, member in inspect.getmembers(package) if core.is_builtin(member))
+        if names[package] and not core.is_builtin(getattr(package, names[package][0])):
+            return  # all of it is patched already, by the kernel that calls
         for name in names[package]:
             member = getattr(package, name)
-            if not core.is_builtin(member):
-                continue  # it is patched already, by the kernel that calls
             if member not in known:
                 known[member] = interpreted(member)
             scope.set_attr(package, name, known[member])
