@@ -508,7 +508,7 @@ def _of_one_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """Hand on two operands of one shape, which need no other."""
 
     def broadcast_impl_value(self: Any, lhs: Any, rhs: Any) -> Any:
-        if lhs.type.is_block() and rhs.type.is_block() and lhs.type.shape.values == rhs.type.shape.values:
+        if lhs.type.is_block() and rhs.type.is_block() and list(lhs.type.shape) == list(rhs.type.shape):
             return lhs, rhs
         return original(self, lhs, rhs)
 
