@@ -42,6 +42,7 @@ def load(state: State, meta: dict[str, Any], tensors: list[torch.Tensor]) -> Ans
     where the evaluator lacks something that it uses. What is not judged is not tuned by time either.
     """
     if not state.gpu:
+        torch.set_num_threads(1)  # what is interpreted is small: threads only wait for each other, and for other jobs
         teach_interpreter()
         teach_libdevice()
         teach_maxima()

@@ -442,10 +442,10 @@ def _patching(interpreter: Any) -> Callable[..., None]:
     def patch_builtin(package: Any, builder: Any, scope: Any) -> None:
         if package not in names:
             names[package] = tuple(name for name, member in inspect.getmembers(package) if core.is_builtin(member))
+        if names[package] and not core.is_builtin(getattr(package, names[package][0])):
+            return  # all of it is patched already, by the kernel that calls
         for name in names[package]:
             member = getattr(package, name)
-            if not core.is_builtin(member):
-                continue  # it is patched already, by the kernel that calls
             if member not in known:
                 known[member] = interpreted(member)
             scope.set_attr(package, name, known[member])
@@ -508,7 +508,7 @@ def _of_one_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """Hand on two operands of one shape, which need no other."""
 
     def broadcast_impl_value(self: Any, lhs: Any, rhs: Any) -> Any:
-        if lhs.type.is_block() and rhs.type.is_block() and lhs.type.shape.values == rhs.type.shape.values:
+        if lhs.type.is_block() and rhs.type.is_block() and list(lhs.type.shape) == list(rhs.type.shape):
             return lhs, rhs
         return original(self, lhs, rhs)
 

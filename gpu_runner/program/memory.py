@@ -98,7 +98,7 @@ class _Guarded:
         """Where memory holds something else than what is written."""
         given = value if mask is None else value[self.np.asarray(mask).astype(bool)]
         there = self._inner.load(addresses, self.np.ones(addresses.shape, dtype=bool), given.ravel(), value.dtype)
-        return there.view(f"V{width}") != given.ravel().astype(value.dtype).view(f"V{width}")
+        return there.view(f"u{width}") != given.ravel().astype(value.dtype).view(f"u{width}")
 
     def _program(self) -> int:
         x, y, z = self.builder.grid_idx

@@ -7,6 +7,7 @@ import itertools
 import logging
 import math
 import random
+from collections import deque
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -56,6 +57,7 @@ from gpu_runner.verify.truth import BadProblem, Oracle, asked_of, blank, form_of
 _log = logging.getLogger(__name__)
 
 MOST_EVIDENCE = 5
+MOST_PENDING = 4  # answers that are held to be compared, of a GPU, whose cases run faster than large ones are compared
 KERNELBENCH_SEEDS = 5
 INTERPRETED_S = 20.0  # of a case in the interpreter, beside a GPU
 SEEN_BY_INTERPRETER = (Status.nondeterministic, Status.out_of_bounds)
@@ -202,9 +204,10 @@ def judge_beside(
         beside = None
         if has_gpu() and not frame.quick:
             beside = stack.enter_context(_Interpreting(candidate, standing, context))
+        importing = None if frame.quick else stack.enter_context(_Importing(candidate, standing, context))
         trial = _try(door, standing.cases, tuple(standing.overwrites), context)
-        if not trial.findings and not trial.imported and not frame.quick:
-            _call_as_imported(trial, candidate, standing, context)
+        if importing is not None and not trial.findings and not trial.imported:
+            importing.end(trial)
             if beside is not None and not trial.findings:
                 beside.end(trial)
     return _verdict(frame, standing.proofs, trial)
@@ -269,6 +272,7 @@ def prove(
         oracle = Oracle.open(problem, session, draws.seed("module"))
         proofs, left_out = [], []
         for place, case in enumerate(cases):
+            oracle.coming = cases[place + 1] if place + 1 < len(cases) else None
             again = case.again and not problem.mutates
             proof = oracle.prove(case, draws.seed(f"other {place}") if again else None)
             if proof is not None:
@@ -290,7 +294,7 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     check, workload = "load", None
     try:
         with door(cases[0][0].form) as session, _Comparing(trial) as comparing:
-            for proof, peer in cases:
+            for proof, peer in _in_turn(cases, session.gpu):
                 check, workload = "launch", proof.case.label()
                 context.progress(f"verify: {workload}")
                 try:
@@ -315,45 +319,80 @@ def _try(door: Door, cases: Sequence[tuple[Proof, Peer]], overwrites: Collection
     return trial
 
 
+def _in_turn(cases: Sequence[tuple[Proof, Peer]], gpu: bool) -> Sequence[tuple[Proof, Peer]]:
+    """Small cases first, which tell of most that is wrong; on a GPU large ones second, to be compared while the rest runs."""
+    return [*cases[:1], *sorted(cases[1:], key=lambda one: not one[0].case.measured)] if gpu else cases
+
+
 def _may_refuse(case: Case, error: ChildError) -> bool:
     """Whether a candidate may raise this in a case: by a check of its own, or in any way where there is nothing to compute."""
     return case.may_raise and (error.kind in REFUSALS or (case.is_empty and error.verdict is None))
 
 
-def _call_as_imported(trial: _Trial, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
-    """Have CPython carry out the host code too: what was evaluated is what users will call.
+class _Importing:
+    """Has CPython carry out the host code too: what was evaluated is what users will call.
 
     In every case it must leave the same trail, which needs no kernel to run; and in one that nobody can foresee the same values.
+    A context manager; on a GPU, beside many cores, that one case is run while the candidate's own child is at work.
     """
-    able = [proof for proof, _ in standing.cases if proof.case.content is Content.ordinary and not proof.case.may_raise]
-    small = [proof for proof in able if not proof.case.measured] or able or standing.proofs
-    several = [proof for proof in small if all(size > 1 for _, size in proof.case.sizes)] or small  # programs
-    chosen = several[standing.proofs[0].case.seed % len(several)]
-    context.progress("verify: as it is imported")
-    other, label = _Trial(), chosen.case.label()
-    try:
-        with loaded("candidate", candidate, chosen.form, context, "imported candidate", IMPORTED) as session:
-            for proof, peer, trail in trial.trails:
-                label = proof.case.label()
-                said = _other_trail(session, proof.case, _call(proof, peer, standing.overwrites), trail)
+
+    def __init__(self, candidate: CandidateSource, standing: Standing, context: RunContext) -> None:
+        self._candidate, self._standing, self._context = candidate, standing, context
+        able = [
+            proof for proof, _ in standing.cases if proof.case.content is Content.ordinary and not proof.case.may_raise
+        ]
+        small = [proof for proof in able if not proof.case.measured] or able or standing.proofs
+        several = [proof for proof in small if all(size > 1 for _, size in proof.case.sizes)] or small  # programs
+        self._chosen = several[standing.proofs[0].case.seed % len(several)]
+        self._pool = ThreadPoolExecutor(1, "importing")
+        self._pending: Future[Session] | None = None
+        self._stack = ExitStack()
+        self._other = _Trial()
+
+    def __enter__(self) -> Self:
+        """Begin on a GPU."""
+        if has_gpu():
+            self._pending = self._pool.submit(self._begun)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the child."""
+        self._pool.shutdown()
+        self._stack.close()
+
+    def end(self, trial: _Trial) -> None:
+        """Compare the trails, and add what was seen."""
+        self._context.progress("verify: as it is imported")
+        other, label = self._other, self._chosen.case.label()
+        try:
+            with span("waiting for the imported candidate"):
+                session = self._begun() if self._pending is None else self._pending.result()
+            # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
+            other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
+            for proof, peer, trail in trial.trails if not other.findings else ():
+                label, call = proof.case.label(), _call(proof, peer, self._standing.overwrites)
+                said = _other_trail(session, proof.case, call, trail)
                 if said:
                     other.findings.append(Finding(Status.unproved, Evidence("imported", said, label), "imported"))
                     break
-                if proof is chosen:
-                    _one_case(other, session, proof, peer, tuple(standing.overwrites))
-    except (ChildFailed, ProtocolError) as error:
-        other.findings.append(failure_of(error, "imported", label))
-    # What it has torch compute was seen where it was evaluated; there torch calls nothing by the program's own names.
-    other.findings = [finding for finding in other.findings if finding.evidence.check != "honest"]
-    if not other.findings:
-        trial.examined.append(Examined((Check("imported", chosen.case.label(), True),), deterministic=None))
-        return
-    found = other.findings[0].evidence
-    how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
-    message = (
-        f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
-    )
-    trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+        except (ChildFailed, ProtocolError) as error:
+            other.findings.append(failure_of(error, "imported", label))
+        if not other.findings:
+            trial.examined.append(Examined((Check("imported", self._chosen.case.label(), True),), deterministic=None))
+            return
+        found = other.findings[0].evidence
+        how = "numbers in the lanes that masked loads leave undefined" if has_gpu() else "its programs in reverse order"
+        message = f"Imported by CPython, and run with {how}, it does something else than where it is evaluated: {found.message}"
+        trial.findings.append(Finding(Status.unproved, replace(found, check="imported", message=message), "imported"))
+
+    def _begun(self) -> Session:
+        """Load the candidate, and run the one case."""
+        source, form = self._candidate, self._chosen.form
+        door = loaded("candidate", source, form, self._context, "imported candidate", IMPORTED)
+        session = self._stack.enter_context(door)
+        peer = next(peer for proof, peer in self._standing.cases if proof is self._chosen)
+        _one_case(self._other, session, self._chosen, peer, tuple(self._standing.overwrites))
+        return session
 
 
 class _Interpreting:
@@ -478,12 +517,12 @@ def _texts_of_original(request: VerifyRequest, context: RunContext) -> dict[str,
 
 
 class _Comparing:
-    """Compares the answer to a case while the next one runs. A context manager; at its end, however it comes, all is compared."""
+    """Compares answers while the next cases run. A context manager; at its end, however it comes, all is compared."""
 
     def __init__(self, trial: _Trial) -> None:
         self._trial = trial
         self._pool = ThreadPoolExecutor(1, "comparing")
-        self._pending: tuple[Future[Examined], Answer] | None = None
+        self._pending: deque[tuple[Future[Examined], Answer]] = deque()
 
     def __enter__(self) -> Self:
         """Do nothing yet."""
@@ -495,17 +534,21 @@ class _Comparing:
         self._pool.shutdown()
 
     def begin(self, proof: Proof, answer: Answer, device: str, peer: Peer, overwrites: Collection[str]) -> None:
-        """Begin to compare an answer, once the one before is: two at most are in memory."""
-        self.end()
-        self._pending = self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer
+        """Begin to compare an answer, once few wait for it: they are held in memory."""
+        self._take(MOST_PENDING - 1 if device == "cuda" else 0)
+        self._pending.append((self._pool.submit(_examined, proof, answer, device, peer, overwrites), answer))
 
     def end(self) -> None:
-        """Take what came of the last answer."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
+        """Take what came of all answers."""
+        self._take(0)
+
+    def _take(self, left: int) -> None:
+        """Take what came of answers, in their order, until at most so many wait and none of those is compared."""
+        while self._pending and (len(self._pending) > left or self._pending[0][0].done()):
+            future, answer = self._pending.popleft()
             with span("waiting for a comparison"):
-                examined = pending[0].result()
-            self._trial.take(examined, pending[1])
+                examined = future.result()
+            self._trial.take(examined, answer)
 
 
 def _answer(trial: _Trial, session: Session, proof: Proof, peer: Peer, overwrites: Collection[str]) -> Answer:

@@ -8,6 +8,7 @@ It needs torch and Triton alone, so that it runs on a GPU host as it stands.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import sys
@@ -30,6 +31,7 @@ from tests.cheats.table_new import NEW
 from tests.cheats.trial import cheat, proofs, surroundings
 from tests.honest.table import HONEST, problem_of, source_of
 
+MOST_IN_A_BATCH = 16
 FAULT = "error"  # the judge itself failed: never as it should be
 
 
@@ -100,7 +102,6 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     names = [("honest", name) for name in HONEST] + [("cheat", name) for name in (*CHEATS, *NEW)]
     wanted = [(kind, name) for kind, name in names if any(word in f"{kind} {name}" for word in options.only)]
-    wanted.sort(key=lambda named: _problem(*named))  # so that a process seldom needs the truth of another problem
     rows: list[Row] = []
     for row in _all_judged(wanted, options.jobs):
         rows.append(row)
@@ -124,18 +125,39 @@ def _all_judged(wanted: list[tuple[str, str]], jobs: int) -> Iterator[Row]:
     while wanted:
         lost: list[tuple[str, str]] = []
         with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(judged, kind, name): (kind, name) for kind, name in wanted}
+            futures = {pool.submit(_judged, batch): batch for batch in _batches(wanted)}
             for future in as_completed(futures):
-                kind, name = futures[future]
-                error = future.exception()
+                batch, error = futures[future], future.exception()
                 if isinstance(error, BrokenProcessPool) and jobs > 1:
-                    lost.append((kind, name))
+                    lost += batch
+                elif error:
+                    yield from (Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0) for kind, name in batch)
                 else:
-                    yield (Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0) if error else future.result())
+                    yield from future.result()
         if lost:
             jobs //= 2
             sys.stdout.write(f"a process was killed: {len(lost)} candidates go on, {jobs} at once\n")
-        wanted = sorted(lost, key=lambda named: _problem(*named))
+        wanted = lost
+
+
+def _batches(wanted: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Honest candidates one by one, and cheats by what their cases are made of: a process that judges one has the truth for all."""
+    yield from ([named] for named in wanted if named[0] == "honest")
+    cheats = sorted((named for named in wanted if named[0] != "honest"), key=lambda named: _problem(*named))
+    for _, group in itertools.groupby(cheats, key=lambda named: _problem(*named)):
+        alike = list(group)
+        yield from (alike[at : at + MOST_IN_A_BATCH] for at in range(0, len(alike), MOST_IN_A_BATCH))
+
+
+def _judged(batch: list[tuple[str, str]]) -> list[Row]:
+    return [_judged_or_fault(kind, name) for kind, name in batch]
+
+
+def _judged_or_fault(kind: str, name: str) -> Row:
+    try:
+        return judged(kind, name)
+    except Exception as error:  # whatever it is, it is a row, and the others are judged
+        return Row(kind, name, "-", FAULT, None, repr(error)[:200], 0.0)
 
 
 def _is_right(row: Row) -> bool:

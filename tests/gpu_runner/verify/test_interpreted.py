@@ -14,6 +14,7 @@ def beside_a_gpu(candidate: CandidateSource, patch: pytest.MonkeyPatch) -> Verdi
     """The verdict on reglu as of a GPU on which every case passes."""
     patch.setattr(judge, "has_gpu", lambda: True)
     patch.setattr(judge, "_try", lambda *_: judge._Trial())
+    patch.setattr(judge._Importing, "_begun", lambda _: None)
     return judge.judge_by(proofs("reglu"), candidate, surroundings())
 
 

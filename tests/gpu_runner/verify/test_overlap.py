@@ -1,0 +1,118 @@
+"""What a verdict does at the same time, or once in place of twice, changes nothing of what it says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from gpu_runner.contracts import parse_problem
+from gpu_runner.contracts.verify import Check
+from gpu_runner.session import Session
+from gpu_runner.verify import examine as examining
+from gpu_runner.verify import judge
+from gpu_runner.verify.answer import Answer, Value
+from gpu_runner.verify.cases import Case
+from gpu_runner.verify.compare import Truth
+from gpu_runner.verify.examine import _Examiner
+from gpu_runner.verify.finding import Examined, Notes
+from gpu_runner.verify.peer import NO_PEER, Peer
+from gpu_runner.verify.poison import bits_equal
+from gpu_runner.verify.proof import Expected, Form, Proof, Use
+from gpu_runner.verify.truth import Oracle, asked_of, form_of
+from tests.cheats.everything import MOST_IN_A_BATCH, _batches, _problem
+from tests.problems import problem_source
+
+CASES = tuple(Case(f"case {seed}", (("T", 5), ("I", 33)), "float32", seed, measured=seed == 3) for seed in range(4))
+PROBLEM = parse_problem(problem_source("reglu"))
+
+
+def proofs() -> list[Proof]:
+    form = form_of(PROBLEM)
+    assert form is not None
+    return [asked_of(PROBLEM, form, case) for case in CASES]
+
+
+def test_inputs_that_are_made_ahead_are_those_of_their_case() -> None:
+    oracle = Oracle(PROBLEM, cast(Session, None), cast(Form, form_of(PROBLEM)), {})
+    other = replace(CASES[0], seed=99)
+    for case, coming, expected in zip(CASES, (*CASES[1:], None), proofs(), strict=True):
+        oracle.coming = coming
+        made = [oracle.asked(wanted) for wanted in (case, other, case)]
+        for given in (made[0], made[2]):
+            assert given.case == case
+            assert all(bits_equal(given.laid[name].raw, laid.raw) for name, laid in expected.laid.items())
+        assert made[1].case == other
+
+
+def test_large_cases_come_second_on_a_gpu_and_last_in_the_interpreter() -> None:
+    cases = [(proof, NO_PEER) for proof in proofs()]
+    assert [proof.case.seed for proof, _ in judge._in_turn(cases, gpu=True)] == [0, 3, 1, 2]
+    assert [proof.case.seed for proof, _ in judge._in_turn(cases, gpu=False)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("device", "held"), [("cuda", judge.MOST_PENDING), ("cpu", 1)])
+def test_few_answers_wait_to_be_compared_and_are_taken_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, device: str, held: int
+) -> None:
+    begun, may_end = [], threading.Semaphore(0)
+
+    def examined(proof: Proof, *_: object) -> Examined:
+        may_end.acquire()
+        return Examined((Check("values", proof.case.name, True),))
+
+    monkeypatch.setattr(judge, "_examined", examined)
+    trial = judge._Trial()
+    with judge._Comparing(trial) as comparing:
+        for place, proof in enumerate(proofs() * 3):
+            if place >= held:
+                may_end.release()  # for the oldest, without whose end this one could not begin
+            comparing.begin(proof, Answer({}, {}, {}, (), {}, 0, (), {}, (), {}, ()), device, NO_PEER, ())
+            begun.append(proof.case.name)
+        for _ in range(held):
+            may_end.release()
+    assert [check.workload for one in trial.examined for check in one.checks] == begun
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Tensor]]:
+    seen: list[torch.Tensor] = []
+    real = examining.compare
+
+    def counted(got: torch.Tensor, *rest: Any) -> Any:
+        seen.append(got)
+        return real(got, *rest)
+
+    monkeypatch.setattr(examining, "compare", counted)
+    yield seen
+
+
+@pytest.mark.parametrize(("second", "times"), [(0.0, 1), (1.0, 2)])
+def test_values_that_are_equal_are_compared_with_a_truth_once(
+    compared: list[torch.Tensor], second: float, times: int
+) -> None:
+    exact = torch.randn(5, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    item = Expected("output 0", Truth(exact, exact.float()), (5, 33), (33, 1), "float32")
+    value = Value("Tensor", exact.float(), (5, 33), (33, 1), "float32", "cpu")
+    other = replace(value, tensor=exact.float() + second)
+    runs = {"first": {"output 0": value}, "no_grad": {"output 0": other}}
+    answer = Answer(runs, {}, {}, (), {}, 0, (), {}, (), {}, ())
+    proof = replace(proofs()[0], outputs=(item,))
+    examiner = _Examiner(Notes("case"), answer, Peer(), "cpu", proof)
+    examiner.values("values", proof, "first")
+    examiner.use(Use("no_grad"), proof)
+    assert len(compared) == times
+    assert bool(examiner.notes.findings) == bool(second)
+
+
+def test_cheats_of_one_truth_are_judged_together() -> None:
+    wanted = [("cheat", "by_shape"), ("honest", "reglu"), ("cheat", "transpose_by_copy"), ("cheat", "by_content")]
+    batches = list(_batches(wanted * (MOST_IN_A_BATCH // 2 + 1)))
+    assert sorted(named for batch in batches for named in batch) == sorted(wanted * (MOST_IN_A_BATCH // 2 + 1))
+    assert all(len({_problem(*named) for named in batch}) == 1 for batch in batches)
+    assert {len(batch) for batch in batches if batch[0][0] == "honest"} == {1}
+    assert max(len(batch) for batch in batches) == MOST_IN_A_BATCH
