@@ -483,7 +483,7 @@ def _hasten_types() -> None:
         make_tensor(probe, None, kind)
         return probe.numel, probe.dtype, probe.shape
 
-    def tensor(self: Any, handle: Any, type: Any) -> None:  # noqa: A002 - its name in the language
+    def tensor(self: Any, handle: Any, type: Any) -> None:
         known = type.__dict__.get("_of_tensor")
         if known is None:
             known = type._of_tensor = _facts(type)  # noqa: SLF001 - as above
