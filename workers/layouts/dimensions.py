@@ -56,7 +56,7 @@ class Axes:
 
 
 def axes_of(problem: Problem) -> Axes:
-    """Tell rows from columns: the columns are the last named dimension of the call input with the most dimensions."""
+    """Rows and columns: the columns are the last named dimension of the call input with the most dimensions."""
     calls = [spec for spec in problem.inputs if not spec.parameter] or list(problem.inputs)
     widest = max(calls, key=lambda spec: len(spec.dims))
     named = [dim for dim in widest.dims if not dim.isdigit()]
@@ -77,7 +77,7 @@ def local(name: str) -> str:
 
 
 def suite_sizes(axes: Axes, factors: Mapping[str, int] | None = None) -> tuple[tuple[int, ...], ...]:
-    """Give sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
+    """Sizes of the dimensions for tests, in the order of ``axes.all``; small enough for Triton's interpreter.
 
     ``factors`` names dimensions that the problem divides, such as a row that is halved: their sizes are multiples.
     """
