@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 from gpu_runner.contracts import Pass
 from workers.contracts import Image, Variant
 from workers.engine.protocol import StageContext
 from workers.reports.plots import figure_of, png_of, store
-from workers.stages.headroom import geometric_mean, speedups
+from workers.stages.headroom import speedups
 
 COLOURS = {Pass.forward: "#5b7fc7", Pass.backward: "#c26a1a", Pass.full: "#1a7f5a"}
 REJECTED_ALPHA = 0.35

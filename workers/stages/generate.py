@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
 
 from gpu_runner.contracts import BenchmarkResult, Comparison, Pass, Word, WorkloadTiming, from_json, to_json
@@ -25,7 +26,7 @@ from workers.engine.protocol import StageContext, StageResult
 from workers.stages.bench import CreateBench, changes_from_json, merged, only_new, own_result, reopen_create
 from workers.stages.briefs import HEARD, kernel_brief, new_points
 from workers.stages.gate import ORIGINAL_ALONE, PAIRED_S, timing_budget_s
-from workers.stages.headroom import geometric_mean, room, time_of
+from workers.stages.headroom import room, time_of
 from workers.stages.search import AttemptLog
 from workers.stages.writing import COMPILER, ProvedKernel, kept_kernel, searched, terms_of, write
 from workers.strategies.search import OTHER_METRIC, VARIANT, comparison_with_original

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 
 from gpu_runner.contracts import (
     BenchmarkResult,
@@ -32,6 +33,7 @@ from workers.strategies.evidence import (
     operands,
     reached,
 )
+from workers.strategies.fast_path import elements
 
 # Under these factors on the floor there is nothing that a person would notice: over all sizes, and at any one.
 NOTHING_OVER_ALL = 1.10
@@ -91,17 +93,6 @@ def _at_the_floor(factors: Sequence[float]) -> bool:
     return geometric_mean(factors) < NOTHING_OVER_ALL and max(factors) < NOTHING_AT_ONE
 
 
-def geometric_mean(factors: Sequence[float]) -> float:
-    """The geometric mean.
-
-    Raises:
-        ValueError: there are none.
-    """
-    if not factors:
-        raise ValueError("no factors")
-    return math.exp(sum(math.log(factor) for factor in factors) / len(factors))
-
-
 def target_met(rows: Iterable[WorkloadTiming], target: Target) -> bool:
     """Whether the candidate is under the target's time on every row that it speaks of, of which there must be one."""
     wanted = [
@@ -144,7 +135,7 @@ def with_sizes(
             continue
         first = chosen[0]
         new = replace(first, sizes=tuple((name, dict(sizes).get(name, size)) for name, size in first.sizes))
-        if volume(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
+        if elements(problem, new) > MOST_ELEMENTS or min(size for _, size in new.sizes) < 1:
             message = f"`{new.label()}` cannot be measured: an input may have 1 to {MOST_ELEMENTS} elements"
             cure = (
                 "Name other sizes in `--scope` or `--target`; with fewer of them the others are the problem's largest."
@@ -153,13 +144,6 @@ def with_sizes(
         sizes_measured.append(new)
         added.append(new)
     return tuple(sizes_measured), tuple(added)
-
-
-def volume(problem: Problem, workload: Workload) -> int:
-    """The number of elements of the largest input."""
-    sizes = dict(workload.sizes)
-    shapes = ([int(d) if d.isdigit() else sizes[d] for d in spec.dims] for spec in problem.inputs)
-    return max(math.prod(shape) for shape in shapes)
 
 
 def _same_workload(one: Workload, other: Workload) -> bool:

@@ -49,10 +49,11 @@ from workers.stages.bench import (
 )
 from workers.stages.briefs import variant_brief
 from workers.stages.gate import SNAPSHOT_FILE, check_host, script_rows, timing_budget_s, verdict_failure
-from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, volume, with_sizes
+from workers.stages.headroom import MOST_ELEMENTS, chosen_sizes, nothing_to_gain, with_sizes
 from workers.stages.problem import revised_source
 from workers.stages.variants import situation_of
 from workers.strategies.catalog import FIRST
+from workers.strategies.fast_path import elements
 from workers.strategies.order import ordered
 from workers.strategies.protocol import ModelTurn
 from workers.strategies.reading import read_source
@@ -191,7 +192,7 @@ def _recorded(bench: OptimizeBench) -> tuple[OptimizeBench, tuple[str, ...]]:
     bench.context.note("reading the sizes of the library's benchmark script")
     recorded = bench.gate.record(request)
     known = bench.layout.sizes_of(bench.problem, recorded)
-    sizes = tuple(size for size in known if volume(bench.problem, size) <= MOST_ELEMENTS)
+    sizes = tuple(size for size in known if elements(bench.problem, size) <= MOST_ELEMENTS)
     if not sizes:
         return bench, (UNRECORDED.format(f" ({recorded.error})" if recorded.error else ""),)
     wanted = aim_of(bench.problem, bench.context.request.options).sizes

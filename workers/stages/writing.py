@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
 
 from gpu_runner.contracts import Pass, Status, Verdict, from_json, to_json
@@ -26,7 +27,7 @@ from workers.models.protocol import Answer
 from workers.stages.bench import Bench, CreateBench
 from workers.stages.briefs import answered, kernel_brief, plan_of_graph, remarks_of
 from workers.stages.gate import ENDING, MAX_LOG, failed_verdict, verdict_failure
-from workers.stages.headroom import geometric_mean, time_of
+from workers.stages.headroom import time_of
 from workers.stages.search import AttemptLog, Judged, Search, SearchQuestion, TriedAttempt, failed_text
 from workers.strategies.source import fingerprint
 from workers.tree import Tree

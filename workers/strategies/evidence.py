@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from gpu_runner.contracts import BenchmarkResult, Bound, Graph, Node, NodeRef, Pass, Problem, Workload, WorkloadTiming
 from gpu_runner.contracts.graph import Arg
@@ -50,7 +51,7 @@ def floor_share(benchmark: BenchmarkResult, timed_pass: Pass) -> float | None:
         time_us = original_us(row)
         if row.timed_pass is timed_pass and time_us and row.floor_us:
             shares.append(row.floor_us / time_us)
-    return math.exp(sum(math.log(s) for s in shares) / len(shares)) if shares else None
+    return geometric_mean(shares) if shares else None
 
 
 def headroom(situation: Situation) -> float:

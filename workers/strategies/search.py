@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from gpu_runner.contracts import Comparison, Pass, Workload, WorkloadTiming
 from workers.contracts import (
@@ -171,7 +172,7 @@ def _time_ratio(row: WorkloadTiming) -> float | None:
 
 def _mean(factors: Iterable[float | None]) -> float | None:
     known = [factor for factor in factors if factor is not None and factor > 0]
-    return math.exp(sum(math.log(factor) for factor in known) / len(known)) if known else None
+    return geometric_mean(known) if known else None
 
 
 def in_regime(rows: Sequence[WorkloadTiming], regime: Regime) -> tuple[WorkloadTiming, ...]:
